@@ -30,7 +30,7 @@ namespace {
 struct options {
   std::uint32_t position = 128, passes = 64;
   bool dispatches = false, prove = false, halves = false, chain = false;
-  std::uint32_t slots = 0, rows = 0;  // 0: 8, 16 and 32; 1, 8, 16 and 32 of them in use
+  std::uint32_t slot_count = 0, rows = 0;  // 0: 8, 16 and 32; 1, 8, 16 and 32 of them in use
   sampling_options sampling{.temperature = 0};
   std::vector<std::string> names;
   struct other_module {
@@ -78,7 +78,7 @@ void print_dispatches(runtime::batch_executor& run, std::uint32_t rows) {
 /// Every slot in the middle of a story of its own.
 void fill(runtime::batch_executor& run, const options& how) {
   const plan::table& table = run.table();
-  for (std::uint32_t slot = 0; slot < table.shape.slots; ++slot) {
+  for (std::uint32_t slot = 0; slot < table.shape.slot_count; ++slot) {
     std::vector<std::int32_t> tokens(how.position + 1, static_cast<std::int32_t>(slot + 1));
     std::vector<std::uint32_t> pages(table.slot_pages());
     std::iota(pages.begin(), pages.end(), slot * table.slot_pages());
@@ -91,24 +91,24 @@ void fill(runtime::batch_executor& run, const options& how) {
 runtime::weight_memory measure_passes(const gpu::device& device, const plan::table& table,
                                       runtime::weight_memory weights, const runtime::kernel_modules& modules,
                                       double one, const options& how) {
-  const std::uint32_t slots = table.shape.slots;
+  const std::uint32_t slot_count = table.shape.slot_count;
   runtime::batch_executor run(device, table, std::move(weights), modules, nullptr);
   if (how.prove)
     if (const auto fault = run.prove(); !fault.kernel.empty())
       std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   for (const std::uint32_t rows : {1u, 8u, 16u, 32u}) {
-    if (rows > slots || (how.rows != 0 && rows != how.rows)) continue;
+    if (rows > slot_count || (how.rows != 0 && rows != how.rows)) continue;
     const double ms = median_ms([&] {
       fill(run, how);
       run.decode(rows, how.passes, false, 100);
     });
-    std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slots, rows,
-                ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one,
+    std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slot_count,
+                rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one,
                 run.in_one() ? ", all layers in one dispatch" : "");
     std::fflush(stdout);
   }
   fill(run, how);
-  if (how.dispatches) print_dispatches(run, slots);
+  if (how.dispatches) print_dispatches(run, slot_count);
   return run.release_weights();
 }
 
@@ -121,13 +121,13 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   const runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
   runtime::weight_memory weights;
   double one = 0;
-  for (const std::uint32_t slots : {8u, 16u, 32u}) {
-    if (how.slots != 0 && slots != how.slots && slots != 8) continue;
+  for (const std::uint32_t slot_count : {8u, 16u, 32u}) {
+    if (how.slot_count != 0 && slot_count != how.slot_count && slot_count != 8) continue;
     const plan::planned made = plan::planned::of<Model>(
         target, context,
-        {.slots = slots, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
+        {.slot_count = slot_count, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
     const plan::table& table = made.table();
-    if (slots == 8) {
+    if (slot_count == 8) {
       const std::uint32_t token = 11;
       runtime::executor alone(device, table, runtime::synthetic_weights(device, table), modules, nullptr);
       const double ms = median_ms([&] {
@@ -141,7 +141,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
       std::printf("%s: one session alone %.1f tok/s\n", name, one);
       weights = alone.release_weights();
     }
-    if (how.slots != 0 && slots != how.slots) continue;
+    if (how.slot_count != 0 && slot_count != how.slot_count) continue;
     runtime::kernel_modules of_batch = modules;
     if (how.chain) of_batch.in_one = false;
     of_batch.source = &module_of;
@@ -173,7 +173,7 @@ int main(int count, char** arguments) try {
     } else if (word == "--temperature" && i + 1 < count)
       how.sampling = {.temperature = static_cast<float>(std::atof(arguments[++i])), .top_k = 40, .top_p = 0.95f};
     else if (word == "--rows" && i + 1 < count) how.rows = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
-    else if (word == "--slots" && i + 1 < count) how.slots = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
+    else if (word == "--slots" && i + 1 < count) how.slot_count = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else how.names.push_back(word);
   }
   const gpu::device device;

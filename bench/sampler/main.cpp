@@ -41,7 +41,7 @@ std::vector<float> bell(std::uint32_t vocabulary, float ahead) {
 /// The kernel for a vocabulary, as decode has it.
 gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_t subgroups, std::uint32_t slice,
                    kernels::sample_form form, const std::vector<char>& other) {
-  const kernels::interface& face = kernels::sample_interface;
+  const kernels::kernel_interface& face = kernels::sample_interface;
   const auto width = runtime::choose_subgroup(on.limits());
   std::vector<gpu::specialization> constants{
       {0, std::max(subgroups, kernels::least_sample_subgroups(vocabulary)) * width.size}};
@@ -63,7 +63,7 @@ gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_
 double time(const gpu::device& on, const gpu::pipeline& pipeline, const std::vector<float>& logits,
             const sampling_options& how, std::uint32_t slice) {
   const auto vocabulary = static_cast<std::uint32_t>(logits.size());
-  const kernels::interface& face = kernels::sample_interface;
+  const kernels::kernel_interface& face = kernels::sample_interface;
   std::vector<std::uint32_t> state(kernels::state::words(1, context));
   runtime::write_sampling(how, state);
   state[kernels::state::position] = 100, state[kernels::state::count] = 1;

@@ -266,7 +266,7 @@ http_reply api::health(const http_request&, std::function<void()>) {
     out["model"] = model->id;
     out["context"] = model->context;
     out["device"] = engine_.device();
-    out["slots"] = counts_.slots.load();
+    out["slots"] = counts_.slot_count.load();
     out["kv_page_positions"] = counts_.page_size.load();
     out["kv_pages"] = counts_.pages.load();
     out["walk"] = options_.walks != nullptr && options_.walks->ready();

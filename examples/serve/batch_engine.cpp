@@ -111,14 +111,16 @@ class batch_engine : public token_engine {
     if (status_.state == engine_state::loading) throw api_error(503, "the model is being loaded", {}, "loading", 1);
     if (status_.state == engine_state::failed)
       throw api_error(503, "the device or the model failed; /health says why", {}, "failed", 30);
-    const std::uint64_t slots = std::max<std::uint64_t>(counts_.slots, 1), running = counts_.running,
+    const std::uint64_t slot_count = std::max<std::uint64_t>(counts_.slot_count, 1), running = counts_.running,
                         free_slots =
-                            slots - std::min(running, slots);  // who waits for the end of a step alone needs no room
+                            slot_count -
+                            std::min(running, slot_count);  // who waits for the end of a step alone needs no room
     if (waiting_.size() + questions_.size() + more > options_.queue + free_slots)
       throw api_error(
           429, "the queue is full: expected at most " + std::to_string(options_.queue) + " generations that wait", {},
           "queue_full",
-          std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / slots) * seconds_each_), 1u, 60u));
+          std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / slot_count) * seconds_each_), 1u,
+                     60u));
   }
   void log(const std::string& event, const std::string& text) const {
     if (options_.log) options_.log(event, text);
@@ -376,7 +378,7 @@ class batch_engine : public token_engine {
     words_ready_ = true;
     counts_.weights_bytes = table.weight_bytes();
     counts_.cache_bytes = table.cache_bytes() + table.pool_bytes();
-    counts_.slots = table.shape.slots;
+    counts_.slot_count = table.shape.slot_count;
     counts_.page_size = table.shape.page_size;
     counts_.pages = table.shape.pages;
     counts_.free_pages = batch_->free_pages();

@@ -20,7 +20,7 @@ inline constexpr std::uint32_t batch_slots = 16, few_batch_slots = kernels::laye
 /// @param context positions of one session
 /// @return pages for all slots where these take no more than 4 GiB (2 on CPU drivers, which share the machine's
 /// memory), else as many as that holds; always enough for one session
-constexpr plan::batch_shape batch_shape_with(std::uint32_t slots, const decoder_config& config,
+constexpr plan::batch_shape batch_shape_with(std::uint32_t slot_count, const decoder_config& config,
                                              const plan::profile& target, std::uint32_t context) {
   const std::uint64_t position_bytes = std::uint64_t{2} * config.num_hidden_layers * config.kv_size() *
                                        (target.cache_element == kernels::element::f32 ? 4 : 2);
@@ -28,8 +28,8 @@ constexpr plan::batch_shape batch_shape_with(std::uint32_t slots, const decoder_
                       counted = (std::uint64_t{1} << 31) / config.kv_size();
   const std::uint32_t page_size = context <= 1024 ? 8 : 64, one = (context + page_size - 1) / page_size;
   const std::uint64_t held = std::min(memory / position_bytes, counted) / page_size;
-  return {slots, page_size,
-          static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{slots} * one))};
+  return {slot_count, page_size,
+          static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{slot_count} * one))};
 }
 constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const plan::profile& target,
                                            std::uint32_t context) {
@@ -39,14 +39,14 @@ constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const p
 /// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target,
                                                 std::uint32_t context) {
-  const auto in_one = [&](std::uint32_t slots) {
+  const auto in_one = [&](std::uint32_t slot_count) {
     if (target.coded_chunks != plan::chunk_arithmetic::halves || target.layers_subgroups <= 1 ||
         config.num_local_experts != 0)
       return false;
     if (config.model_type == architecture::gemma3)
-      return plan::normed_slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
+      return plan::normed_slots_fit(config, kernels::codec::q8_0, slot_count, target.layers_parts);
     return config.model_type == architecture::llama && config.sliding_window == 0 &&
-           plan::slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
+           plan::slots_fit(config, kernels::codec::q8_0, slot_count, target.layers_parts);
   };
   plan::batch_shape out = batch_shape_with(in_one(many_batch_slots)  ? many_batch_slots
                                            : in_one(few_batch_slots) ? few_batch_slots

@@ -94,7 +94,7 @@ std::string metrics::text() const {
   out += single("intaglio_ready", "1 when tokens have been generated and the device is well.", "gauge", ready ? 1 : 0);
   out += single("intaglio_weights_bytes", "Weights in the device's memory.", "gauge", weights_bytes);
   out += single("intaglio_kv_cache_bytes", "KV cache in the device's memory.", "gauge", cache_bytes);
-  out += single("intaglio_slots", "Generations that can run at once.", "gauge", slots);
+  out += single("intaglio_slots", "Generations that can run at once.", "gauge", slot_count);
   out += single("intaglio_kv_page_positions", "Positions of a page of the KV cache.", "gauge", page_size);
   out += single("intaglio_kv_pages", "Pages of the KV cache.", "gauge", pages);
   out += single("intaglio_kv_pages_free", "Pages that no generation uses; they may still hold prompts to share.",

@@ -51,7 +51,8 @@ class metrics {
 
   // Gauges.
   std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0},
-      device_free_bytes{0}, device_used_bytes{0}, slots{0}, page_size{0}, pages{0}, free_pages{0}, waiting_for_pages{0};
+      device_free_bytes{0}, device_used_bytes{0}, slot_count{0}, page_size{0}, pages{0}, free_pages{0},
+      waiting_for_pages{0};
   std::atomic<bool> ready{false};
 
   std::string text() const;

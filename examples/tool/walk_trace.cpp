@@ -64,7 +64,7 @@ traced_text trace_on_device(const walk_options& options, const walked_files& fil
   basic_session session(device, tables, files.model(), {.patch = options.base ? nullptr : &files.patch});
   traced_text out;
   // Taken often enough that the ring never runs over.
-  const std::size_t most = planned.table().trace.slots / 2;
+  const std::size_t most = planned.table().trace.slot_count / 2;
   const auto take = [&] {
     for (traced_token& each : session.take_trace().tokens) out.trace.tokens.push_back(std::move(each));
   };

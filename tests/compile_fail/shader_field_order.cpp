@@ -4,15 +4,12 @@
 #include "shader_mistake.hpp"
 
 #ifdef INTAGLIO_TWIN
-constexpr interface tiny = sound_tiny;
+constexpr kernel_interface tiny = sound_tiny;
 #else
-constexpr interface tiny {
-  "tiny", {{{"weight"}, {"output"}, {"scale", field_type::f32}, {"count", field_type::u32}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"eps", field_type::f32}, { "rounded", field_type::boolean }
-    }
-  }
-};
+constexpr kernel_interface tiny{
+    "tiny",
+    {{{"weight"}, {"output"}, {"scale", field_type::f32}, {"count", field_type::u32}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"rounded", field_type::boolean}}}};
 #endif
 
 static_assert(shader_interface<matches(tiny, tiny_module)>::agrees);

@@ -7,10 +7,7 @@
 
 using namespace intaglio::kernels;
 
-inline constexpr interface sound_tiny {
-  "tiny", {{{"weight"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"eps", field_type::f32}, { "rounded", field_type::boolean }
-    }
-  }
-};
+inline constexpr kernel_interface sound_tiny{
+    "tiny",
+    {{{"weight"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"rounded", field_type::boolean}}}};

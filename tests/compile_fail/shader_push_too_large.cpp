@@ -4,7 +4,7 @@
 #include "../kernels/large_module.hpp"
 #include "shader_mistake.hpp"
 
-constexpr interface tiny = sound_tiny;
+constexpr kernel_interface tiny = sound_tiny;
 
 #ifdef INTAGLIO_TWIN
 static_assert(shader_interface<matches(tiny, tiny_module)>::agrees);

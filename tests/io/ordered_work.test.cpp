@@ -10,12 +10,12 @@ using namespace intaglio::io;
 
 TEST_CASE("ordered_work: items are taken in order, on the calling thread, and never more alive than places", "[work]") {
   for (const unsigned threads : {1u, 2u, 5u})
-    for (const std::size_t slots : {std::size_t{1}, std::size_t{3}}) {
-      std::vector<std::size_t> made(slots, 1000), taken;
+    for (const std::size_t slot_count : {std::size_t{1}, std::size_t{3}}) {
+      std::vector<std::size_t> made(slot_count, 1000), taken;
       std::atomic<int> alive{0}, most{0};
       const auto self = std::this_thread::get_id();
       ordered_work(
-          threads, slots, 100,
+          threads, slot_count, 100,
           [&](std::size_t item, std::size_t slot) {
             const int now = ++alive;
             for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {}
@@ -29,7 +29,7 @@ TEST_CASE("ordered_work: items are taken in order, on the calling thread, and ne
           });
       REQUIRE(taken.size() == 100);
       for (std::size_t i = 0; i < 100; ++i) CHECK(taken[i] == i);
-      CHECK(most <= static_cast<int>(slots));
+      CHECK(most <= static_cast<int>(slot_count));
     }
   ordered_work(
       4, 2, 0, [](std::size_t, std::size_t) { FAIL(); }, [](std::size_t, std::size_t) { FAIL(); });

@@ -60,11 +60,11 @@ TEST_CASE(
   CHECK(attention_spans(257) == 2);
   for (const std::uint32_t window : {1u, 255u, 256u, 257u, 512u, 4096u})
     for (const std::uint32_t tokens : {1u, 8u, 512u}) {
-      const std::uint32_t slots = ring_slots(window, tokens);
+      const std::uint32_t slot_count = ring_slots(window, tokens);
       INFO("window " << window << ", " << tokens << " tokens");
-      CHECK(slots % attention_span == 0);
-      CHECK(slots >= window + tokens - 1);
-      CHECK(slots < window + tokens - 1 + attention_span);
+      CHECK(slot_count % attention_span == 0);
+      CHECK(slot_count >= window + tokens - 1);
+      CHECK(slot_count < window + tokens - 1 + attention_span);
       std::uint32_t most = 0;
       for (std::uint32_t last = window - 1; last < window + attention_span; ++last)
         most = std::max(most, last / attention_span - (last + 1 - window) / attention_span + 1);

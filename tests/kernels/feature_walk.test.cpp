@@ -136,7 +136,7 @@ TEST_CASE(
     "walk_trace: the largest contributions of every layer, of equal ones the lowest feature, and the size of all") {
   kernel_device on;
   random_numbers random(33);
-  constexpr std::uint32_t layers = 3, slots = 4, position = 6;
+  constexpr std::uint32_t layers = 3, slot_count = 4, position = 6;
   for (const auto& [columns, features, count, subgroups, listed] : {std::array{172u, 172u, 16u, 1u, 0u},
                                                                     {1000u, 1000u, 64u, 3u, 0u},
                                                                     {40u, 300u, 40u, 2u, 1u},
@@ -159,7 +159,7 @@ TEST_CASE(
     first[kernels::state::tokens] = 77;
     const auto in = on.filled(values), gates = on.filled(scores), list = on.filled(choice), norm = on.filled(norms),
                state = on.filled(first),
-               trace = on.filled(std::vector<std::uint32_t>(std::size_t{slots} * layers * words, 5u));
+               trace = on.filled(std::vector<std::uint32_t>(std::size_t{slot_count} * layers * words, 5u));
     std::vector<std::pair<std::string_view, const guarded_buffer*>> buffers{
         {"values", &in}, {"norms", &norm}, {"trace", &trace}, {"state", &state}};
     buffers.emplace_back(listed != 0 ? "choice" : "gates", listed != 0 ? &list : &gates);
@@ -168,18 +168,18 @@ TEST_CASE(
             {"features", features},
             {"layers", layers},
             {"count", count},
-            {"slots", slots},
+            {"slots", slot_count},
             {"value_stride", value_stride},
             {"choice_stride", choice_stride},
             {"listed", listed}},
            buffers, {layers, 1, 1});
     const auto found = trace.read<std::uint32_t>();
-    for (std::uint32_t slot = 0; slot < slots; ++slot)
+    for (std::uint32_t slot = 0; slot < slot_count; ++slot)
       for (std::uint32_t layer = 0; layer < layers; ++layer) {
         std::vector<std::uint32_t> part(found.begin() + std::ptrdiff_t{slot * layers + layer} * words,
                                         found.begin() + std::ptrdiff_t{slot * layers + layer + 1} * words),
             expected(words, 5u);
-        if (slot == position % slots) {
+        if (slot == position % slot_count) {
           expected[0] = position, expected[1] = 77;
           reference::walk_trace(std::span<const float>(values).subspan(layer * value_stride, columns),
                                 listed != 0 ? std::span<const float>{}

@@ -89,7 +89,7 @@ class kernel_device {
   void run(kernels::kernel which, std::uint32_t subgroups, std::vector<named_value> constants,
            const std::vector<std::pair<std::string_view, const guarded_buffer*>>& buffers,
            std::array<std::uint32_t, 3> groups) {
-    const kernels::interface& face = kernels::interface_of(which);
+    const kernels::kernel_interface& face = kernels::interface_of(which);
     std::vector<gpu::specialization> values{{0, subgroups * subgroup_size()}};
     const shader::expression* activation = nullptr;
     if (const std::size_t width = face.specialization_index("subgroup_width");
@@ -139,7 +139,7 @@ class kernel_device {
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
   const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules,
                             const shader::expression* activation, const std::vector<gpu::specialization>& values) {
-    const kernels::interface& face = kernels::interface_of(which);
+    const kernels::kernel_interface& face = kernels::interface_of(which);
     std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which),
                                    modules.integer_dot,
                                    modules.wide_loads,

@@ -18,13 +18,10 @@ namespace {
 using namespace intaglio;
 using namespace intaglio::kernels;
 
-constexpr interface tiny {
-  "tiny", {{{"weight"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"eps", field_type::f32}, { "rounded", field_type::boolean }
-    }
-  }
-};
+constexpr kernel_interface tiny{
+    "tiny",
+    {{{"weight"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"rounded", field_type::boolean}}}};
 constexpr auto module = reflect(tiny_module);
 
 static_assert(module.problem.empty() && module.entry_point == "main");
@@ -43,13 +40,13 @@ static_assert(module.local_size_id[0] == 0 && module.local_size[1] == 1 && modul
 static_assert(matches(tiny, tiny_module).empty());
 static_assert(shader_interface<matches(tiny, tiny_module)>::agrees);
 
-constexpr interface changed(std::size_t push, push_constant to) {
-  interface out = tiny;
+constexpr kernel_interface changed(std::size_t push, push_constant to) {
+  kernel_interface out = tiny;
   out.push[push] = to;
   return out;
 }
-constexpr interface changed(std::size_t constant, specialization_constant to) {
-  interface out = tiny;
+constexpr kernel_interface changed(std::size_t constant, specialization_constant to) {
+  kernel_interface out = tiny;
   out.specialization[constant] = to;
   return out;
 }

@@ -12,7 +12,7 @@ using namespace intaglio;
 
 namespace {
 using models::bitnet_2b_4t;
-constexpr plan::batch_shape of_32{.slots = 32};
+constexpr plan::batch_shape of_32{.slot_count = 32};
 constexpr const plan::table& alone = plan::engraved<bitnet_2b_4t, plan::profiles::portable>::table;
 constexpr const plan::table& many = plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable, of_32>::table;
 
@@ -24,9 +24,9 @@ static_assert(kernels::state::slot_words(4096, 64) == (17 + 64 + 4096 + 3) / 4 *
               many.batch_progress_offset() == 4ull * (16 + 32 * kernels::state::slot_words(4096, 64) + 32));
 static_assert(many.batch_state_bytes() ==
               many.batch_progress_offset() + kernels::layers::progress_bytes(30));  // all layers in one dispatch
-static_assert(
-    plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable,
-                         plan::batch_shape{.slots = 8, .page_size = 256, .pages = 40}, 2048>::table.shape.pages == 40);
+static_assert(plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable,
+                                   plan::batch_shape{.slot_count = 8, .page_size = 256, .pages = 40}, 2048>::table.shape
+                  .pages == 40);
 
 // Nine dispatches a layer as in a pass over drafts, four around them; a dispatch a layer moves pages, and nothing waits
 // between layers.
@@ -53,30 +53,30 @@ std::string refused(const plan::batch_shape& shape) {
 }  // namespace
 
 TEST_CASE("a batch's shape is refused in a sentence where it does not fit") {
-  CHECK(refused({.slots = 8}).empty());
-  CHECK(refused({.slots = 1}).find("expected 2 to 8 slots or a multiple of that up to 256, found 1") !=
+  CHECK(refused({.slot_count = 8}).empty());
+  CHECK(refused({.slot_count = 1}).find("expected 2 to 8 slots or a multiple of that up to 256, found 1") !=
         std::string::npos);
-  CHECK(refused({.slots = 12}).find("found 12") != std::string::npos);
-  CHECK(refused({.slots = 8, .coded_products = plan::chunk_arithmetic::halves})
+  CHECK(refused({.slot_count = 12}).find("found 12") != std::string::npos);
+  CHECK(refused({.slot_count = 8, .coded_products = plan::chunk_arithmetic::halves})
             .find("expected products as a profile whose prompts are exact has them, found halves") !=
         std::string::npos);
-  CHECK(refused({.slots = 4, .page_size = 48})
+  CHECK(refused({.slot_count = 4, .page_size = 48})
             .find("expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found 48") !=
         std::string::npos);
-  CHECK(refused({.slots = 4, .page_size = 64, .pages = 7})
+  CHECK(refused({.slot_count = 4, .page_size = 64, .pages = 7})
             .find("expected at least the 8 pages that one slot may take, found 7") != std::string::npos);
-  CHECK(refused({.slots = 256, .page_size = 64, .pages = 1u << 25}).find("expected at most") != std::string::npos);
+  CHECK(refused({.slot_count = 256, .page_size = 64, .pages = 1u << 25}).find("expected at most") != std::string::npos);
 }
 
 TEST_CASE("layers with windows have all their positions in the pool, and what moves them knows both caches") {
-  const plan::planned made = plan::planned::of<models::gemma3_4b<>>(plan::profiles::portable, 4096, {.slots = 8});
+  const plan::planned made = plan::planned::of<models::gemma3_4b<>>(plan::profiles::portable, 4096, {.slot_count = 8});
   const plan::table& t = made.table();
   CHECK(t.caches[0].positions < 4096);
   CHECK(t.pool(0).positions == 8 * 4096);
   CHECK(t.moves.period.size() == t.pattern.kinds());
   CHECK(t.batch.dispatch_count() == t.verify.dispatch_count() - 1);  // no accept
   const plan::planned coded =
-      plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 4096, {.slots = 8});
+      plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 4096, {.slot_count = 8});
   CHECK(coded.table().batch.dispatch_count() ==
         t.batch.dispatch_count() + 34 * 4);  // in front of each product what prepares x, of the head instead of a norm
 }
@@ -85,11 +85,11 @@ TEST_CASE(
     "where a batch's products are halves, each reads what a dispatch in front of it made of the input, whatever the "
     "codec") {
   const plan::planned exact =
-      plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 1024, {.slots = 32});
+      plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 1024, {.slot_count = 32});
   const plan::planned coded = plan::planned::of<models::gemma3_4b<dtype::q8_0>>(
-      plan::profiles::portable, 1024, {.slots = 32, .coded_products = plan::chunk_arithmetic::halves});
+      plan::profiles::portable, 1024, {.slot_count = 32, .coded_products = plan::chunk_arithmetic::halves});
   const plan::planned dense = plan::planned::of<models::gemma3_4b<dtype::bf16>>(
-      plan::profiles::portable, 1024, {.slots = 3, .coded_products = plan::chunk_arithmetic::halves});
+      plan::profiles::portable, 1024, {.slot_count = 3, .coded_products = plan::chunk_arithmetic::halves});
   CHECK(coded.table().batch.dispatch_count() == exact.table().batch.dispatch_count());
   CHECK(coded.table().hash != exact.table().hash);
   const auto uses_few = [](const plan::planned& of) {

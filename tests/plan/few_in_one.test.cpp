@@ -16,7 +16,7 @@ using namespace intaglio::testing;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-constexpr plan::batch_shape of_eight{.slots = 8, .coded_products = plan::chunk_arithmetic::halves};
+constexpr plan::batch_shape of_eight{.slot_count = 8, .coded_products = plan::chunk_arithmetic::halves};
 constexpr decoder_config small_config{.model_type = architecture::llama,
                                       .hidden_size = 512,
                                       .intermediate_size = 1536,
@@ -60,23 +60,23 @@ TEST_CASE(
     "passes over 32 sessions of Mistral run all layers in one dispatch, whose helpers make blank what is told behind "
     "the second layer",
     "[plan][in_one]") {
-  for (const std::uint32_t slots : {16u, 32u}) {
-    CAPTURE(slots);
-    const auto mistral =
-        batch_of<models::mistral_7b<dtype::q8_0>>({.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
+  for (const std::uint32_t slot_count : {16u, 32u}) {
+    CAPTURE(slot_count);
+    const auto mistral = batch_of<models::mistral_7b<dtype::q8_0>>(
+        {.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::halves});
     const plan::table& t = mistral.table();
     const plan::sequence& one = t.batch_in_one;
     const auto of_all = [&](std::string_view name) {
       return one.in_one[0].specialization[kernels::layers_many_interface.specialization_index(name)];
     };
-    check_one_dispatch(t, slots, 9);
+    check_one_dispatch(t, slot_count, 9);
     CHECK(one.in_one[0].kernel == kernels::kernel::layers_many);
     CHECK(one.in_one[0].groups[0] == 132);
     CHECK(of_all("parts") == 128);
-    CHECK(of_all("slots") == slots);
+    CHECK(of_all("slots") == slot_count);
     CHECK(of_all("context") == t.pool(0).positions);
     const std::uint64_t of_layer =
-        plan::aligned(kernels::layers_many::exchange_bytes(slots, 128, 4096, 14336, 4096, 1024, 8));
+        plan::aligned(kernels::layers_many::exchange_bytes(slot_count, 128, 4096, 14336, 4096, 1024, 8));
     CHECK(one.blank_bytes == 32 * of_layer);
     CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] ==
           2 * of_layer / 16);
@@ -103,14 +103,14 @@ TEST_CASE("workgroups of a batch's layers share the stream's rows evenly", "[pla
 TEST_CASE("batches that keep the chain", "[plan][in_one]") {
   CHECK(in_one(batch_of<small>(of_eight)));
   CHECK(in_one(batch_of<models::llama<small_config, dtype::q4_0>>(
-      {.slots = 2, .coded_products = plan::chunk_arithmetic::halves})));
+      {.slot_count = 2, .coded_products = plan::chunk_arithmetic::halves})));
   // A session's bits would hang on how many others there are.
-  CHECK_FALSE(in_one(batch_of<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(batch_of<small>({.slot_count = 16, .coded_products = plan::chunk_arithmetic::halves})));
   CHECK_FALSE(in_one(
-      batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 64, .coded_products = plan::chunk_arithmetic::halves})));
+      batch_of<models::mistral_7b<dtype::q8_0>>({.slot_count = 64, .coded_products = plan::chunk_arithmetic::halves})));
   CHECK_FALSE(in_one(
-      batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 24, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(batch_of<small>({.slots = 8})));
+      batch_of<models::mistral_7b<dtype::q8_0>>({.slot_count = 24, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(batch_of<small>({.slot_count = 8})));
   CHECK_FALSE(in_one(batch_of<models::llama<small_config, dtype::bf16>>(of_eight)));
   plan::profile chain = plan::profiles::portable;
   chain.layers_parts = 0;

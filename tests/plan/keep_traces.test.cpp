@@ -70,7 +70,7 @@ TEST_CASE("keep_traces: one dispatch more behind the layers, and what it reads o
       CHECK(operand(d, "output").offset == operand(told, "values").offset);
     }
   CHECK(traced.table().trace.top == 32);
-  CHECK(traced.table().trace.slots == gpu.ring_size);
+  CHECK(traced.table().trace.slot_count == gpu.ring_size);
   CHECK(traced.table().trace.bytes() ==
         std::uint64_t{gpu.ring_size} * models::stories260k_config.num_hidden_layers * (3 + 3 * 32) * 4);
   CHECK(dense.table().trace.top == 0);
@@ -116,7 +116,7 @@ TEST_CASE("keep_traces: what cannot be traced is refused in a sentence") {
           plan::planned::of<stories<graph::traced<65>::ffn>>(plan::profiles::cpu, 64);
         }).find("a trace of at least 1 and at most 64 features, found 65") != std::string::npos);
   CHECK(refused([] {
-          plan::planned::of<stories<graph::traced<4>::ffn>>(plan::profiles::cpu, 64, {.slots = 2});
+          plan::planned::of<stories<graph::traced<4>::ffn>>(plan::profiles::cpu, 64, {.slot_count = 2});
         }).find("batch: expected a model without a trace") != std::string::npos);
   static constexpr plan::profile apart = [] {
     plan::profile out = plan::profiles::cpu;

@@ -16,7 +16,7 @@ using namespace intaglio::testing;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-constexpr plan::batch_shape of_eight{.slots = 8, .coded_products = plan::chunk_arithmetic::halves};
+constexpr plan::batch_shape of_eight{.slot_count = 8, .coded_products = plan::chunk_arithmetic::halves};
 constexpr decoder_config small_config{.model_type = architecture::gemma3,
                                       .hidden_size = 512,
                                       .intermediate_size = 1536,
@@ -69,11 +69,11 @@ TEST_CASE(
     "passes over 32 sessions of Gemma-3 run all layers in one dispatch, whose helpers make blank what is told behind "
     "the second layer",
     "[plan][in_one]") {
-  const auto check = [](const plan::planned& gemma, std::uint32_t slots, kernels::codec codec) {
-    CAPTURE(slots);
+  const auto check = [](const plan::planned& gemma, std::uint32_t slot_count, kernels::codec codec) {
+    CAPTURE(slot_count);
     const plan::table& t = gemma.table();
     const plan::sequence& one = t.batch_in_one;
-    check_one_dispatch(t, slots, 12);
+    check_one_dispatch(t, slot_count, 12);
     const plan::dispatch& all = one.in_one[0];
     const auto of_all = [&](std::string_view name) {
       return all.specialization[kernels::layers_many_normed_interface.specialization_index(name)];
@@ -82,24 +82,24 @@ TEST_CASE(
     CHECK(all.groups[0] == 132);
     CHECK(all.subgroups == 16);
     CHECK(of_all("parts") == 128);
-    CHECK(of_all("slots") == slots);
+    CHECK(of_all("slots") == slot_count);
     CHECK(of_all("codec") == static_cast<std::uint32_t>(codec));
     CHECK(of_all("window") == 1024);
     CHECK(of_all("full_every") == 6);
     const std::uint64_t of_layer =
-        plan::aligned(kernels::layers_many_normed::exchange_bytes(slots, 128, 2560, 10240, 2048, 1024, 8));
+        plan::aligned(kernels::layers_many_normed::exchange_bytes(slot_count, 128, 2560, 10240, 2048, 1024, 8));
     CHECK(one.blank_bytes == 34 * of_layer);
     CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] ==
           2 * of_layer / 16);
     CHECK_THAT(refused_in_one(gemma, [](auto& one_, auto&, auto&) { one_.blank_bytes -= 34 * 256; }),
                ContainsSubstring("to be made blank beside the embedding"));
   };
-  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves}), 16,
-        kernels::codec::q8_0);
-  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32,
-        kernels::codec::q8_0);
-  check(batch_of<models::gemma3_4b<dtype::bf16>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32,
-        kernels::codec::bf16);
+  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slot_count = 16, .coded_products = plan::chunk_arithmetic::halves}),
+        16, kernels::codec::q8_0);
+  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slot_count = 32, .coded_products = plan::chunk_arithmetic::halves}),
+        32, kernels::codec::q8_0);
+  check(batch_of<models::gemma3_4b<dtype::bf16>>({.slot_count = 32, .coded_products = plan::chunk_arithmetic::halves}),
+        32, kernels::codec::bf16);
 }
 
 TEST_CASE("each four workgroups of a Gemma-3's batch have as many tiles of the stream", "[plan][in_one]") {
@@ -118,8 +118,8 @@ TEST_CASE("batches of a Gemma-3 that keep the chain", "[plan][in_one]") {
   CHECK(in_one(batch_of<small>(of_eight)));
   CHECK(in_one(batch_of<models::gemma3<small_config, dtype::f16>>(of_eight)));
   // 512 columns are two stages, not one for each of four workgroups.
-  CHECK_FALSE(in_one(batch_of<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(batch_of<small>({.slots = 8})));
+  CHECK_FALSE(in_one(batch_of<small>({.slot_count = 16, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(batch_of<small>({.slot_count = 8})));
   CHECK_FALSE(in_one(batch_of<models::gemma3<small_config, dtype::f32>>(of_eight)));
   plan::profile chain = plan::profiles::portable;
   chain.layers_parts = 0;

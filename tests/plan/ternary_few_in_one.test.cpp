@@ -17,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 // By the compiler as well, with its default limits.
-constexpr plan::batch_shape of_eight{.slots = 8};
+constexpr plan::batch_shape of_eight{.slot_count = 8};
 constexpr const plan::table& engraved = plan::engraved_batch<models::fable, plan::profiles::portable, of_eight>::table;
 static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 8 * 9 + 1 &&
               engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 8 * 9 + 1);
@@ -33,19 +33,19 @@ plan::profile with_parts(std::uint32_t parts) {
 }  // namespace
 
 TEST_CASE("passes over a batch of BitNet 2B run all layers in one dispatch", "[plan][in_one]") {
-  for (const std::uint32_t slots : {8u, 32u}) {
-    CAPTURE(slots);
-    const auto bitnet = batch_of<models::bitnet_2b_4t>({.slots = slots});
+  for (const std::uint32_t slot_count : {8u, 32u}) {
+    CAPTURE(slot_count);
+    const auto bitnet = batch_of<models::bitnet_2b_4t>({.slot_count = slot_count});
     const plan::table& t = bitnet.table();
     const plan::sequence& one = t.batch_in_one;
-    check_one_dispatch(t, slots, 9);
+    check_one_dispatch(t, slot_count, 9);
     CHECK(one.in_one[0].kernel == kernels::kernel::layers_ternary_few);
     CHECK(one.in_one[0].groups[0] == 132);
     CHECK(one.in_one[0].least_groups == 108);  // eight tiles of gate and up each
-    CHECK(constant(one, "slots") == slots);
+    CHECK(constant(one, "slots") == slot_count);
     CHECK(constant(one, "context") == t.pool(0).positions);
     CHECK(one.blank_bytes ==
-          30 * plan::aligned(kernels::layers_ternary_few::exchange_bytes(slots, 2560, 6912, 2560, 640)));
+          30 * plan::aligned(kernels::layers_ternary_few::exchange_bytes(slot_count, 2560, 6912, 2560, 640)));
   }
 }
 
@@ -55,9 +55,9 @@ TEST_CASE(
     "[plan][in_one]") {
   CHECK(in_one(batch_of<models::fable>(of_eight)));
   CHECK(batch_of<models::fable>(of_eight).table().batch_in_one.in_one[0].groups[0] == 16);  // 16 tiles of the stream
-  CHECK(in_one(batch_of<models::fable>({.slots = 16})));
-  CHECK_FALSE(in_one(batch_of<models::fable>({.slots = 24})));  // more rows than workgroups
-  CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>({.slots = 40})));
+  CHECK(in_one(batch_of<models::fable>({.slot_count = 16})));
+  CHECK_FALSE(in_one(batch_of<models::fable>({.slot_count = 24})));  // more rows than workgroups
+  CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>({.slot_count = 40})));
   CHECK(in_one(batch_of<models::bitnet_2b_4t>(of_eight, with_parts(108))));
   CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>(of_eight, with_parts(107))));
   CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>(of_eight, with_parts(0))));

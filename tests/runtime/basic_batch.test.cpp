@@ -111,7 +111,7 @@ void check_mixed(both& b, Drawn&& drawn) {
     for (visit& each : visits)
       if (each.leaves_after != 0 && each.got.size() >= each.leaves_after) b.batch.leave(each.who);
   }
-  CHECK(b.batch.free_slots() == b.batch.slots());
+  CHECK(b.batch.free_slots() == b.batch.slot_count());
   CHECK(b.batch.free_pages() == b.plan.table().shape.pages);
   for (const visit& each : visits) {
     INFO("prompt of " << each.prompt << " joining at step " << each.step);
@@ -154,7 +154,7 @@ std::string spoiled_llama() {
 TEST_CASE("sessions of a batch draw what they draw alone, whoever joins and leaves: BitNet, both profiles") {
   for (const plan::profile* profile : {&plan::profiles::cpu, &plan::profiles::portable}) {
     INFO(profile->name);
-    both b(fable_plan(*profile, {.slots = 3, .page_size = 16}), fable_file());
+    both b(fable_plan(*profile, {.slot_count = 3, .page_size = 16}), fable_file());
     check_mixed(b);
   }
 }
@@ -162,12 +162,12 @@ TEST_CASE("sessions of a batch draw what they draw alone, whoever joins and leav
 TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with windows past which a ring has gone") {
   {
     both b(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(
-               plan::profiles::cpu, 128, {.slots = 3, .page_size = 8}),
+               plan::profiles::cpu, 128, {.slot_count = 3, .page_size = 8}),
            io::checkpoint::open(conformance("llama-tiny") / "hf"));
     check_mixed(b);
   }
   both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::exact, 512,
-                                                                                 {.slots = 3, .page_size = 64}),
+                                                                                 {.slot_count = 3, .page_size = 64}),
          io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
   check_mixed(b);
 }
@@ -175,8 +175,8 @@ TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with 
 TEST_CASE(
     "where a batch's products are halves, what a session draws is what it draws as the only one of the batch, close to "
     "what it draws without") {
-  constexpr plan::batch_shape three{.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves},
-      sixteen{.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
+  constexpr plan::batch_shape three{.slot_count = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves},
+      sixteen{.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
   both coded(
       plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, sixteen),
       io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
@@ -203,7 +203,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a batch's logits have the bits of a session's, and the host may draw instead") {
-  both b(fable_plan(plan::profiles::cpu, {.slots = 3, .page_size = 32}), fable_file());
+  both b(fable_plan(plan::profiles::cpu, {.slot_count = 3, .page_size = 32}), fable_file());
   const auto first = some_ids(37, 1, 4096), second = some_ids(5, 2, 4096);
   const batch_handle a = b.batch.join(first, {{}, 8, true}), c = b.batch.join(second, {{}, 8});
   std::vector<std::int32_t> so_far = first;
@@ -233,7 +233,7 @@ TEST_CASE("a batch's logits have the bits of a session's, and the host may draw 
 }
 
 TEST_CASE("prompts that begin alike share their pages, which are fed once, and what does not fit is refused") {
-  both b(fable_plan(plan::profiles::cpu, {.slots = 3, .page_size = 16, .pages = 9}), fable_file());
+  both b(fable_plan(plan::profiles::cpu, {.slot_count = 3, .page_size = 16, .pages = 9}), fable_file());
   const auto ids = some_ids(50, 3, 4096);
   auto other = ids;
   other[40] = 7;  // parts in the third page
@@ -289,7 +289,7 @@ TEST_CASE(
   std::ofstream(folder / "spoiled.gguf", std::ios::binary) << spoiled_llama();
   // As many pages as the sessions have, so that those of who left are taken again at once.
   both b(plan::planned::of<models::llama<llama_tiny, dtype::f32, dtype::f32, dtype::f32>>(
-             plan::profiles::cpu, 128, {.slots = 3, .page_size = 8, .pages = 20}),
+             plan::profiles::cpu, 128, {.slot_count = 3, .page_size = 8, .pages = 20}),
          io::checkpoint::open(folder / "spoiled.gguf"),
          false);  // whose proof has no room for such weights
   const batch_options options{{.temperature = 0.9f, .seed = 4}, 20};
@@ -342,7 +342,7 @@ TEST_CASE(
     "sessions take pages as they grow: who joined last gives way, waits, and goes on with the same tokens; nobody "
     "joins meanwhile",
     "[dear]") {
-  both b(fable_plan(plan::profiles::cpu, {.slots = 4, .page_size = 8, .pages = 20}),
+  both b(fable_plan(plan::profiles::cpu, {.slot_count = 4, .page_size = 8, .pages = 20}),
          fable_file());  // 160 positions; all four want up to 4 x 119
   std::vector<std::vector<std::int32_t>> ids, expected, got(4);
   std::vector<batch_handle> who;

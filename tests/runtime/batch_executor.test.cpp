@@ -34,33 +34,33 @@ constexpr decoder_config one_layer{.model_type = architecture::llama,
 
 /// Tokens that each slot draws in three passes, the last slot at a temperature.
 std::vector<std::vector<std::uint32_t>> drawn_by(runtime::batch_executor& run, float temperature) {
-  const std::uint32_t slots = run.table().shape.slots;
-  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+  const std::uint32_t slot_count = run.table().shape.slot_count;
+  for (std::uint32_t slot = 0; slot < slot_count; ++slot) {
     const std::int32_t token = static_cast<std::int32_t>(3 + 70 * slot);
     run.set(slot, {std::span(&token, 1),
                    pages_of(run.table(), slot),
                    run.table().context,
                    true,
-                   {.temperature = slot + 1 == slots ? temperature : 0, .seed = 5}});
+                   {.temperature = slot + 1 == slot_count ? temperature : 0, .seed = 5}});
   }
-  run.decode(slots, 3, true, 100);
-  std::vector<std::vector<std::uint32_t>> out(slots);
-  for (std::uint32_t slot = 0; slot < slots; ++slot)
+  run.decode(slot_count, 3, true, 100);
+  std::vector<std::vector<std::uint32_t>> out(slot_count);
+  for (std::uint32_t slot = 0; slot < slot_count; ++slot)
     for (std::uint32_t i = 0; i < 3; ++i) out[slot].push_back(run.drawn(slot, i));
   return out;
 }
 /// A pass in which nobody draws has a sampler of its own, on GPUs: the same tokens as beside one who draws, the most
 /// probable ones.
 void check_greedy(runtime::batch_executor& run) {
-  const std::uint32_t slots = run.table().shape.slots, vocabulary = run.table().config->vocab_size;
+  const std::uint32_t slot_count = run.table().shape.slot_count, vocabulary = run.table().config->vocab_size;
   const auto alone = drawn_by(run, 0);
-  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+  for (std::uint32_t slot = 0; slot < slot_count; ++slot) {
     const auto logits = run.logits(slot);
     CHECK(alone[slot].back() == static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()));
     CHECK(alone[slot].front() < vocabulary);
   }
   const auto mixed = drawn_by(run, 4);
-  for (std::uint32_t slot = 0; slot + 1 < slots; ++slot) CHECK(mixed[slot] == alone[slot]);
+  for (std::uint32_t slot = 0; slot + 1 < slot_count; ++slot) CHECK(mixed[slot] == alone[slot]);
   CHECK(mixed.back() != alone.back());  // of a seed with which another token is drawn
   CHECK(drawn_by(run, 0) == alone);
 }
@@ -82,23 +82,23 @@ void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape
 TEST_CASE("products of a batch agree with the reference: offsets, halves of blocks and neither", "[once_plain]") {
   faults::sharing_device on;
   const bool dot = on.device.has(gpu::feature::shader_integer_dot_product);
-  check_codec<dtype::q4_0>(on.device, dot, {.slots = 16, .page_size = 64});
-  check_codec<dtype::q4_k>(on.device, dot, {.slots = 3, .page_size = 8});
-  check_codec<dtype::q6_k>(on.device, false, {.slots = 3, .page_size = 8});
+  check_codec<dtype::q4_0>(on.device, dot, {.slot_count = 16, .page_size = 64});
+  check_codec<dtype::q4_k>(on.device, dot, {.slot_count = 3, .page_size = 8});
+  check_codec<dtype::q6_k>(on.device, false, {.slot_count = 3, .page_size = 8});
 }
 
 TEST_CASE("products of a batch in halves agree with the reference", "[once]") {
   faults::sharing_device on;
   check_codec<dtype::q4_k>(on.device, false,
-                           {.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves});
+                           {.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves});
   check_codec<dtype::bf16>(on.device, false,
-                           {.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves});
+                           {.slot_count = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves});
 }
 
 TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused by a batch", "[once]") {
   faults::sharing_device on;
   const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(
-      plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});
+      plan::profiles::cpu, 128, {.slot_count = 2, .page_size = 8});
   runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),
                               {.integer_dot = false}, nullptr);
   const std::vector<std::int32_t> tokens(made.table().prefill.max_tokens + 1, 7);

@@ -20,30 +20,30 @@ namespace intaglio::testing {
 /// Slot s has pages s, s + 8, ... : no slot's lie behind each other.
 inline std::vector<std::uint32_t> pages_of(const plan::table& table, std::uint32_t slot) {
   std::vector<std::uint32_t> out(table.slot_pages());
-  for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = slot + i * table.shape.slots;
+  for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = slot + i * table.shape.slot_count;
   return out;
 }
 /// Feeds each of these slots tokens of its own, slot s to its position, one pass a token. @param rows of the passes; 0:
 /// all slots  @return logits of the slots
-inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const std::vector<std::uint32_t>& slots,
+inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const std::vector<std::uint32_t>& slot_count,
                                            const std::vector<std::uint32_t>& positions, std::uint32_t rows = 0) {
   const plan::table& table = run.table();
   const std::uint32_t most = *std::ranges::max_element(positions);
-  std::vector<std::vector<std::int32_t>> tokens(table.shape.slots);
-  for (const std::uint32_t slot : slots)
+  std::vector<std::vector<std::int32_t>> tokens(table.shape.slot_count);
+  for (const std::uint32_t slot : slot_count)
     for (std::uint32_t i = 0; i <= positions[slot]; ++i)
       tokens[slot].push_back(static_cast<std::int32_t>((37 * i + 101 * slot + i * i % 29) % 512));
   for (std::uint32_t turn = 0; turn <= most; ++turn) {
-    for (const std::uint32_t slot : slots) {
+    for (const std::uint32_t slot : slot_count) {
       const std::uint32_t behind = most - positions[slot];  // all end together
       if (turn >= behind)
         run.set(slot,
                 {std::span(tokens[slot]).first(turn - behind + 1), pages_of(table, slot), table.context, true, {}});
     }
-    run.decode(rows != 0 ? rows : table.shape.slots, 1, turn == most, 100);
+    run.decode(rows != 0 ? rows : table.shape.slot_count, 1, turn == most, 100);
   }
   std::vector<std::vector<float>> out;
-  for (const std::uint32_t slot : slots) out.emplace_back(run.logits(slot).begin(), run.logits(slot).end());
+  for (const std::uint32_t slot : slot_count) out.emplace_back(run.logits(slot).begin(), run.logits(slot).end());
   return out;
 }
 inline bool runs(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
@@ -65,15 +65,15 @@ struct both_ways {
 /// @param modules of the one dispatch
 inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
                                const std::vector<std::uint32_t>& positions) {
-  std::vector<std::uint32_t> slots(positions.size());
-  std::iota(slots.begin(), slots.end(), 0u);
+  std::vector<std::uint32_t> slot_count(positions.size());
+  std::iota(slot_count.begin(), slot_count.end(), 0u);
   runtime::batch_executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   CHECK(run.prove().kernel.empty());
   REQUIRE(run.in_one());
-  both_ways out{fed(run, slots, positions), {}};
+  both_ways out{fed(run, slot_count, positions), {}};
   runtime::batch_executor chain(on, table, runtime::synthetic_weights(on, table), as_chain(modules), nullptr);
   REQUIRE_FALSE(chain.in_one());
-  out.expected = fed(chain, slots, positions);
+  out.expected = fed(chain, slot_count, positions);
   return out;
 }
 

@@ -15,8 +15,8 @@ using namespace intaglio;
 using namespace intaglio::testing;
 
 namespace {
-constexpr plan::batch_shape of_slots(std::uint32_t slots) {
-  return {.slots = slots, .page_size = 16, .coded_products = plan::chunk_arithmetic::halves};
+constexpr plan::batch_shape of_slots(std::uint32_t slot_count) {
+  return {.slot_count = slot_count, .page_size = 16, .coded_products = plan::chunk_arithmetic::halves};
 }
 constexpr plan::batch_shape of_eight = of_slots(8);
 constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads,

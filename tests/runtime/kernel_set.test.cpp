@@ -32,46 +32,46 @@ constexpr decoder_config one_layer{.model_type = architecture::llama,
 TEST_CASE("products by matrices cover all rows and tokens of the pass, others keep the plan's workgroups") {
   const checked_device on;
   const runtime::kernel_set with(on.device, {.few_matrix = true}), without(on.device, {});
-  for (const std::uint32_t slots : {3u, 8u, 16u, 40u}) {
+  for (const std::uint32_t slot_count : {3u, 8u, 16u, 40u}) {
     const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::q8_0, dtype::f32>>(
-        plan::profiles::portable, 128, {.slots = slots});
+        plan::profiles::portable, 128, {.slot_count = slot_count});
     const plan::sequence& batch = made.table().batch;
     std::size_t products = 0;
     for (const auto part : batch.recorded())
       for (const plan::dispatch& call : part) {
         CHECK(without.rows_of(call).empty());
         CHECK(without.groups_of(call) == call.groups);
-        const bool whole = slots % 8 == 0, makes = call.kernel == kernels::kernel::fixed;
+        const bool whole = slot_count % 8 == 0, makes = call.kernel == kernels::kernel::fixed;
         for (const std::uint32_t rows : {0u, 1u, 8u, 16u, 32u}) {
           CHECK_FALSE(without.takes_tiles(call, rows));
-          if (rows <= slots)
-            CHECK(with.takes_tiles(call, rows) ==
-                  (whole && (rows != 0 ? rows : slots) <= 16 && (makes || call.kernel == kernels::kernel::matmul_few)));
+          if (rows <= slot_count)
+            CHECK(with.takes_tiles(call, rows) == (whole && (rows != 0 ? rows : slot_count) <= 16 &&
+                                                   (makes || call.kernel == kernels::kernel::matmul_few)));
         }
-        const std::vector<std::uint32_t> all_passes = slots == 40   ? std::vector<std::uint32_t>{8, 16, 32}
-                                                      : slots == 16 ? std::vector<std::uint32_t>{8}
-                                                                    : std::vector<std::uint32_t>{};
+        const std::vector<std::uint32_t> all_passes = slot_count == 40   ? std::vector<std::uint32_t>{8, 16, 32}
+                                                      : slot_count == 16 ? std::vector<std::uint32_t>{8}
+                                                                         : std::vector<std::uint32_t>{};
         if (makes) CHECK(with.rows_of(call) == all_passes);
         if (call.kernel != kernels::kernel::matmul_few || !whole) {
           CHECK_FALSE(with.takes_matrices(call));
           CHECK(with.groups_of(call) == call.groups);
-          CHECK(with.groups_of(call, 1, slots)[1] == std::max(1u, call.groups[1] / slots));
+          CHECK(with.groups_of(call, 1, slot_count)[1] == std::max(1u, call.groups[1] / slot_count));
           continue;
         }
         ++products;
         const std::uint32_t rows = call.specialization[kernels::matmul_few_interface.specialization_index("rows")];
         std::vector<std::uint32_t> passes = with.rows_of(call);
         CHECK(passes == all_passes);
-        passes.push_back(slots);
+        passes.push_back(slot_count);
         for (const std::uint32_t tokens : passes) {
           const kernels::few_tile by =
               tokens <= 16 ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, rows, tokens);
-          const auto groups = with.groups_of(call, tokens == slots ? 0 : tokens, slots);
+          const auto groups = with.groups_of(call, tokens == slot_count ? 0 : tokens, slot_count);
           CHECK(groups ==
                 std::array<std::uint32_t, 3>{(rows + by.rows - 1) / by.rows, (tokens + by.tokens - 1) / by.tokens, 1});
         }
       }
-    CHECK(products == (slots == 3 ? 0 : 5));
+    CHECK(products == (slot_count == 3 ? 0 : 5));
   }
 }
 
@@ -81,26 +81,26 @@ TEST_CASE(
   const checked_device on;
   const runtime::kernel_set with(on.device, {.half_matrix = true, .few_halves = true}),
       without(on.device, {.half_matrix = true});
-  for (const std::uint32_t slots : {3u, 8u, 24u, 40u, 64u}) {
+  for (const std::uint32_t slot_count : {3u, 8u, 24u, 40u, 64u}) {
     const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::bf16, dtype::f32>>(
-        plan::profiles::portable, 128, {.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
+        plan::profiles::portable, 128, {.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::halves});
     std::size_t products = 0;
     for (const auto part : made.table().batch.recorded())
       for (const plan::dispatch& call : part) {
         const bool makes = call.kernel == kernels::kernel::halves,
                    multiplies = call.kernel == kernels::kernel::matmul_chunk,
-                   tiled = slots % 8 == 0 && (makes || multiplies);
+                   tiled = slot_count % 8 == 0 && (makes || multiplies);
         CHECK_FALSE(without.takes_tiled_halves(call));
         CHECK(without.rows_of(call).empty());
         CHECK(with.takes_tiled_halves(call) == tiled);
-        if (multiplies) CHECK(without.groups_of(call, 1, slots)[0] == std::max(1u, call.groups[0] / slots));
+        if (multiplies) CHECK(without.groups_of(call, 1, slot_count)[0] == std::max(1u, call.groups[0] / slot_count));
         std::vector<std::uint32_t> passes;
-        for (std::uint32_t rows = 8; tiled && rows < slots; rows *= 2) passes.push_back(rows);
+        for (std::uint32_t rows = 8; tiled && rows < slot_count; rows *= 2) passes.push_back(rows);
         CHECK(with.rows_of(call) == passes);
         if (!multiplies || !tiled) continue;
         ++products;
         const std::uint32_t rows = call.specialization[kernels::matmul_chunk_interface.specialization_index("rows")];
-        passes.push_back(slots);
+        passes.push_back(slot_count);
         for (const std::uint32_t tokens : passes) {
           const kernels::few_tile by = kernels::few_chunk_tile(rows, tokens);
           CHECK(tokens % by.tokens == 0);
@@ -108,11 +108,11 @@ TEST_CASE(
                 kernels::few_chunk_tile(rows, 8).subgroups * 32 / kernels::few_chunk_tile(rows, 8).rows);
           CHECK(by.subgroups * 8 * by.rows * 4 <= 16384);  // as plan/verify.hpp counts shared memory
           CHECK(8 * by.rows / 4 <= by.subgroups * 32);     // an invocation for each sum of the tile
-          CHECK(with.groups_of(call, tokens == slots ? 0 : tokens, slots) ==
+          CHECK(with.groups_of(call, tokens == slot_count ? 0 : tokens, slot_count) ==
                 std::array<std::uint32_t, 3>{tokens / by.tokens, (rows + by.rows - 1) / by.rows, 1});
         }
       }
-    CHECK(products == (slots == 3 ? 0 : 5));
+    CHECK(products == (slot_count == 3 ? 0 : 5));
   }
 }
 
@@ -126,9 +126,9 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
   const checked_device on;
   const runtime::kernel_set with(on.device, {.few_matrix = true}), without(on.device, {});
   const plan::planned coded = plan::planned::of<models::mixtral<config, dtype::q8_0, dtype::q8_0, dtype::f32>>(
-                          plan::profiles::portable, 1024, {.slots = 64}),
+                          plan::profiles::portable, 1024, {.slot_count = 64}),
                       dense = plan::planned::of<models::mixtral<config, dtype::f16>>(plan::profiles::portable, 1024,
-                                                                                     {.slots = 64});
+                                                                                     {.slot_count = 64});
   for (const plan::planned* made : {&coded, &dense})
     for (const plan::sequence* of : {&made->table().prefill, &made->table().batch}) {
       std::size_t products = 0;

@@ -68,7 +68,8 @@ TEST_CASE("time by kernel is taken all along, and rests between submissions are 
 TEST_CASE("time by kernel is taken of a batch too") {
   checked_device on;
   const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
-  const plan::planned made = plan::planned::of<models::fable>(plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});
+  const plan::planned made =
+      plan::planned::of<models::fable>(plan::profiles::cpu, 128, {.slot_count = 2, .page_size = 8});
   const std::array<const plan::table*, 1> tables{&made.table()};
   basic_batch batch(on.device, tables, file, {.cache_folder = ""});
   const auto ids = batch.encode("Once upon a time, there was a little fox");

@@ -31,7 +31,8 @@ struct slow_driver {
   static inline bool ready = false;
   static inline PFN_vkCreateComputePipelines real = nullptr;
 
-  static std::uint32_t value(const VkSpecializationInfo& of, const kernels::interface& face, std::string_view name) {
+  static std::uint32_t value(const VkSpecializationInfo& of, const kernels::kernel_interface& face,
+                             std::string_view name) {
     std::uint32_t out = 0;
     for (const VkSpecializationMapEntry& each : std::span(of.pMapEntries, of.mapEntryCount))
       if (each.constantID == face.specialization_index(name))
@@ -40,7 +41,7 @@ struct slow_driver {
   }
   /// The sampler of bitnet_tiny that does all passes.
   static bool is_whole_sampler(const VkSpecializationInfo& of) {
-    const kernels::interface& face = kernels::sample_interface;
+    const kernels::kernel_interface& face = kernels::sample_interface;
     const plan::table& table = bitnet_tiny_table();
     return of.mapEntryCount == face.specialization_count() &&
            value(of, face, "vocab_size") == table.config->vocab_size &&
@@ -48,7 +49,7 @@ struct slow_driver {
   }
   /// All layers of fable in one dispatch.
   static bool is_all_layers(const VkSpecializationInfo& of) {
-    const kernels::interface& face = kernels::layers_interface;
+    const kernels::kernel_interface& face = kernels::layers_interface;
     const decoder_config& config = *fable_table().config;
     return of.mapEntryCount == face.specialization_count() && value(of, face, "hidden_size") == config.hidden_size &&
            value(of, face, "intermediate_size") == config.intermediate_size &&

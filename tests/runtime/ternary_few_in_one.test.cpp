@@ -13,7 +13,7 @@ using namespace intaglio;
 using namespace intaglio::testing;
 
 namespace {
-constexpr plan::batch_shape of_slots(std::uint32_t slots) { return {.slots = slots, .page_size = 16}; }
+constexpr plan::batch_shape of_slots(std::uint32_t slot_count) { return {.slot_count = slot_count, .page_size = 16}; }
 constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads,
                                    std::uint32_t kv_heads, std::uint32_t head_dim) {
   auto out = models::bitnet_2b_4t::config;

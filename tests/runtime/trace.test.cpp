@@ -170,7 +170,7 @@ void check_against(const trace_result& found, std::span<const std::uint32_t> ids
 
 TEST_CASE("trace_ring: each token once, those that nobody took counted, those that ran ahead forgotten",
           "[runtime][trace]") {
-  const plan::trace_shape shape{.top = 2, .slots = 4, .layers = 1};
+  const plan::trace_shape shape{.top = 2, .slot_count = 4, .layers = 1};
   runtime::trace_ring ring(shape);
   std::vector<std::uint32_t> words(shape.bytes() / 4);
   const auto write = [&](std::uint32_t position, std::uint32_t token) {

@@ -13,20 +13,22 @@ using serve::batch_shape_of, serve::fast_batch_shape_of;
 
 TEST_CASE("the server has as many slots as one dispatch of all layers takes, where products are halves", "[serve]") {
   const plan::profile& gpu = plan::profiles::portable;
-  const auto slots = [&](const decoder_config& config) { return fast_batch_shape_of(config, gpu, 1024).slots; };
-  CHECK(slots(models::mistral_7b_v01_config) == 16);  // its window is no Llama's
-  CHECK(slots(models::mistral_7b_v02_config) == 32);
-  CHECK(slots(models::gemma3_4b_config) == 32);
-  CHECK(slots(models::gemma3_1b_config) == 16);  // columns that are not in stages
-  CHECK(slots(models::bitnet_2b_4t_config) == 16);
-  CHECK(slots(models::mixtral_8x7b_config) == 16);
+  const auto slot_count = [&](const decoder_config& config) {
+    return fast_batch_shape_of(config, gpu, 1024).slot_count;
+  };
+  CHECK(slot_count(models::mistral_7b_v01_config) == 16);  // its window is no Llama's
+  CHECK(slot_count(models::mistral_7b_v02_config) == 32);
+  CHECK(slot_count(models::gemma3_4b_config) == 32);
+  CHECK(slot_count(models::gemma3_1b_config) == 16);  // columns that are not in stages
+  CHECK(slot_count(models::bitnet_2b_4t_config) == 16);
+  CHECK(slot_count(models::mixtral_8x7b_config) == 16);
   plan::profile chain = gpu;
   chain.layers_parts = 0;
-  CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slots == 16);
+  CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slot_count == 16);
   chain.layers_parts = 16;
-  CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slots == 16);
+  CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slot_count == 16);
   CHECK(fast_batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::halves);
-  CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).slots == 16);
+  CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).slot_count == 16);
   CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::exact);
 }
 

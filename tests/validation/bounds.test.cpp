@@ -67,7 +67,7 @@ constexpr plan::profile cpu = quick(plan::profiles::cpu), portable = quick(plan:
 using plan::engraved, plan::engraved_batch;
 /// Slots of whole quads of words, so that the last one's history ends with the state; whole pages and octets, two
 /// spans.
-constexpr plan::batch_shape two_slots{.slots = 2, .page_size = 8};
+constexpr plan::batch_shape two_slots{.slot_count = 2, .page_size = 8};
 constexpr std::uint32_t whole_pages = 280;
 
 /// Products without loops, however small.
@@ -131,10 +131,10 @@ std::vector<std::uint32_t> batch_state(const plan::table& of, std::span<const st
   out[move_slot] = wild.count - 1;
   out[move_first] = wild.position / 8 > of.slot_pages() ? wild.position : 0;
   out[move_end] = wild.position;
-  for (std::uint32_t slot = 0; slot < of.shape.slots; ++slot) {
+  for (std::uint32_t slot = 0; slot < of.shape.slot_count; ++slot) {
     out.insert(out.end(), alone.begin(), alone.begin() + tokens);
     out[out.size() - tokens + count] = wild.count == 0 ? 0 : 1;
-    out[out.size() - tokens + position] = wild.count == of.shape.slots ? of.context - 1 : wild.position;
+    out[out.size() - tokens + position] = wild.count == of.shape.slot_count ? of.context - 1 : wild.position;
     out[out.size() - tokens + limit] = std::max(of.context, wild.position);
     out.push_back(wild.id);
     for (std::uint32_t page = 0; page < of.slot_pages(); ++page)
@@ -213,7 +213,7 @@ void write_choice(const plan::sequence& in, const plan::dispatch& call, std::spa
 std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, const plan::table& of,
                           const chosen_call& chosen, const exact_operands& memory, const wild_state& state) {
   const std::size_t before = on.validation_message_count();
-  const kernels::interface& face = kernels::interface_of(chosen.call.kernel);
+  const kernels::kernel_interface& face = kernels::interface_of(chosen.call.kernel);
   const auto contents_of = [&](std::string_view name) {
     return memory.contents[chosen.operands.push[face.push_index(name)]];
   };

@@ -41,7 +41,7 @@ struct stated_operands {
 
 /// @return with the bytes that the accesses state; an access that starts at no operand goes on where another ends
 inline stated_operands operands_of(const plan::sequence& in, const plan::dispatch& call) {
-  const kernels::interface& face = kernels::interface_of(call.kernel);
+  const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
   const std::span accesses = std::span(call.accesses).first(call.access_count);
   const std::span operands = std::span(call.push).first(face.push_count());
   stated_operands out;

@@ -26,7 +26,8 @@ class checked_size {
   constexpr bool fits(std::uint64_t limit) const { return valid_ && value_ <= limit; }
 
   friend constexpr checked_size operator+(checked_size a, checked_size b) {
-    if (!a.valid_ || !b.valid_ || a.value_ > std::numeric_limits<std::uint64_t>::max() - b.value_) return overflowed();
+    if (!a.valid_ || !b.valid_ || a.value_ > (std::numeric_limits<std::uint64_t>::max)() - b.value_)
+      return overflowed();
     return a.value_ + b.value_;
   }
   friend constexpr checked_size operator-(checked_size a, checked_size b) {
@@ -34,7 +35,7 @@ class checked_size {
     return a.value_ - b.value_;
   }
   friend constexpr checked_size operator*(checked_size a, checked_size b) {
-    if (!a.valid_ || !b.valid_ || (b.value_ != 0 && a.value_ > std::numeric_limits<std::uint64_t>::max() / b.value_))
+    if (!a.valid_ || !b.valid_ || (b.value_ != 0 && a.value_ > (std::numeric_limits<std::uint64_t>::max)() / b.value_))
       return overflowed();
     return a.value_ * b.value_;
   }

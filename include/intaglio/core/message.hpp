@@ -69,7 +69,7 @@ struct text {
     if (number != number) return append(std::string_view("nan"));
     if (number < 0) append('-');
     double value = static_cast<double>(number < 0 ? -number : number);
-    if (value > static_cast<double>(std::numeric_limits<T>::max())) return append(std::string_view("inf"));
+    if (value > static_cast<double>((std::numeric_limits<T>::max)())) return append(std::string_view("inf"));
     if (value == 0) return append('0');
     int exponent = 0;  // of the first digit
     for (double scaled = value; scaled >= 10; scaled /= 10) ++exponent;

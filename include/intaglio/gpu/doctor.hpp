@@ -21,7 +21,7 @@ inline std::string report_text(const report& of) {
   for (const auto& section : of) {
     out += section.title + "\n";
     std::size_t width = 0;
-    for (const auto& [key, value] : section.entries) width = std::max(width, key.size());
+    for (const auto& [key, value] : section.entries) width = (std::max)(width, key.size());
     for (const auto& [key, value] : section.entries)
       out += "  " + key + std::string(width - key.size() + 2, ' ') + value + "\n";
   }

@@ -38,7 +38,7 @@ inline std::vector<heap_status> memory_status(const device& of) {
       const std::uint64_t limit = native(budget)->heapBudget[i], used = native(budget)->heapUsage[i];
       const bool local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
       out.push_back({{memory.memoryHeaps[i].size, local},
-                     known ? limit - std::min(limit, used) : memory.memoryHeaps[i].size,
+                     known ? limit - (std::min)(limit, used) : memory.memoryHeaps[i].size,
                      known ? used : 0});
     }
     return out;
@@ -134,7 +134,7 @@ class buffer {
     if (size > limits.max_buffer_bytes || size > limits.max_allocation_bytes)
       throw device_error(on.label, "allocate memory for " + std::string(purpose),
                          bytes_text(size) + " in one piece, the device allows " +
-                             bytes_text(std::min(limits.max_buffer_bytes, limits.max_allocation_bytes)));
+                             bytes_text((std::min)(limits.max_buffer_bytes, limits.max_allocation_bytes)));
   }
   void ask_address(const connection& on, VkBuffer of, std::string_view purpose) {
     vk::BufferDeviceAddressInfo which;
@@ -149,7 +149,7 @@ class buffer {
     if (!contains(on->enabled, feature::external_memory_host))
       throw device_error(on->label, "read " + std::string(purpose) + " in place",
                          "VK_EXT_external_memory_host is not there or not enabled");
-    const std::uint64_t step = std::max<std::uint64_t>(on->description.limits.host_pointer_alignment, 1);
+    const std::uint64_t step = (std::max<std::uint64_t>)(on->description.limits.host_pointer_alignment, 1);
     if (const auto place = reinterpret_cast<std::uintptr_t>(host.data()); place % step != 0 || host.size() % step != 0)
       throw argument_error("memory for " + std::string(purpose), "multiples of " + std::to_string(step) + " bytes",
                            hexadecimal(place) + " and " + std::to_string(host.size()) + " bytes");
@@ -287,20 +287,20 @@ class buffer {
 inline std::vector<buffer> allocate_split(const device& on, std::uint64_t size_bytes, std::uint64_t unit,
                                           placement where, std::string_view purpose, std::uint64_t largest = 0) {
   return translated([&] {
-    std::uint64_t piece = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
-    if (largest != 0) piece = std::min(piece, largest);
+    std::uint64_t piece = (std::min)(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
+    if (largest != 0) piece = (std::min)(piece, largest);
     if (unit == 0 || unit > piece)
       throw argument_error("unit of the region for " + std::string(purpose), "1 to " + std::to_string(piece) + " bytes",
                            std::to_string(unit));
     std::vector<buffer> out;
     for (std::uint64_t left = size_bytes; left > 0;) {
-      const std::uint64_t size = std::min(left, piece / unit * unit);
+      const std::uint64_t size = (std::min)(left, piece / unit * unit);
       try {
         out.emplace_back(on, size, where, purpose);
         left -= size;
       } catch (const out_of_memory& refused) {
         if (refused.result() != static_cast<int>(VK_ERROR_OUT_OF_DEVICE_MEMORY) ||
-            size / 2 < std::max<std::uint64_t>(unit, 16U << 20U))
+            size / 2 < (std::max<std::uint64_t>)(unit, 16U << 20U))
           throw;
         piece = size / 2;
       }

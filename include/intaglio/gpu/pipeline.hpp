@@ -199,11 +199,11 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
         }
       }
     };
-    if (threads == 0) threads = std::min(16U, std::max(1U, std::thread::hardware_concurrency()));
+    if (threads == 0) threads = (std::min)(16U, (std::max)(1U, std::thread::hardware_concurrency()));
     {
       std::vector<std::jthread> workers;
       try {
-        for (std::size_t i = 1; i < std::min<std::size_t>(threads, descriptions.size()); ++i)
+        for (std::size_t i = 1; i < (std::min<std::size_t>)(threads, descriptions.size()); ++i)
           workers.emplace_back(work);
       } catch (...) {  // no more threads to be had: those that run and this one do it all
       }

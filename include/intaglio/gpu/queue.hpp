@@ -73,7 +73,7 @@ class queue {
       }
       auto& kept = labels_[value % labels_.size()];
       kept.fill('\0');
-      std::copy_n(label.begin(), std::min(label.size(), kept.size() - 1), kept.begin());
+      std::copy_n(label.begin(), (std::min)(label.size(), kept.size() - 1), kept.begin());
       if (result != VK_SUCCESS) refuse(result, "submit", label, value);
       on->counters.submits += 1;
       return ++submitted_;
@@ -111,7 +111,7 @@ class queue {
       VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
       if (result == VK_SUCCESS && value > submitted_) result = VK_ERROR_DEVICE_LOST;  // some drivers jump to the end
       if (result != VK_SUCCESS) refuse(result, "ask for progress", {}, submitted_);
-      finished_ = std::max(finished_, value);
+      finished_ = (std::max)(finished_, value);
       return submission <= finished_;
     });
   }
@@ -178,7 +178,7 @@ class queue {
     std::uint64_t value = 0;
     const auto& on = semaphore_.on();
     const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
-    return result == VK_SUCCESS && value <= submitted_ ? std::max(value, finished_) : finished_;
+    return result == VK_SUCCESS && value <= submitted_ ? (std::max)(value, finished_) : finished_;
   }
 
   /// Throws for a call that failed, when nothing is in flight any more.

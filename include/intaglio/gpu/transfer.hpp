@@ -21,7 +21,7 @@ class transfer {
   /// @param direct false: through staging buffers even where host and device share memory
   explicit transfer(const device& on, std::uint64_t staging_bytes = std::uint64_t{16} << 20U, bool direct = true)
       : device_(on), line_(on, queue::patience_with_others(on)),
-        staging_bytes_(std::max<std::uint64_t>(staging_bytes, 4096)), direct_(direct) {}
+        staging_bytes_((std::max<std::uint64_t>)(staging_bytes, 4096)), direct_(direct) {}
 
   /// Writes [offset, offset + size) of a buffer with what `produce` gives, piece after piece. The copies may still run
   /// when it returns: later submissions on this device see them, finish() waits for them. The device must not be using
@@ -33,13 +33,13 @@ class transfer {
     if (const auto direct = to.mapped(); direct_ && !direct.empty()) {
       for (std::uint64_t at = 0; at < size_bytes; at += staging_bytes_)
         produce(direct.subspan(static_cast<std::size_t>(offset + at),
-                               static_cast<std::size_t>(std::min(staging_bytes_, size_bytes - at))),
+                               static_cast<std::size_t>((std::min)(staging_bytes_, size_bytes - at))),
                 at);
       return;
     }
     translated([&] {
       for (std::uint64_t at = 0; at < size_bytes; at += staging_bytes_) {
-        const std::uint64_t piece = std::min(staging_bytes_, size_bytes - at);
+        const std::uint64_t piece = (std::min)(staging_bytes_, size_bytes - at);
         stage& slot = free(writing_[turn_++ % writing_.size()]);
         produce(slot.memory.mapped().first(static_cast<std::size_t>(piece)), at);
         recorder commands(device_, "upload", std::move(slot.commands));
@@ -76,7 +76,7 @@ class transfer {
         return;
       }
       for (std::uint64_t at = 0; at < into.size(); at += staging_bytes_) {
-        const std::uint64_t piece = std::min<std::uint64_t>(staging_bytes_, into.size() - at);
+        const std::uint64_t piece = (std::min<std::uint64_t>)(staging_bytes_, into.size() - at);
         stage& slot = free(reading_);
         recorder commands(device_, "download", std::move(slot.commands));
         commands.copy(from, offset + at, slot.memory, 0, piece);

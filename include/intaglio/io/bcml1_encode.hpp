@@ -40,8 +40,8 @@ INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
   float least = x[0], most = x[0];
   std::uint32_t unusual = 0;  // as in codec_blocks::all_finite
   for (std::size_t k = 0; k < 32; ++k) {
-    least = std::min(least, x[k]);
-    most = std::max(most, x[k]);
+    least = (std::min)(least, x[k]);
+    most = (std::max)(most, x[k]);
     unusual |= (std::bit_cast<std::uint32_t>(x[k]) & 0x7F800000u) + 0x00800000u;
   }
   least += 0.f;  // no negative zero
@@ -221,10 +221,10 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
       words = aligned.data();
     }
     const std::size_t first = number * 64,
-                      rows = std::min<std::size_t>(64, static_cast<std::size_t>(layout.rows) - first);
+                      rows = (std::min<std::size_t>)(64, static_cast<std::size_t>(layout.rows) - first);
     if (rows < 64) std::fill(words, words + panel_size / 4, 0u);
     for (std::size_t block = 0; block < whole; block += some) {
-      const std::size_t count = std::min(some, whole - block);
+      const std::size_t count = (std::min)(some, whole - block);
       for (std::size_t row = 0; row < rows; ++row) {
         const std::byte* from = matrix.data() + (first + row) * row_size + 32 * block * element;
         if (!bcml1::encode_blocks(type, from, count, words + 5 * block * 64 + row, options.path))
@@ -245,7 +245,7 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
   const unsigned threads = worker_threads(options.threads);
   ordered_work(threads, 4 * std::size_t{threads}, count, panel, [&](std::size_t number, std::size_t) {
     if (options.progress)
-      options.progress(std::min<std::uint64_t>((number + 1) * 64, layout.rows) * row_size, layout.rows * row_size);
+      options.progress((std::min<std::uint64_t>)((number + 1) * 64, layout.rows) * row_size, layout.rows * row_size);
   });
 }
 

@@ -201,7 +201,7 @@ class chat_template {
     const std::string text = renderer_(text_, hidden, prompt, bos_, eos_);
     rendered_chat out;
     for (std::size_t at = 0; at < text.size();) {
-      const std::size_t next = std::min(text.find(mark, at), text.size());
+      const std::size_t next = (std::min)(text.find(mark, at), text.size());
       markup(out, std::string_view(text).substr(at, next - at));
       if (next == text.size()) break;
       std::size_t index = 0;

@@ -39,14 +39,14 @@ struct check_options {
 /// Reads every value of a tensor once. @throws file_error at the first that is not sound
 inline void check_values(const checkpoint& model, const checkpoint_tensor& tensor) {
   const stored_tensor& stored = tensor.stored;
-  const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / stored.columns);
+  const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / stored.columns);
   std::vector<std::int8_t> codes;
   std::vector<float> values;
   std::optional<ternary_tensor> source;
   if (model.config().model_type == architecture::bitnet && tensor.role == tensor_role::matrix)
     source = model.ternary(tensor);
   for (std::uint64_t row = 0; row < stored.rows; row += step) {
-    const std::uint64_t some = std::min(step, stored.rows - row);
+    const std::uint64_t some = (std::min)(step, stored.rows - row);
     if (source) {
       codes.resize(static_cast<std::size_t>(some * stored.columns));
       source->rows(row, some, codes);
@@ -68,7 +68,7 @@ void check_packed(const packed_image& image, Done&& done) {
       for (std::uint64_t at = 0; at < each.bytes; at += piece.size())
         image.read(
             each, copy, at,
-            std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), each.bytes - at))));
+            std::span(piece).first(static_cast<std::size_t>((std::min<std::uint64_t>)(piece.size(), each.bytes - at))));
       image.expect_padding(each, copy);
       done(each, copy);
     }

@@ -120,7 +120,7 @@ class checkpoint {
     for (std::uint64_t row = row0; row < row0 + count;) {
       const std::uint64_t first = row / head * head;
       read_stored(tensor, first, head, values);
-      for (; row < std::min(first + head, row0 + count); ++row)
+      for (; row < (std::min)(first + head, row0 + count); ++row)
         std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(
                                          static_cast<std::size_t>(row_in_pairs(head, row) - first) * columns),
                     columns, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row - row0) * columns));
@@ -158,13 +158,13 @@ class checkpoint {
       const bool pairs = tensor.rows_in_pairs != 0;
       const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, row0 + i) : row0 + i,
                           first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
-      const bcml1_layout panel{std::min(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
+      const bcml1_layout panel{(std::min)(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
       if (first != read) {
         panel_bytes.resize(static_cast<std::size_t>(panel.bytes()));
         stored.file->read(stored.offset + first / bcml1_layout::panel_rows * panel.bytes(), panel_bytes);
         read = first;
       }
-      const std::uint64_t some = pairs ? 1 : std::min(count - i, first + panel.rows - row);
+      const std::uint64_t some = pairs ? 1 : (std::min)(count - i, first + panel.rows - row);
       bcml1_as_q4_1(panel_bytes, panel, row - first, some,
                     out.subspan(static_cast<std::size_t>(i * row_size), static_cast<std::size_t>(some * row_size)));
       i += some;
@@ -227,10 +227,10 @@ class checkpoint {
     if (is_stored_ternary(tensor)) return read_codes_as_f32(tensor, row0, count, out);
     if (stored.type == dtype::bcml1) return read_panels(tensor, row0, count, out);
     const std::uint64_t row = row_bytes(stored.type, stored.columns),
-                        step = std::max<std::uint64_t>(1, chunk_bytes / row);
+                        step = (std::max<std::uint64_t>)(1, chunk_bytes / row);
     std::vector<std::byte> bytes;
     for (std::uint64_t done = 0; done < count;) {
-      const std::uint64_t some = std::min(step, count - done);
+      const std::uint64_t some = (std::min)(step, count - done);
       bytes.resize(static_cast<std::size_t>(some * row));
       read_bytes(tensor, row0 + done, some, bytes);
       const auto values =
@@ -261,8 +261,8 @@ class checkpoint {
     std::vector<std::byte> bytes;
     for (std::uint64_t done = 0; done < count;) {
       const std::uint64_t row = row0 + done, first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
-      const bcml1_layout panel{std::min(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
-      const std::uint64_t some = std::min(count - done, first + panel.rows - row),
+      const bcml1_layout panel{(std::min)(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
+      const std::uint64_t some = (std::min)(count - done, first + panel.rows - row),
                           at = first / bcml1_layout::panel_rows * panel.bytes();
       bytes.resize(static_cast<std::size_t>(panel.bytes()));
       stored.file->read(stored.offset + at, bytes);
@@ -418,7 +418,7 @@ class checkpoint_builder {
     constexpr std::size_t shown = 100;
     std::string text = "the tensors do not fit the model's config (" + std::to_string(faults_.size()) +
                        (faults_.size() == 1 ? " difference)" : " differences)");
-    for (std::size_t i = 0; i < std::min(shown, faults_.size()); ++i) text += "\n  " + faults_[i];
+    for (std::size_t i = 0; i < (std::min)(shown, faults_.size()); ++i) text += "\n  " + faults_[i];
     if (faults_.size() > shown) text += "\n  and " + std::to_string(faults_.size() - shown) + " more";
     throw file_error(out_.path_, std::nullopt, text);
   }

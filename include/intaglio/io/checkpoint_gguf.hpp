@@ -86,7 +86,7 @@ class gguf_config {
     if (embedding == nullptr || embedding->type != head->type || embedding->shape != head->shape) return false;
     std::vector<std::byte> one(std::size_t{1} << 20), other(one.size());
     for (std::uint64_t at = 0; at < head->bytes; at += one.size()) {
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(one.size(), head->bytes - at));
+      const auto some = static_cast<std::size_t>((std::min<std::uint64_t>)(one.size(), head->bytes - at));
       file_.parts()[embedding->part].file().read(embedding->offset + at, std::span(one).first(some));
       file_.parts()[head->part].file().read(head->offset + at, std::span(other).first(some));
       if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;

@@ -206,7 +206,7 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
     builder.vocabulary() = vocabulary_from_hf_directory(folder);
   } else if (std::filesystem::exists(folder / "tokenizer.model", ignored)) {
     const mapped_file file(folder / "tokenizer.model");
-    std::string begin(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 256)), '\0');
+    std::string begin(static_cast<std::size_t>((std::min<std::uint64_t>)(file.size(), 256)), '\0');
     file.read(0, std::as_writable_bytes(std::span(begin)));
     builder.vocabulary() = is_tiktoken_list(begin) ? vocabulary_from_tiktoken_file(folder / "tokenizer.model")
                                                    : vocabulary_from_sentencepiece_file(folder / "tokenizer.model");

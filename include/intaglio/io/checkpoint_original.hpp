@@ -149,10 +149,10 @@ class original_tensor_collector {
   static bool same_values(const part& a, const part& b) {
     if (a.tensor == b.tensor) return true;
     if (!a.tensor->contiguous() || !b.tensor->contiguous()) return false;
-    std::vector<std::byte> one(static_cast<std::size_t>(std::min<std::uint64_t>(a.tensor->bytes, 1 << 20))),
+    std::vector<std::byte> one(static_cast<std::size_t>((std::min<std::uint64_t>)(a.tensor->bytes, 1 << 20))),
         other(one.size());
     for (std::uint64_t at = 0; at < a.tensor->bytes; at += one.size()) {
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(one.size(), a.tensor->bytes - at));
+      const auto some = static_cast<std::size_t>((std::min<std::uint64_t>)(one.size(), a.tensor->bytes - at));
       a.file->read(a.tensor->offset + at, std::span(one).first(some));
       b.file->read(b.tensor->offset + at, std::span(other).first(some));
       if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;

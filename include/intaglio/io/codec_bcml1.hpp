@@ -53,10 +53,10 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
   // A block of all rows of a panel lies together: the rows are the inner loop.
   for (std::uint64_t first = 0; first < count;) {
     const std::uint64_t some =
-        std::min(count - first, bcml1_layout::panel_rows - (row0 + first) % bcml1_layout::panel_rows);
+        (std::min)(count - first, bcml1_layout::panel_rows - (row0 + first) % bcml1_layout::panel_rows);
     for (std::uint64_t block = 0; block < blocks; ++block) {
       const std::uint64_t column = block * bcml1_layout::block_columns;
-      const auto length = static_cast<std::size_t>(std::min(bcml1_layout::block_columns, layout.columns - column));
+      const auto length = static_cast<std::size_t>((std::min)(bcml1_layout::block_columns, layout.columns - column));
       for (std::uint64_t row = first; row < first + some; ++row) {
         std::array<std::uint32_t, 5> words;
         for (std::size_t i = 0; i < 5; ++i)

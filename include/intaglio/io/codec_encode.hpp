@@ -50,7 +50,7 @@ INTAGLIO_UNFUSED inline int round_away(float value) {
 INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
   std::uint32_t most = 0;  // magnitudes are in the order of their bits, whose largest takes no care of NaN
-  for (std::size_t j = 0; j < 32; ++j) most = std::max(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
+  for (std::size_t j = 0; j < 32; ++j) most = (std::max)(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
   const float d = std::bit_cast<float>(most) / 127.f, id = inverse(d);
   put_f16(block, d);
   for (std::size_t j = 0; j < 32; ++j)
@@ -83,7 +83,7 @@ INTAGLIO_UNFUSED inline void encode_q4_1(const float* x, std::uint8_t* block) {
 /// Digits 0, 1, 2 of a block by its largest magnitude, which is returned.
 inline float ternary_digits(const float* x, std::uint8_t* digits) {
   float largest = 0.f;
-  for (std::size_t j = 0; j < 256; ++j) largest = std::max(largest, std::fabs(x[j]));
+  for (std::size_t j = 0; j < 256; ++j) largest = (std::max)(largest, std::fabs(x[j]));
   const float id = inverse(largest);
   for (std::size_t j = 0; j < 256; ++j)
     digits[j] = static_cast<std::uint8_t>(static_cast<int>(std::lround(x[j] * id)) + 1);

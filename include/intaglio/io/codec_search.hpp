@@ -171,8 +171,8 @@ INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
   float most_scale = 0.f, most_least = 0.f;
   for (std::size_t j = 0; j < 8; ++j) {
     if (!std::isfinite(found[j / 4].scale[j % 4] + found[j / 4].least[j % 4])) return encode_overflow(block, 144, 0);
-    most_scale = std::max(most_scale, found[j / 4].scale[j % 4]);
-    most_least = std::max(most_least, -found[j / 4].least[j % 4]);
+    most_scale = (std::max)(most_scale, found[j / 4].scale[j % 4]);
+    most_least = (std::max)(most_least, -found[j / 4].least[j % 4]);
   }
   const float to_scale = most_scale > 0.f ? 63.f / most_scale : 0.f,
               to_least = most_least > 0.f ? 63.f / most_least : 0.f;
@@ -186,8 +186,8 @@ INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
   for (std::size_t j = 0; j < 8; ++j) {
     const affine_search& of = found[j / 4];
     const std::size_t lane = j % 4;
-    const unsigned s = std::min(63u, static_cast<unsigned>(nearest(to_scale * of.scale[lane])) & 255u);
-    const unsigned m = std::min(63u, static_cast<unsigned>(nearest(to_least * -of.least[lane])) & 255u);
+    const unsigned s = (std::min)(63u, static_cast<unsigned>(nearest(to_scale * of.scale[lane])) & 255u);
+    const unsigned m = (std::min)(63u, static_cast<unsigned>(nearest(to_least * -of.least[lane])) & 255u);
     if (j < 4) {
       packed[j] = static_cast<std::uint8_t>(packed[j] | s);
       packed[j + 4] = static_cast<std::uint8_t>(packed[j + 4] | m);
@@ -233,7 +233,7 @@ INTAGLIO_UNFUSED inline void encode_q6_k(const float* x, std::uint8_t* block) {
   for (std::size_t j = 0; j < 16; ++j) {
     const symmetric_search& of = found[j / 4];
     const std::size_t lane = j % 4;
-    const auto s = static_cast<std::int8_t>(std::min(127, nearest(to_scale * of.scale[lane])));
+    const auto s = static_cast<std::int8_t>((std::min)(127, nearest(to_scale * of.scale[lane])));
     block[192 + j] = static_cast<std::uint8_t>(s);
     const float step = d * static_cast<float>(s);
     for (std::size_t i = 0; i < 16; ++i) {

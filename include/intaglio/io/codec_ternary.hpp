@@ -100,8 +100,8 @@ class ternary_tensor {
     buffers memory;
     const std::uint64_t step = rows_at_once();
     while (count != 0) {
-      std::uint64_t some = std::min(step, count);
-      if (tensor_.type == dtype::u8) some = std::min(some, tensor_.rows / 4 - row0 % (tensor_.rows / 4));
+      std::uint64_t some = (std::min)(step, count);
+      if (tensor_.type == dtype::u8) some = (std::min)(some, tensor_.rows / 4 - row0 % (tensor_.rows / 4));
       if (tensor_.type == dtype::i2_s && options_.layout == i2s_layout::rows4) some = 1;
       read_some(row0, some, codes.data(), memory);
       codes = codes.subspan(static_cast<std::size_t>(some * tensor_.columns));
@@ -151,7 +151,7 @@ class ternary_tensor {
                                        : row_bytes(tensor_.type, tensor_.columns);
   }
   std::uint64_t rows_at_once() const {
-    return std::max<std::uint64_t>(1, chunk_bytes / std::max<std::uint64_t>(1, stored_row_bytes()));
+    return (std::max<std::uint64_t>)(1, chunk_bytes / (std::max<std::uint64_t>)(1, stored_row_bytes()));
   }
 
   const std::uint8_t* fetch(std::uint64_t at, std::uint64_t count, std::vector<std::byte>& bytes) const {
@@ -261,7 +261,7 @@ class ternary_tensor {
     const std::uint64_t size = info(tensor_.type).block_bytes, blocks = tensor_.bytes / size, step = chunk_bytes / size;
     std::vector<std::byte> bytes;
     for (std::uint64_t b = 0; b < blocks; b += step) {
-      const std::uint64_t some = std::min(step, blocks - b);
+      const std::uint64_t some = (std::min)(step, blocks - b);
       const std::uint8_t* from = fetch(b * size, some * size, bytes);
       for (std::uint64_t i = 0; i < some; ++i)
         if (const float d = codec_blocks::f16_at(from + (i + 1) * size - 2); d != 0.f) {
@@ -281,7 +281,7 @@ class ternary_tensor {
     float magnitude = 0.f;
     bool ternary = true;
     for (std::uint64_t r = 0; r < tensor_.rows; r += step) {
-      const std::uint64_t some = std::min(step, tensor_.rows - r);
+      const std::uint64_t some = (std::min)(step, tensor_.rows - r);
       decode_finite(fetch(r * row, some * row, bytes), some, values, r * row);
       for (std::size_t i = 0; i < values.size(); ++i) sums[i % 4] += static_cast<double>(std::fabs(values[i]));
       for (std::size_t i = 0; ternary && i < values.size(); ++i)
@@ -296,7 +296,7 @@ class ternary_tensor {
       ternary_ = true;
       return;
     }
-    scale_ = std::max(
+    scale_ = (std::max)(
         static_cast<float>(sum / (static_cast<double>(tensor_.rows) * static_cast<double>(tensor_.columns))), 1e-5f);
     check_scale(scale_, 0);
     inverse_ = 1.f / scale_;
@@ -311,7 +311,7 @@ class ternary_tensor {
                {reinterpret_cast<const std::byte*>(from), static_cast<std::size_t>(count * stored_row_bytes())},
                values);
     bool finite = true;
-    for (const float value : values) finite &= std::fabs(value) <= std::numeric_limits<float>::max();
+    for (const float value : values) finite &= std::fabs(value) <= (std::numeric_limits<float>::max)();
     for (std::size_t i = 0; !finite && i < values.size(); ++i)
       if (!std::isfinite(values[i]))
         fail(at + i * info(tensor_.type).block_bytes, "value", "a finite number", std::to_string(values[i]));

@@ -28,7 +28,7 @@ struct conversion_loss {
     float most = 0.f;
     for (std::size_t i = 0; i < before.size(); ++i) {
       const float apart = after[i] - before[i];
-      most = std::max(most, std::fabs(apart));
+      most = (std::max)(most, std::fabs(apart));
       off[i % 4] += static_cast<double>(apart) * apart;
       own[i % 4] += static_cast<double>(before[i]) * before[i];
     }
@@ -36,7 +36,7 @@ struct conversion_loss {
   }
   void add(const conversion_loss& other) {
     values += other.values;
-    largest = std::max(largest, other.largest);
+    largest = (std::max)(largest, other.largest);
     squares += other.squares;
     value_squares += other.value_squares;
   }

@@ -211,7 +211,7 @@ class model_converter {
 
   /// "blk.7.ffn_up.weight" is of the kind "ffn_up".
   static std::string kind_of(std::string_view tensor) {
-    if (tensor.starts_with("blk.")) tensor.remove_prefix(std::min(tensor.size(), tensor.find('.', 4) + 1));
+    if (tensor.starts_with("blk.")) tensor.remove_prefix((std::min)(tensor.size(), tensor.find('.', 4) + 1));
     if (tensor.ends_with(".weight")) tensor.remove_suffix(7);
     return std::string(tensor);
   }
@@ -258,10 +258,10 @@ class model_converter {
       progress_.total_bytes += stored.bytes;
       // Panels and heads stay whole.
       const std::uint64_t unit = std::lcm(type == dtype::bcml1 ? bcml1_layout::panel_rows : 1,
-                                          std::max<std::uint64_t>(1, planned_tensor.rows_in_pairs));
-      const std::uint64_t step = std::max<std::uint64_t>(unit, chunk_elements / stored.columns / unit * unit);
+                                          (std::max<std::uint64_t>)(1, planned_tensor.rows_in_pairs));
+      const std::uint64_t step = (std::max<std::uint64_t>)(unit, chunk_elements / stored.columns / unit * unit);
       for (std::uint64_t row = 0; row < stored.rows; row += step)
-        chunks_.push_back({&planned_tensor, row, std::min(step, stored.rows - row)});
+        chunks_.push_back({&planned_tensor, row, (std::min)(step, stored.rows - row)});
     }
     progress_.total_tensors = plan_.size();
     report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();

@@ -136,7 +136,7 @@ inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uin
     const std::uint32_t level = next();
     if (level > graph_limits::level)
       refuse("level of feature " + std::to_string(f), "at most " + std::to_string(graph_limits::level), level);
-    highest = std::max(highest, level);
+    highest = (std::max)(highest, level);
     out.add_feature(level);
     for (std::uint32_t l = 0; l <= level; ++l) {
       const std::uint32_t count = next(), most = parameters.most_links(l);

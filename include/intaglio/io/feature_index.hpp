@@ -171,13 +171,13 @@ class feature_index {
     const feature_block& block = layer(layer_index)[which];
     const mapped_file& file = *files_[layer_index];
     const std::uint64_t row = row_bytes(layer_index, which),
-                        step = std::max<std::uint64_t>(row, chunk_bytes / row * row);
+                        step = (std::max<std::uint64_t>)(row, chunk_bytes / row * row);
     std::vector<std::byte> bytes;
     std::uint32_t sum = 0;
     std::optional<std::pair<std::uint64_t, std::string>>
         fault;  // a damaged file's checksum tells more than one of its values
     for (std::uint64_t at = 0; at < block.bytes; at += step) {
-      bytes.resize(static_cast<std::size_t>(std::min(step, block.bytes - at)));
+      bytes.resize(static_cast<std::size_t>((std::min)(step, block.bytes - at)));
       file.read(block.offset + at, bytes);
       sum = crc32(bytes, sum);
       if (fault) continue;

@@ -146,7 +146,7 @@ class feature_patch final : public feature_changes {
       throw argument_error(
           "features", "features inside 0.." + std::to_string(features(layer)) + " and room for their vectors",
           std::to_string(first) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
-    const std::uint64_t stored = first < base ? std::min(count, base - first) : 0;
+    const std::uint64_t stored = first < base ? (std::min)(count, base - first) : 0;
     if (stored != 0) index_->read_f32(layer, which, first, stored, out.first(static_cast<std::size_t>(stored) * width));
     for (auto at = overlay_.lower_bound({layer, static_cast<std::uint32_t>(first)});
          at != overlay_.end() && at->first.first == layer && at->first.second < first + count; ++at) {

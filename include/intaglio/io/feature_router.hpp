@@ -97,8 +97,8 @@ class feature_router {
       const std::uint32_t features = index.layer(layer).features;
       if (sizes[1] != features)
         refuse(start + 4, where + ": features", std::to_string(features), std::to_string(sizes[1]));
-      if (sizes[0] == 0 || sizes[0] > std::min(features, most_experts))
-        refuse(start, where + ": experts", "1 to " + std::to_string(std::min(features, most_experts)),
+      if (sizes[0] == 0 || sizes[0] > (std::min)(features, most_experts))
+        refuse(start, where + ": experts", "1 to " + std::to_string((std::min)(features, most_experts)),
                std::to_string(sizes[0]));
       const std::uint64_t rest =
           4 * (std::uint64_t{features} + sizes[0] + std::uint64_t{sizes[0]} * wanted.hidden_size);
@@ -119,7 +119,7 @@ class feature_router {
     if (at != size) refuse(at, "bytes behind the checksum", "none", std::to_string(size - at));
     std::vector<std::byte> part;
     for (std::uint64_t from = 0; from < end; from += part.size()) {
-      part.resize(static_cast<std::size_t>(std::min<std::uint64_t>(end - from, std::uint64_t{1} << 18)));
+      part.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(end - from, std::uint64_t{1} << 18)));
       file.read(from, part);
       sum = crc32(part, sum);
     }
@@ -179,7 +179,7 @@ class feature_router {
       out.push_back({e, static_cast<float>(sum), 0});
     }
     std::ranges::stable_sort(out, [](const routed_expert& a, const routed_expert& b) { return a.score > b.score; });
-    out.resize(std::min(count, out.size()));
+    out.resize((std::min)(count, out.size()));
     double whole = 0;
     for (const routed_expert& each : out)
       whole += std::exp(static_cast<double>(each.score) - static_cast<double>(out.front().score));
@@ -216,7 +216,7 @@ class feature_router {
   /// Empty where it is sound.
   static std::string fault_of(const router_layer& of, std::uint32_t features, std::uint32_t hidden_size) {
     if (of.expert_of.size() != features) return std::to_string(of.expert_of.size()) + " features";
-    if (of.experts() == 0 || of.experts() > std::min(features, most_experts))
+    if (of.experts() == 0 || of.experts() > (std::min)(features, most_experts))
       return std::to_string(of.experts()) + " experts";
     if (of.weights.size() != of.experts() * hidden_size) return std::to_string(of.weights.size()) + " weights";
     std::vector<char> has(of.experts());

@@ -100,7 +100,7 @@ inline feature_router build_router(const feature_index& index, const router_buil
     throw argument_error("method", "own: a mixture's features are its experts', and its own router chooses among them",
                          "another");
   for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
-    const std::uint32_t most = std::min(index.layer(layer).features, feature_router::most_experts);
+    const std::uint32_t most = (std::min)(index.layer(layer).features, feature_router::most_experts);
     if (options.experts == 0 || options.experts > most)
       throw argument_error("experts", "1 to " + std::to_string(most), std::to_string(options.experts));
   }

@@ -102,7 +102,7 @@ inline std::optional<feature_fault> find_feature_fault(dtype type, std::span<con
   float values[most];
   const std::size_t step = most / layout.block_elements * layout.block_bytes;
   for (std::size_t at = 0; at < bytes.size(); at += step) {
-    const auto part = bytes.subspan(at, std::min(step, bytes.size() - at));
+    const auto part = bytes.subspan(at, (std::min)(step, bytes.size() - at));
     const std::span<float> decoded(values, part.size() / layout.block_bytes * layout.block_elements);
     decode_row(type, part, decoded);
     if (codec_blocks::all_finite(decoded)) continue;

@@ -63,7 +63,7 @@ inline void encode_feature_rows(dtype type, std::span<const float> values, std::
 inline std::vector<std::uint64_t> sampled(std::uint64_t count, std::uint64_t wanted, std::uint64_t seed) {
   std::vector<std::uint64_t> out{0, count - 1};
   std::uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
-  while (out.size() < std::min(wanted, count)) {
+  while (out.size() < (std::min)(wanted, count)) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     out.push_back((state >> 33) % count);
   }
@@ -177,7 +177,7 @@ class checkpoint_features : public feature_source {
   static constexpr std::uint64_t chunk_elements = 1 << 18;
 
   bool is_own_ternary() const { return !codec_ && config().model_type == architecture::bitnet; }
-  std::uint32_t experts() const { return std::max(1u, config().num_local_experts); }
+  std::uint32_t experts() const { return (std::max)(1u, config().num_local_experts); }
   std::string tensor_name(std::uint32_t layer, feature_vector which) const {
     return "blk." + std::to_string(layer) + ".ffn_" + std::string(name(which)) +
            (config().num_local_experts != 0 ? "_exps.weight" : ".weight");
@@ -208,12 +208,12 @@ class checkpoint_features : public feature_source {
   void stream_rows(std::uint32_t layer, feature_vector which, unsigned threads, const feature_sink& sink) {
     const std::uint64_t columns = config().hidden_size, features = described_.features,
                         row = feature_row_bytes(described_[which].type, columns);
-    const std::uint64_t step = std::max<std::uint64_t>(1, chunk_elements / columns);
+    const std::uint64_t step = (std::max<std::uint64_t>)(1, chunk_elements / columns);
     std::vector<std::vector<std::byte>> places(threads == 1 ? 1 : 2 * std::size_t{threads});
     ordered_work(
         threads, places.size(), static_cast<std::size_t>((features + step - 1) / step),
         [&](std::size_t item, std::size_t slot) {
-          const std::uint64_t first = item * step, count = std::min(step, features - first);
+          const std::uint64_t first = item * step, count = (std::min)(step, features - first);
           places[slot].resize(static_cast<std::size_t>(count * row));
           read_some(layer, which, first, count, places[slot]);
         },
@@ -246,16 +246,16 @@ class checkpoint_features : public feature_source {
     const dtype type = described_[feature_vector::down].type;
     const std::size_t at_once =
         std::clamp<std::size_t>(static_cast<std::size_t>(turn_bytes_ / sizeof(T)) / columns, 1, features);
-    const std::size_t step = std::max<std::size_t>(1, static_cast<std::size_t>(chunk_elements) / features);
+    const std::size_t step = (std::max<std::size_t>)(1, static_cast<std::size_t>(chunk_elements) / features);
     std::vector<T> turned(at_once * columns);
     std::vector<std::vector<T>> places(threads == 1 ? 1 : 2 * std::size_t{threads});
     std::vector<std::byte> bytes;
     for (std::size_t begin = 0; begin < features; begin += at_once) {
-      const std::size_t end = std::min(features, begin + at_once);
+      const std::size_t end = (std::min)(features, begin + at_once);
       ordered_work(
           threads, places.size(), (columns + step - 1) / step,
           [&](std::size_t item, std::size_t slot) {
-            const std::size_t first = item * step, count = std::min(step, columns - first);
+            const std::size_t first = item * step, count = (std::min)(step, columns - first);
             places[slot].resize(count * features);
             read_down(layer, expert * columns + first, count, std::span<T>(places[slot]));
             for (std::size_t f = begin; f < end; ++f)
@@ -263,9 +263,9 @@ class checkpoint_features : public feature_source {
                 turned[(f - begin) * columns + first + r] = places[slot][r * features + f];
           },
           [](std::size_t, std::size_t) {});
-      const std::size_t rows = std::max<std::size_t>(1, static_cast<std::size_t>(chunk_elements) / columns);
+      const std::size_t rows = (std::max<std::size_t>)(1, static_cast<std::size_t>(chunk_elements) / columns);
       for (std::size_t f = begin; f < end; f += rows) {
-        const std::size_t count = std::min(rows, end - f);
+        const std::size_t count = (std::min)(rows, end - f);
         const std::span<const T> values = std::span<const T>(turned).subspan((f - begin) * columns, count * columns);
         bytes.resize(count * static_cast<std::size_t>(feature_row_bytes(type, columns)));
         if constexpr (sizeof(T) == 1) encode_ternary_words(values, bytes);

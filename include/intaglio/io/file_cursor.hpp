@@ -44,7 +44,7 @@ class file_cursor {
     const auto length = number<std::uint64_t>(what);
     if (length > limit)
       fail(start, std::string(what) + " is too long",
-           "at most " + std::to_string(std::min(limit, file_->size())) + " bytes", std::to_string(length));
+           "at most " + std::to_string((std::min)(limit, file_->size())) + " bytes", std::to_string(length));
     need(length, what);
     std::string out(static_cast<std::size_t>(length), '\0');
     copy(out.data(), out.size());
@@ -73,11 +73,11 @@ class file_cursor {
     auto* to = static_cast<std::byte*>(out);
     while (count != 0) {
       if (offset_ >= begin_ + window_.size()) {  // never before it: fields are read forwards
-        window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(window_bytes, left())));
+        window_.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(window_bytes, left())));
         begin_ = offset_;
         file_->read(begin_, window_);
       }
-      const auto at = static_cast<std::size_t>(offset_ - begin_), chunk = std::min(count, window_.size() - at);
+      const auto at = static_cast<std::size_t>(offset_ - begin_), chunk = (std::min)(count, window_.size() - at);
       std::memcpy(to, window_.data() + at, chunk);
       to += chunk;
       count -= chunk;

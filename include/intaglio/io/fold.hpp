@@ -56,7 +56,7 @@ class feature_folder {
     for (const changed_feature& each : patch.changed()) changed_.insert(each.layer);
     features_ = new_features_ = model_.config().intermediate_size;
     for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
-      new_features_ = std::max<std::uint64_t>(new_features_, patch.features(layer));
+      new_features_ = (std::max<std::uint64_t>)(new_features_, patch.features(layer));
     ternary_ = model_.config().model_type == architecture::bitnet;
     if (new_features_ != features_) new_features_ = whole_blocks(new_features_);
   }
@@ -156,7 +156,7 @@ class feature_folder {
   void copy(const gguf_tensor& tensor, std::uint64_t from, std::uint64_t count) {
     std::vector<std::byte> bytes;
     for (std::uint64_t at = 0; at < count; at += bytes.size()) {
-      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(count - at, 1 << 22)));
+      bytes.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(count - at, 1 << 22)));
       file_.parts()[tensor.part].file().read(tensor.offset + from + at, bytes);
       writer_.write(bytes);
     }

@@ -48,7 +48,7 @@ class hf_feature_folder {
     for (const changed_feature& each : patch.changed()) changed_.insert(each.layer);
     features_ = new_features_ = features;
     for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
-      new_features_ = std::max<std::uint64_t>(new_features_, patch.features(layer));
+      new_features_ = (std::max<std::uint64_t>)(new_features_, patch.features(layer));
     if (new_features_ != features_) new_features_ = (new_features_ + 3) / 4 * 4;  // kernels take groups of four
   }
 
@@ -127,7 +127,7 @@ class hf_feature_folder {
             std::uint64_t count) const {
     std::vector<std::byte> bytes;
     for (std::uint64_t at = 0; at < count; at += bytes.size()) {
-      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(count - at, 1 << 22)));
+      bytes.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(count - at, 1 << 22)));
       files_.files()[tensor.file].file().read(tensor.offset + from + at, bytes);
       writer.write(bytes);
     }

@@ -213,7 +213,7 @@ class gguf_part {
   }
   static void check_count(const file_cursor& cursor, std::uint64_t at, std::string what, std::uint64_t count,
                           std::uint64_t limit, std::uint64_t least) {
-    const std::uint64_t room = std::min(limit, cursor.left() / least);
+    const std::uint64_t room = (std::min)(limit, cursor.left() / least);
     if (count > room)
       cursor.fail(at, what + " is more than the file can hold", "at most " + std::to_string(room),
                   std::to_string(count));
@@ -292,7 +292,7 @@ class gguf_part {
       out.shape[i] = cursor.number<std::uint64_t>(what);
       elements = elements * out.shape[i];
     }
-    const auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const auto limit = static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)());
     if (!elements.fits(limit) || elements.value() == 0)
       cursor.fail(at, what + ": shape", "sizes of at least 1 with a product below 2^63", shape_text(out));
 
@@ -351,7 +351,7 @@ class gguf_part {
                     last ? std::to_string(last.value()) + " bytes" : "an offset inside the file",
                     last ? std::to_string(file_.size()) : std::to_string(tensor.offset));
       tensor.offset = begin.value();
-      end = std::max(end, last.value());
+      end = (std::max)(end, last.value());
     }
     refuse_overlaps(cursor);
     if (!strict) warnings_.push_back("tensor data is not in the order of the tensor list or has holes");

@@ -109,7 +109,7 @@ class hf_config_reader {
   }
   std::uint32_t size(const json_place& place) const {
     const std::uint64_t value = place.natural();
-    if (value > std::numeric_limits<std::uint32_t>::max()) place.refuse("a number below 2^32");
+    if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
   }
 

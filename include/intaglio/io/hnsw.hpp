@@ -58,7 +58,7 @@ class hnsw_graph {
   /// @param gate  as many vectors as the links have features, or more, which are not searched then
   hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters,
              const feature_links& links)
-      : hnsw_graph(gate.first(std::min(gate.size(), links.features() * width)), width, parameters, empty{}) {
+      : hnsw_graph(gate.first((std::min)(gate.size(), links.features() * width)), width, parameters, empty{}) {
     if (links.features() != features_)
       throw argument_error("gates", std::to_string(links.features()) + " of the graph", std::to_string(features_));
     guarded([&] { take(gate, links); });
@@ -93,7 +93,7 @@ class hnsw_graph {
     std::vector<near_feature> out;
     const float* query = x.data();
     guarded([&] {
-      for (auto found = graph_->searchKnn(&query, std::min(count, features_)); !found.empty(); found.pop()) {
+      for (auto found = graph_->searchKnn(&query, (std::min)(count, features_)); !found.empty(); found.pop()) {
         const auto feature = static_cast<std::uint32_t>(found.top().second);
         float* row = nullptr;
         std::memcpy(&row, graph_->getDataByInternalId(feature), sizeof row);

@@ -127,7 +127,7 @@ class model_inspector {
     file_cursor cursor(part.file());
     cursor.skip(value.offset, value.key);
     std::string out;
-    const std::uint64_t shown = std::min(value.count, shown_elements);
+    const std::uint64_t shown = (std::min)(value.count, shown_elements);
     for (std::uint64_t i = 0; i < shown; ++i) out += (i ? ", " : "") + element_text(cursor, value);
     if (value.type != gguf_type::array) return out;
     return "[" + out + (shown < value.count ? ", ..." : "") + "]";

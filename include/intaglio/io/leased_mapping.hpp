@@ -168,7 +168,7 @@ class leased_mapping {
   }
 
   void map(std::uint64_t alignment) {
-    const std::uint64_t step = std::max(alignment, page()),
+    const std::uint64_t step = (std::max)(alignment, page()),
                         size = (checked_size{file_.size()} + checked_size{step - 1}).value() / step * step;
     // Zeros first, at a place with room to align, then the file over them.
     const auto room = static_cast<std::size_t>((checked_size{size} + checked_size{step - page()}).value());

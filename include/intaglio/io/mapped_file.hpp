@@ -140,7 +140,7 @@ class mapped_file {
   std::span<const std::byte> mapping() {
     if (memory_ != nullptr) return {memory_, static_cast<std::size_t>(size_)};
     if (mapping_ == nullptr) {
-      if (size_ > std::numeric_limits<std::size_t>::max()) refuse("too large to map");
+      if (size_ > (std::numeric_limits<std::size_t>::max)()) refuse("too large to map");
       void* address = ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, descriptor_, 0);
       if (address == MAP_FAILED) refuse("cannot map: " + system_text(errno));
       mapping_ = address;

@@ -108,7 +108,7 @@ inline std::vector<near_feature> nearest_gates(std::span<const float> gate, std:
     if (std::isnan(out[f].score))
       throw argument_error("gates", "numbers", "NaN as the score of feature " + std::to_string(f));
   }
-  count = std::min(count, out.size());
+  count = (std::min)(count, out.size());
   std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end(), gates::nearer);
   out.resize(count);
   return out;

@@ -16,7 +16,7 @@ namespace intaglio::io {
 
 /// `threads`, or for 0 one for each of the machine's.
 inline unsigned worker_threads(unsigned threads) {
-  return threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+  return threads != 0 ? threads : (std::max)(1u, std::thread::hardware_concurrency());
 }
 
 /// Calls make(i, slot) for every i < count on up to `threads` other threads and take(i, slot) on this one, i rising. An
@@ -25,23 +25,23 @@ inline unsigned worker_threads(unsigned threads) {
 /// @error what make or take throws: of make, the failure of the lowest item; after it nothing further is taken, and all
 /// threads have ended
 template <class Make, class Take>
-void ordered_work(unsigned threads, std::size_t slots, std::size_t count, Make&& make, Take&& take) {
-  threads = static_cast<unsigned>(std::min<std::size_t>(threads, count));
+void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, Make&& make, Take&& take) {
+  threads = static_cast<unsigned>((std::min<std::size_t>)(threads, count));
   std::vector<std::jthread> workers;
   std::mutex guard;
   std::condition_variable changed;
   enum class state : unsigned char { free, busy, full };
-  std::vector<state> states(slots, state::free);
-  std::vector<std::exception_ptr> failures(slots);
+  std::vector<state> states(slot_count, state::free);
+  std::vector<std::exception_ptr> failures(slot_count);
   std::size_t next = 0, taken = 0;  // items begun, items taken
   bool ended = false;
 
   const auto work = [&]() noexcept {
     std::unique_lock lock(guard);
     while (true) {
-      changed.wait(lock, [&] { return ended || next >= count || next < taken + slots; });
+      changed.wait(lock, [&] { return ended || next >= count || next < taken + slot_count; });
       if (ended || next >= count) return;
-      const std::size_t item = next++, slot = item % slots;
+      const std::size_t item = next++, slot = item % slot_count;
       states[slot] = state::busy;
       lock.unlock();
       std::exception_ptr failure;
@@ -78,13 +78,13 @@ void ordered_work(unsigned threads, std::size_t slots, std::size_t count, Make&&
   }
   if (workers.empty()) {
     for (std::size_t item = 0; item < count; ++item) {
-      make(item, item % slots);
-      take(item, item % slots);
+      make(item, item % slot_count);
+      take(item, item % slot_count);
     }
     return;
   }
   for (std::size_t item = 0; item < count; ++item) {
-    const std::size_t slot = item % slots;
+    const std::size_t slot = item % slot_count;
     {
       std::unique_lock lock(guard);
       changed.wait(lock, [&] { return states[slot] == state::full; });

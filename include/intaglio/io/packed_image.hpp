@@ -69,8 +69,8 @@ struct packed_image {
     const std::size_t sum = from.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(from.bytes));
     std::vector<std::byte> beside;  // a chunk that is wanted in part
     for (std::uint64_t at = begin / step * step; at < end; at += step) {
-      const auto bytes = static_cast<std::size_t>(std::min(step, from.bytes - at));
-      const std::uint64_t first = std::max(begin, at), last = std::min(end, at + bytes);
+      const auto bytes = static_cast<std::size_t>((std::min)(step, from.bytes - at));
+      const std::uint64_t first = (std::max)(begin, at), last = (std::min)(end, at + bytes);
       const auto wanted = out.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first));
       const bool whole = wanted.size() == bytes;
       if (!whole) beside.resize(bytes);
@@ -89,11 +89,11 @@ struct packed_image {
     constexpr std::uint64_t step = packed_layout::chunk_bytes;
     const std::uint64_t place = of.offset + copy * of.step();
     const std::size_t sum = of.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(of.bytes));
-    for (std::uint64_t at = (begin + step - 1) / step * step; at < std::min(end, of.bytes); at += step)
-      expect_sum(
-          place + at,
-          mapped.subspan(static_cast<std::size_t>(place + at), static_cast<std::size_t>(std::min(step, of.bytes - at))),
-          sums[sum + static_cast<std::size_t>(at / step)], of.layout);
+    for (std::uint64_t at = (begin + step - 1) / step * step; at < (std::min)(end, of.bytes); at += step)
+      expect_sum(place + at,
+                 mapped.subspan(static_cast<std::size_t>(place + at),
+                                static_cast<std::size_t>((std::min)(step, of.bytes - at))),
+                 sums[sum + static_cast<std::size_t>(at / step)], of.layout);
   }
 
   /// @throws file_error: bytes other than 0 behind a copy, up to where the next one begins

@@ -71,8 +71,8 @@ class packed_writer {
     file_.write(bytes);
     while (!bytes.empty()) {
       const std::uint64_t until =
-          std::min((done_ / packed_layout::chunk_bytes + 1) * packed_layout::chunk_bytes, weight.bytes);
-      const auto some = bytes.first(static_cast<std::size_t>(std::min<std::uint64_t>(until - done_, bytes.size())));
+          (std::min)((done_ / packed_layout::chunk_bytes + 1) * packed_layout::chunk_bytes, weight.bytes);
+      const auto some = bytes.first(static_cast<std::size_t>((std::min<std::uint64_t>)(until - done_, bytes.size())));
       sum_.add(some);
       done_ += some.size();
       if (done_ == until) index_.sums.push_back(sum_.take());

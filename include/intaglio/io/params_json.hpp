@@ -34,7 +34,7 @@ inline original_params read_params_json(const std::filesystem::path& path) {
   if (!root.is_object()) document.refuse("params.json", "a JSON object", std::string(document.root().type_name()));
   const auto size = [](const json_place& place) {
     const std::uint64_t value = place.natural();
-    if (value > std::numeric_limits<std::uint32_t>::max()) place.refuse("a number below 2^32");
+    if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
   };
   const auto size_or = [&](const char* key, std::uint32_t absent) {

@@ -164,10 +164,10 @@ constexpr std::size_t gpt2_piece(std::string_view text, std::size_t start) {
 }
 
 template <class Emit>
-constexpr void gpt2(std::string_view text, Emit&& emit) {
+constexpr void gpt2(std::string_view text, Emit&& put) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = gpt2_piece(text, at);
-    emit(text.substr(at, end - at));
+    put(text.substr(at, end - at));
     at = end;
   }
 }
@@ -175,25 +175,25 @@ constexpr void gpt2(std::string_view text, Emit&& emit) {
 /// Calls emit(part, matched) for the runs of characters that `matches`, and for what lies between; with `single`, one
 /// character a run.
 template <class Matches, class Emit>
-constexpr void isolate(std::string_view text, bool single, Matches&& matches, Emit&& emit) {
+constexpr void isolate(std::string_view text, bool single, Matches&& matches, Emit&& put) {
   std::size_t begin = 0;
   for (text_cursor c{text, 0}; !c.end();) {
     if (!matches(c)) {
       c.step();
       continue;
     }
-    if (c.at > begin) emit(text.substr(begin, c.at - begin), false);
+    if (c.at > begin) put(text.substr(begin, c.at - begin), false);
     begin = c.at;
     do c.step();
     while (!single && !c.end() && matches(c));
-    emit(text.substr(begin, c.at - begin), true);
+    put(text.substr(begin, c.at - begin), true);
     begin = c.at;
   }
-  if (begin < text.size()) emit(text.substr(begin), false);
+  if (begin < text.size()) put(text.substr(begin), false);
 }
 
 template <class Emit>
-constexpr void unnamed(std::string_view text, Emit&& emit) {
+constexpr void unnamed(std::string_view text, Emit&& put) {
   const auto punctuation = [](const text_cursor& c) {
     return c.kind == unicode_class::punctuation ||
            (c.value < 0x80 && std::string_view("$+<=>^~|").find(static_cast<char>(c.value)) != std::string_view::npos);
@@ -207,11 +207,11 @@ constexpr void unnamed(std::string_view text, Emit&& emit) {
         ++at;
         continue;
       }
-      if (at > begin) emit(run.substr(begin, at - begin));
-      emit(run.substr(at, 3));
+      if (at > begin) put(run.substr(begin, at - begin));
+      put(run.substr(at, 3));
       begin = at += 3;
     }
-    if (begin < run.size()) emit(run.substr(begin));
+    if (begin < run.size()) put(run.substr(begin));
   };
   isolate(text, false, punctuation, [&](std::string_view part, bool) {
     gpt2(part, [&](std::string_view piece) {
@@ -224,26 +224,26 @@ constexpr void unnamed(std::string_view text, Emit&& emit) {
 
 /// Calls emit(piece) for each piece of `text` in order; the pieces joined are the text, and none is empty.
 template <class Emit>
-constexpr void split_pieces(pretokenizer kind, std::string_view text, Emit&& emit) {
+constexpr void split_pieces(pretokenizer kind, std::string_view text, Emit&& put) {
   switch (kind) {
     case pretokenizer::llama_bpe:
     case pretokenizer::qwen2: {
       const int digits = kind == pretokenizer::llama_bpe ? 3 : 1;
       for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = pretokenize::llama_piece(text, at, digits);
-        emit(text.substr(at, end - at));
+        put(text.substr(at, end - at));
         at = end;
       }
       return;
     }
     case pretokenizer::gpt2:
-      return pretokenize::gpt2(text, emit);
+      return pretokenize::gpt2(text, put);
     case pretokenizer::starcoder:
       return pretokenize::isolate(
           text, true, [](const text_cursor& c) { return c.number(); },
-          [&](std::string_view part, bool digit) { digit ? emit(part) : pretokenize::gpt2(part, emit); });
+          [&](std::string_view part, bool digit) { digit ? put(part) : pretokenize::gpt2(part, put); });
     case pretokenizer::unnamed:
-      return pretokenize::unnamed(text, emit);
+      return pretokenize::unnamed(text, put);
   }
 }
 

@@ -183,7 +183,7 @@ class safetensors_file {
     const auto length = cursor.number<std::uint64_t>("header length");
     if (length > safetensors_limits::header_bytes || length > cursor.left() || length < 2)
       cursor.fail(0, "header length",
-                  "2 to " + std::to_string(std::min(safetensors_limits::header_bytes, cursor.left())),
+                  "2 to " + std::to_string((std::min)(safetensors_limits::header_bytes, cursor.left())),
                   std::to_string(length));
     std::string header(static_cast<std::size_t>(length), '\0');
     file_.read(8, std::as_writable_bytes(std::span(header)));

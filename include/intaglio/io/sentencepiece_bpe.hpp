@@ -136,7 +136,7 @@ class sentencepiece_bpe {
     for (std::size_t begin = 0; begin < text.size();) {
       std::size_t end = begin;
       while (text.substr(end, lower_block.size()) == lower_block) end += lower_block.size();
-      end = std::min(text.find(lower_block, end), text.size());
+      end = (std::min)(text.find(lower_block, end), text.size());
       encode_piece(text.substr(begin, end - begin), work, out);
       begin = end;
     }
@@ -152,7 +152,7 @@ class sentencepiece_bpe {
       const std::int32_t id = ordinary_.find(texts_, text.substr(left.begin, std::size_t{left.bytes} + right.bytes));
       return token_merge{id < 0 ? 0 : ranks_[static_cast<std::size_t>(id)], id};
     });
-    emit(text, work.symbols, out);
+    put(text, work.symbols, out);
   }
 
   /// Every way to make a token of two tokens, ranked by its score: the higher the sooner, equal scores alike.
@@ -195,7 +195,7 @@ class sentencepiece_bpe {
     }
   }
 
-  void emit(std::string_view text, const std::vector<symbol>& symbols, std::vector<std::int32_t>& out) const {
+  void put(std::string_view text, const std::vector<symbol>& symbols, std::vector<std::int32_t>& out) const {
     for (const symbol& s : symbols) {
       if (s.id >= 0) out.push_back(s.id);
       else

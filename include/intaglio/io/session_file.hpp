@@ -180,11 +180,11 @@ class session_reader {
 
   void check_sum() const {
     const std::uint64_t end = file_.size() - session_layout::sum_bytes;
-    std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(end, std::uint64_t{1} << 20)));
+    std::vector<std::byte> piece(static_cast<std::size_t>((std::min<std::uint64_t>)(end, std::uint64_t{1} << 20)));
     running_checksum sum;
     for (std::uint64_t at = 0; at < end;) {
       const auto part =
-          std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), end - at)));
+          std::span(piece).first(static_cast<std::size_t>((std::min<std::uint64_t>)(piece.size(), end - at)));
       file_.read(at, part);
       sum.add(part);
       at += part.size();

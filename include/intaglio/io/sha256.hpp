@@ -23,7 +23,7 @@ class sha256 {
         bytes = bytes.subspan(block_.size());
         continue;
       }
-      const std::size_t some = std::min(bytes.size(), block_.size() - held_);
+      const std::size_t some = (std::min)(bytes.size(), block_.size() - held_);
       std::memcpy(block_.data() + held_, bytes.data(), some);
       bytes = bytes.subspan(some);
       if ((held_ += some) == block_.size()) mix(block_.data()), held_ = 0;

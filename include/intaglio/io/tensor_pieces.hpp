@@ -55,10 +55,10 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
     return;
   }
   const std::uint64_t step =
-      std::max<std::uint64_t>(1, widest_span / std::max<std::uint64_t>(1, piece.column_stride * element_bytes));
+      (std::max<std::uint64_t>)(1, widest_span / (std::max<std::uint64_t>)(1, piece.column_stride * element_bytes));
   for (std::uint64_t r = 0; r < count; ++r)
     for (std::uint64_t c = 0; c < piece.columns; c += step) {
-      const std::uint64_t some = std::min(step, piece.columns - c);
+      const std::uint64_t some = (std::min)(step, piece.columns - c);
       span.resize(bytes((some - 1) * piece.column_stride + 1));
       piece.file->read(piece.place_of(row + r, piece.column0 + c, element_bytes), span);
       for (std::uint64_t i = 0; i < some; ++i)
@@ -70,7 +70,7 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
 inline void read_pieces(std::span<const tensor_piece> pieces, std::uint64_t element_bytes, std::uint64_t columns,
                         std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) {
   for (const tensor_piece& piece : pieces) {
-    const std::uint64_t first = std::max(row0, piece.row0), last = std::min(row0 + count, piece.row0 + piece.rows);
+    const std::uint64_t first = (std::max)(row0, piece.row0), last = (std::min)(row0 + count, piece.row0 + piece.rows);
     if (first >= last) continue;
     const auto row_bytes = static_cast<std::size_t>(columns * element_bytes);
     read_piece(piece, element_bytes, columns, first, last - first,

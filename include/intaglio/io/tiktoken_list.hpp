@@ -79,7 +79,7 @@ class tiktoken_reader {
   tiktoken_reader(std::string_view text, std::string path) : path_(std::move(path)) {
     std::size_t at = 0;
     while (at < text.size()) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
+      const std::size_t end = (std::min)(text.find('\n', at), text.size());
       read_line(text.substr(at, end - at), at);
       at = end + 1;
     }

@@ -73,7 +73,7 @@ class token_index {
     slot& found = slots_[place(texts, texts[id], hash)];
     if (found.id < 0) {
       found = {static_cast<std::uint32_t>(hash >> 32), id};
-      longest_ = std::max(longest_, texts[id].size());
+      longest_ = (std::max)(longest_, texts[id].size());
     }
     return found.id;
   }

@@ -49,7 +49,7 @@ class torch_file {
   explicit torch_file(mapped_file file) : file_(std::move(file)) {
     std::array<char, 4> magic{};
     file_.read(0, std::as_writable_bytes(std::span(magic))
-                      .first(static_cast<std::size_t>(std::min<std::uint64_t>(4, file_.size()))));
+                      .first(static_cast<std::size_t>((std::min<std::uint64_t>)(4, file_.size()))));
     if (std::string_view(magic.data(), 4) != "PK\x03\x04")
       throw file_error(file_.path(), 0, "no ZIP file of torch.save", "PK\\x03\\x04",
                        magic[0] == '\x80' ? "a bare pickle, as PyTorch wrote before 1.6" : "other bytes");

@@ -481,9 +481,9 @@ class torch_pickle {
       refuse(place, what + ": its elements run past storage " + storage.key,
              "the last one below " + std::to_string(storage.elements),
              last ? std::to_string(last.value()) : "one from 2^64");
-    if (!empty && (!elements || elements.value() > std::max(storage.elements, torch_limits::repeated_elements)))
+    if (!empty && (!elements || elements.value() > (std::max)(storage.elements, torch_limits::repeated_elements)))
       refuse(place, what + ": number of elements",
-             "at most " + std::to_string(std::max(storage.elements, torch_limits::repeated_elements)),
+             "at most " + std::to_string((std::max)(storage.elements, torch_limits::repeated_elements)),
              elements ? std::to_string(elements.value()) : "2^64 or more");
   }
 

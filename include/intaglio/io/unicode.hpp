@@ -72,7 +72,7 @@ constexpr bool is_utf8(std::string_view text) {
 /// Length of the longest start of `text` that does not end inside a UTF-8 sequence which more bytes could complete.
 /// Bytes that can never become valid count as complete.
 constexpr std::size_t complete_utf8(std::string_view text) {
-  const std::size_t reach = std::min<std::size_t>(3, text.size());
+  const std::size_t reach = (std::min<std::size_t>)(3, text.size());
   for (std::size_t back = 1; back <= reach; ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if ((byte & 0xC0) == 0x80) continue;

@@ -70,11 +70,11 @@ class vindex_features : public feature_source {
   void stream(std::uint32_t layer, feature_vector which, unsigned, const feature_sink& sink) override {
     const auto kind = static_cast<std::size_t>(which);
     const std::uint64_t row = row_bytes(types_[kind], config_.hidden_size),
-                        step = std::max<std::uint64_t>(row, chunk_bytes / row * row),
+                        step = (std::max<std::uint64_t>)(row, chunk_bytes / row * row),
                         whole = row * config_.intermediate_size;
     std::vector<std::byte> bytes;
     for (std::uint64_t at = 0; at < whole; at += step) {
-      bytes.resize(static_cast<std::size_t>(std::min(step, whole - at)));
+      bytes.resize(static_cast<std::size_t>((std::min)(step, whole - at)));
       files_[kind]->read(offset(layer, which) + at, bytes);
       if (const auto fault = find_feature_fault(types_[kind], bytes))
         throw file_error(files_[kind]->path(), offset(layer, which) + at + fault->byte,
@@ -161,7 +161,7 @@ class vindex_features : public feature_source {
       if (!wanted.present()) continue;
       sha256 sum;
       for (std::uint64_t at = 0; at < files_[kind]->size(); at += bytes.size()) {
-        bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, files_[kind]->size() - at)));
+        bytes.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(chunk_bytes, files_[kind]->size() - at)));
         files_[kind]->read(at, bytes);
         sum.add(bytes);
       }
@@ -217,13 +217,13 @@ inline void export_vindex(const feature_index& index, const std::filesystem::pat
     const dtype type = which == feature_vector::gate && half ? dtype::f16 : dtype::f32;
     atomic_file file(folder / file_name);
     sha256 sum;
-    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / c.hidden_size);
+    const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 18) / c.hidden_size);
     std::vector<float> values;
     std::vector<std::byte> bytes;
     for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
       const std::uint64_t begin = file.size(), features = index.layer(layer).features;
       for (std::uint64_t first = 0; first < features; first += step) {
-        const std::uint64_t count = std::min(step, features - first);
+        const std::uint64_t count = (std::min)(step, features - first);
         bytes.resize(static_cast<std::size_t>(count * row_bytes(type, c.hidden_size)));
         if (type == index.layer(layer)[which].type) index.read_rows(layer, which, first, count, bytes);
         else {

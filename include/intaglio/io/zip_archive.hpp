@@ -203,7 +203,7 @@ class zip_archive {
     bool plain = !name.empty() && name.size() <= zip_limits::name_bytes && is_printable(name) && name.front() != '/' &&
                  name.find('\\') == std::string::npos && name.find(':') == std::string::npos;
     for (std::size_t begin = 0; plain && begin <= name.size();) {
-      const std::size_t end = std::min(name.find('/', begin), name.size());
+      const std::size_t end = (std::min)(name.find('/', begin), name.size());
       const std::string_view part = std::string_view(name).substr(begin, end - begin);
       plain = !part.empty() && part != "." && part != "..";
       begin = end + 1;
@@ -266,11 +266,12 @@ class zip_archive {
 
 /// Reads a member to its end in bounded memory. @throws file_error: its bytes are not those that were written
 inline void check_member(const mapped_file& file, const zip_member& member) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(member.bytes, std::uint64_t{1} << 20)));
+  std::vector<std::byte> bytes(
+      static_cast<std::size_t>((std::min<std::uint64_t>)(member.bytes, std::uint64_t{1} << 20)));
   std::uint32_t sum = 0;
   for (std::uint64_t at = 0; at < member.bytes;) {
     const auto some =
-        std::span(bytes).first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), member.bytes - at)));
+        std::span(bytes).first(static_cast<std::size_t>((std::min<std::uint64_t>)(bytes.size(), member.bytes - at)));
     file.read(member.offset + at, some);
     sum = crc32(some, sum);
     at += some.size();

@@ -50,13 +50,13 @@ class trace {
                                dtype type = dtype::f16, float scale = 1) {
     if (rows == 0 || columns == 0) fail(where(name).view(), "embedding needs a vocabulary and a width, found 0");
     op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, type), .scale = scale};
-    return emit(o, "embedding", name, dtype::f32, columns);
+    return push(o, "embedding", name, dtype::f32, columns);
   }
 
   constexpr value_id rms_norm(value_id x, std::string_view name, float eps) {
     op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32), .eps = eps};
     if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
-    return emit(o, "rms_norm", name, dtype::f32, width(x));
+    return push(o, "rms_norm", name, dtype::f32, width(x));
   }
 
   /// The same of each of x's heads, [tokens, heads, head_dim]; weight [head_dim]
@@ -69,13 +69,13 @@ class trace {
          .eps = eps,
          .head_dim = head_dim};
     if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
-    return emit(o, "head_norm", name, dtype::f32, width(x));
+    return push(o, "head_norm", name, dtype::f32, width(x));
   }
 
   /// f32 -> int8 with one scale a token
   constexpr value_id quantize(value_id x, std::string_view name) {
     op o{.kind = op_kind::quantize, .in = {x, none, none}};
-    return emit(o, "quantize", name, dtype::i8, width(x));
+    return push(o, "quantize", name, dtype::i8, width(x));
   }
 
   /// weight [rows, columns] of type; x [tokens, columns] -> f32 [tokens, rows]
@@ -89,7 +89,7 @@ class trace {
       fail(where(name).view(), "columns in multiples of ", block, unit.view(), columns);
     }
     op o{.kind = op_kind::matmul, .in = {x, none, none}, .weight = weight(name, rows, columns, type)};
-    return emit(o, "matmul", name, dtype::f32, rows);
+    return push(o, "matmul", name, dtype::f32, rows);
   }
 
   constexpr value_id rope(value_id x, std::string_view name, std::uint32_t head_dim, const rope_parameters& how) {
@@ -104,7 +104,7 @@ class trace {
            "rope scaling llama3 expects high_freq_factor above low_freq_factor above 0 and "
            "original_max_position_embeddings, found others");
     op o{.kind = op_kind::rope, .in = {x, none, none}, .rope = how, .head_dim = head_dim};
-    return emit(o, "rope", name, type(x), width(x));
+    return push(o, "rope", name, type(x), width(x));
   }
 
   /// @param window positions that attention will see, the token's own among them; 0: all
@@ -141,14 +141,14 @@ class trace {
          .kv_heads = kv_heads,
          .head_dim = head_dim,
          .window = window};
-    return emit(o, "attention", "self_attention", dtype::f32, width(query));
+    return push(o, "attention", "self_attention", dtype::f32, width(query));
   }
 
   constexpr value_id gated(value_id gate, value_id up, shader::activation_function act) {
     if (width(gate) != width(up))
       fail(where("ffn_up.weight").view(), "glu needs gate and up of one width, gate is ", width(gate), "", width(up));
     op o{.kind = op_kind::gated, .in = {gate, up, none}, .act = act};
-    return emit(o, "gated", "ffn_act", dtype::f32, width(gate));
+    return push(o, "gated", "ffn_act", dtype::f32, width(gate));
   }
 
   /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0
@@ -189,7 +189,7 @@ class trace {
       fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits),
            " experts a token", top_k);
     op o{.kind = op_kind::route, .in = {logits, none, none}, .experts = width(logits), .top_k = top_k};
-    return emit(o, "route", name, dtype::u32, 2 * top_k);
+    return push(o, "route", name, dtype::u32, 2 * top_k);
   }
 
   /// Products by the experts that `choice` names, one behind the other: weight [experts * rows, columns]; x [tokens,
@@ -207,20 +207,20 @@ class trace {
          .weight = weight(name, experts * rows, columns, type),
          .experts = experts,
          .top_k = top_k};
-    return emit(o, "expert_matmul", name, dtype::f32, top_k * rows);
+    return push(o, "expert_matmul", name, dtype::f32, top_k * rows);
   }
 
   /// sum over j of weight j of `choice` times part j of y, [tokens, top_k * width] -> f32 [tokens, width]
   constexpr value_id weigh(value_id y, value_id choice, std::string_view name) {
     const std::uint32_t top_k = width(choice) / 2;
     op o{.kind = op_kind::weigh, .in = {y, choice, none}, .top_k = top_k};
-    return emit(o, "weigh", name, dtype::f32, top_k == 0 ? width(y) : width(y) / top_k);
+    return push(o, "weigh", name, dtype::f32, top_k == 0 ? width(y) : width(y) / top_k);
   }
 
   constexpr value_id add(value_id a, value_id b) {
     if (width(a) != width(b)) fail(where("residual").view(), "a branch as wide as its input, ", width(a), "", width(b));
     op o{.kind = op_kind::add, .in = {a, b, none}};
-    return emit(o, "add", "residual", dtype::f32, width(a));
+    return push(o, "add", "residual", dtype::f32, width(a));
   }
 
   /// Traces each kind of block once and notes which layer is of which kind; a block's output takes its input's place.
@@ -279,7 +279,7 @@ class trace {
     ++block_;
   }
 
-  constexpr value_id emit(op o, std::string_view layer, std::string_view name, dtype type, std::uint32_t width) {
+  constexpr value_id push(op o, std::string_view layer, std::string_view name, dtype type, std::uint32_t width) {
     o.where = section_;
     o.block = block_;
     o.layer.append(layer).append(" ").append(name.substr(0, 38));

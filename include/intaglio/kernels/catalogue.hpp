@@ -24,27 +24,29 @@ namespace intaglio::kernels {
 /// as well. One workgroup a token (y). With blank_quads not 0 further workgroups (x) fill with ones what a pass's
 /// workgroups wait for: `blank`, blank_quads quads of words, and of blank_spans, `stretches` times [spans, span_quads]
 /// quads that lie stretch_quads apart, the spans of attention that a pass at the state's position has.
-inline constexpr interface embed_interface {
-  "embed", {{{"table"}, {"output"}, {"state"}, {"blank"}, {"blank_spans"}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"},
-          {"scale", field_type::f32}, {"slot_words"}, {"blank_quads"}, {"stretches"}, {"span_quads"}, {"spans"}, {
-        "stretch_quads"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface embed_interface{"embed",
+                                                  {{{"table"}, {"output"}, {"state"}, {"blank"}, {"blank_spans"}}},
+                                                  {{{"workgroup_size"},
+                                                    {"width"},
+                                                    {"vocab_size"},
+                                                    {"table_element"},
+                                                    {"max_tokens"},
+                                                    {"context"},
+                                                    {"scale", field_type::f32},
+                                                    {"slot_words"},
+                                                    {"blank_quads"},
+                                                    {"stretches"},
+                                                    {"span_quads"},
+                                                    {"spans"},
+                                                    {"stretch_quads"}}}};
 
 /// BitNet's activations: y = rms_norm(x) * w, s = 127 / max(max|y|, 1e-5), q = round_half_even(y * s).
 /// input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width];
 /// factors [tokens] of {f32 1 / s, i32 sum of q}. One workgroup a token (y).
-inline constexpr interface norm_quantize_interface {
-  "norm_quantize", {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"eps", field_type::f32}, { "subgroup_width" }
-    }
-  }
-};
+inline constexpr kernel_interface norm_quantize_interface{
+    "norm_quantize",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
 /// y[token, row] = scale(row) / s(token) * sum over columns of code[row, column] * q[token, column].
 /// weight: 2-bit codes 0, 1, 2 for -1, 0, +1 in tiles of 4 rows x 16 columns, one uvec4 a tile at [row_group * tiles +
@@ -54,57 +56,72 @@ inline constexpr interface norm_quantize_interface {
 /// 2g, up 2g, gate 2g+1, up 2g+1. scales f32: one (store, add), {q, k, v} (rope_cache), {gate, up} (gated). x: grid x
 /// strides over row groups, grid y over tiles of tile_tokens tokens. keys, values: this layer's cache of cache_element
 /// (kernels/cache_layout.hpp), written at state.position + token. rope: NeoX pairs (i, i + head_dim/2).
-inline constexpr interface ternary_matmul_interface {
-  "ternary_matmul",
-      {{{"input"}, {"norm_weight"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
-  {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"},
-          {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"},
-          {"subgroup_width"}, {"slot_words"}, {
-        "page_size"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface ternary_matmul_interface{
+    "ternary_matmul",
+    {{{"input"}, {"norm_weight"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"prologue"},
+      {"epilogue"},
+      {"eps", field_type::f32},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"rope_theta", field_type::f32},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"slot_words"},
+      {"page_size"}}}};
 
 /// ternary_matmul with prologue::quantized for tiles of up to 8 tokens: a workgroup has a group of 4 rows at a time
 /// (tile_rows), grid x strides over them. With matrices: one workgroup for each few_tile, columns as they are.
-inline constexpr interface ternary_few_interface {
-  "ternary_few", {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"},
-          {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"},
-          {"page_size"}, {
-        "tile_rows"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface ternary_few_interface{
+    "ternary_few",
+    {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"epilogue"},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"rope_theta", field_type::f32},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"slot_words"},
+      {"page_size"},
+      {"tile_rows"}}}};
 
 /// ternary_matmul with prologue::quantized of one token for CPU drivers: workgroup x has groups_together groups of 4
 /// rows, 1 or 2, from x * groups_together on. columns a multiple of 64; ternary_rows_columns bounds its code, which has
 /// no loops.
-inline constexpr interface ternary_rows_interface {
-  "ternary_rows",
-      {{{"input"},
-        {"factors"},
-        {"weight"},
-        {"scales"},
-        {"output"},
-        {"state"},
-        {"keys"},
-        {"values"},
-        {"binary", field_type::binary}}},
-  {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
-          {"rope_theta", field_type::f32}, {"cache_element"}, {"groups_together"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface ternary_rows_interface{"ternary_rows",
+                                                         {{{"input"},
+                                                           {"factors"},
+                                                           {"weight"},
+                                                           {"scales"},
+                                                           {"output"},
+                                                           {"state"},
+                                                           {"keys"},
+                                                           {"values"},
+                                                           {"binary", field_type::binary}}},
+                                                         {{{"workgroup_size"},
+                                                           {"columns"},
+                                                           {"rows"},
+                                                           {"epilogue"},
+                                                           {"head_dim"},
+                                                           {"q_size"},
+                                                           {"kv_size"},
+                                                           {"context"},
+                                                           {"rope_theta", field_type::f32},
+                                                           {"cache_element"},
+                                                           {"groups_together"},
+                                                           {"subgroup_width"}}}};
 inline constexpr std::uint32_t ternary_rows_columns = 8192;
 constexpr bool has_ternary_rows(std::uint32_t columns, std::uint32_t rows) {
   return columns % 64 == 0 && columns <= ternary_rows_columns && rows / 4 <= 65535;
@@ -117,33 +134,46 @@ inline constexpr std::uint32_t most_ternary_tile_tokens = 16;
 /// tile_tokens tokens. The module for cooperative matrices wants subgroups of 32, columns that are a multiple of
 /// chunk_columns, tile_tokens of 32, and of tile_rows 16, 32, 48 or 64 for each of the workgroup's subgroups /
 /// (tile_tokens / 32).
-inline constexpr interface ternary_chunk_interface {
-  "ternary_chunk", {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_rows"}, {"tile_tokens"}, {"head_dim"}, {"q_size"},
-          {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {
-        "max_tokens"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface ternary_chunk_interface{
+    "ternary_chunk",
+    {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"epilogue"},
+      {"tile_rows"},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"rope_theta", field_type::f32},
+      {"cache_element"},
+      {"max_tokens"}}}};
 inline constexpr std::uint32_t chunk_columns = 64;
 
 /// ternary_matmul of activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row,
 /// column] * x[token, column], x being input f32 [tokens, columns] or, with prologue::norm, rms_norm(input) *
 /// norm_weight. All else as in ternary_matmul.
-inline constexpr interface ternary_float_interface {
-  "ternary_float", {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
-  {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"},
-          {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"},
-          {"subgroup_width"}, {"slot_words"}, {
-        "page_size"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface ternary_float_interface{
+    "ternary_float",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"prologue"},
+      {"epilogue"},
+      {"eps", field_type::f32},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"rope_theta", field_type::f32},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"slot_words"},
+      {"page_size"}}}};
 
 /// Causal grouped-query attention of each token over positions 0 .. state.position + token:
 /// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
@@ -155,16 +185,23 @@ inline constexpr interface ternary_float_interface {
 /// for 1 / sqrt(head_dim). window: how many positions a token sees, itself the last, 0 for all; splits are then those
 /// of a window (attention_window_spans). ring 1: position p stands in slot p % context of the cache, context being a
 /// multiple of 256.
-inline constexpr interface attention_interface {
-  "attention", {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}}, {
-    {
-      {"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"subgroup_width"},
-          {"splits"}, {"heads_together"}, {"scale", field_type::f32}, {"window"}, {"ring"}, {"slot_words"}, {
-        "page_size"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface attention_interface{
+    "attention",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"context"},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"splits"},
+      {"heads_together"},
+      {"scale", field_type::f32},
+      {"window"},
+      {"ring"},
+      {"slot_words"},
+      {"page_size"}}}};
 
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits,
@@ -177,45 +214,53 @@ constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint3
 
 /// attention with splits 1 for passes of a few tokens: workgroup (x, y) does heads_together heads, 1 or 2 that share
 /// keys and values, of a token. head_dim at most 256; workgroup_size a multiple of heads_together.
-inline constexpr interface attention_few_interface {
-  "attention_few", {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"heads_together"},
-          {"scale", field_type::f32}, {"window"}, {"ring"}, {"slot_words"}, {
-        "page_size"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface attention_few_interface{"attention_few",
+                                                          {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+                                                          {{{"workgroup_size"},
+                                                            {"heads"},
+                                                            {"kv_heads"},
+                                                            {"head_dim"},
+                                                            {"context"},
+                                                            {"cache_element"},
+                                                            {"heads_together"},
+                                                            {"scale", field_type::f32},
+                                                            {"window"},
+                                                            {"ring"},
+                                                            {"slot_words"},
+                                                            {"page_size"}}}};
 inline constexpr std::uint32_t attention_few_heads = 2;
 
 /// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from
 /// (its number from the end) * attention_tile on. head_dim at most 256.
-inline constexpr interface attention_chunk_interface {
-  "attention_chunk", {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"max_tokens"},
-          {"scale", field_type::f32}, {"window"}, {
-        "ring"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface attention_chunk_interface{"attention_chunk",
+                                                            {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+                                                            {{{"workgroup_size"},
+                                                              {"heads"},
+                                                              {"kv_heads"},
+                                                              {"head_dim"},
+                                                              {"context"},
+                                                              {"cache_element"},
+                                                              {"max_tokens"},
+                                                              {"scale", field_type::f32},
+                                                              {"window"},
+                                                              {"ring"}}}};
 inline constexpr std::uint32_t attention_tile = 8;
 
 /// attention_chunk in another arithmetic, in tiles of attention_halves_tile tokens: queries, keys, values and
 /// probabilities as f16, sums in f32. The module for cooperative matrices wants workgroups of 4 subgroups of 32, and
 /// head_dim a multiple of 16, beyond 128 of 32.
-inline constexpr interface attention_halves_interface {
-  "attention_halves", {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"max_tokens"},
-          {"scale", field_type::f32}, {"window"}, {
-        "ring"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface attention_halves_interface{"attention_halves",
+                                                             {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+                                                             {{{"workgroup_size"},
+                                                               {"heads"},
+                                                               {"kv_heads"},
+                                                               {"head_dim"},
+                                                               {"context"},
+                                                               {"cache_element"},
+                                                               {"max_tokens"},
+                                                               {"scale", field_type::f32},
+                                                               {"window"},
+                                                               {"ring"}}}};
 constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
 
 /// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the
@@ -223,37 +268,32 @@ constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return h
 /// [tokens, rows]. Grid x strides over rows, grid y is the token. With keeps_firsts 1 each workgroup leaves the first
 /// of its tokens in the sampler's order in `firsts`, [tokens, groups x] of {u32 key, u32 ~id}
 /// (shaders/include/first_token.glsl).
-inline constexpr interface dense_matmul_interface {
-  "dense_matmul", {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"firsts"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"eps", field_type::f32}, {"keeps_firsts"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface dense_matmul_interface{
+    "dense_matmul",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"firsts"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"weight_element"},
+      {"eps", field_type::f32},
+      {"keeps_firsts"},
+      {"subgroup_width"}}}};
 
 /// The head of one token in two steps, where the sampler asks for the largest logits alone (docs/kernels.md, "Screened
 /// head"). head_screen: upper bounds of all logits from rows of int8 (kernels/row_codes.hpp), f32 [rows]; of each
 /// workgroup the largest lower bound, lowest f32 [groups]; and the normalised activations, y f32 [columns]. columns a
 /// multiple of 16. Where the sampler asks for more it leaves y alone.
-inline constexpr interface head_screen_interface {
-  "head_screen", {{{"input"}, {"norm_weight"}, {"codes"}, {"scales"}, {"bounds"}, {"y"}, {"lowest"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, { "subgroup_width" }
-    }
-  }
-};
+inline constexpr kernel_interface head_screen_interface{
+    "head_screen",
+    {{{"input"}, {"norm_weight"}, {"codes"}, {"scales"}, {"bounds"}, {"y"}, {"lowest"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
 /// head_rescore: exact logits, as dense_matmul has them, in the place of the bounds of all rows that may be asked for;
 /// bounds of the rest stay. lowest: [lowest_count]; firsts: as dense_matmul's, of the exact logits.
-inline constexpr interface head_rescore_interface {
-  "head_rescore", {{{"y"}, {"weight"}, {"bounds"}, {"lowest"}, {"firsts"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"lowest_count"}, { "subgroup_width" }
-    }
-  }
-};
+inline constexpr kernel_interface head_rescore_interface{
+    "head_rescore",
+    {{{"y"}, {"weight"}, {"bounds"}, {"lowest"}, {"firsts"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"lowest_count"}, {"subgroup_width"}}}};
 
 /// y[token, row] = sum over columns of weight[row, column] * x[token, column], x being input f32 [tokens, columns] or,
 /// with prologue::norm, rms_norm(input) * norm_weight. weight: groups of 4 rows of a codec (kernels/matmul_layout.hpp),
@@ -271,29 +311,39 @@ inline constexpr interface head_rescore_interface {
 /// the same rows, with one read of the expert's weights for all of the tile. The epilogue is store or gated. gates:
 /// none, or with epilogue gated where the gates themselves go, f32 [tokens, rows / 2]. keeps_firsts 1, of one token and
 /// without experts: firsts as dense_matmul's.
-inline constexpr interface matmul_interface {
-  "matmul",
-      {{{"input"},
-        {"norm_weight"},
-        {"weight"},
-        {"output"},
-        {"state"},
-        {"keys"},
-        {"values"},
-        {"rope"},
-        {"choice"},
-        {"gates"},
-        {"firsts"}}},
-  {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32},
-          {"tile_tokens"}, {"staged"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"},
-          {"subgroup_width"}, {"experts_used"}, {"own_input"}, {"slot_words"}, {"page_size"}, {
-        "keeps_firsts"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface matmul_interface{"matmul",
+                                                   {{{"input"},
+                                                     {"norm_weight"},
+                                                     {"weight"},
+                                                     {"output"},
+                                                     {"state"},
+                                                     {"keys"},
+                                                     {"values"},
+                                                     {"rope"},
+                                                     {"choice"},
+                                                     {"gates"},
+                                                     {"firsts"}}},
+                                                   {{{"workgroup_size"},
+                                                     {"columns"},
+                                                     {"rows"},
+                                                     {"codec"},
+                                                     {"prologue"},
+                                                     {"epilogue"},
+                                                     {"eps", field_type::f32},
+                                                     {"tile_tokens"},
+                                                     {"staged"},
+                                                     {"head_dim"},
+                                                     {"q_size"},
+                                                     {"kv_size"},
+                                                     {"context"},
+                                                     {"ring"},
+                                                     {"cache_element"},
+                                                     {"subgroup_width"},
+                                                     {"experts_used"},
+                                                     {"own_input"},
+                                                     {"slot_words"},
+                                                     {"page_size"},
+                                                     {"keeps_firsts"}}}};
 
 /// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block
 /// bits 16 .. 23 of its 32 columns, four a word, then bits 8 .. 15, then 0 .. 7, two quads each, then the block's
@@ -303,15 +353,15 @@ inline constexpr interface matmul_interface {
 /// 8], scales, and the sum of the integers. In a plan `tiled` says that the product may want it so, and the device
 /// decides (runtime::kernel_set). rows_per_token: of the input and the output, which then count as tokens, what experts
 /// gave.
-inline constexpr interface fixed_interface {
-  "fixed", {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"rows_per_token"}, {
-        "tiled"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface fixed_interface{"fixed",
+                                                  {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+                                                  {{{"workgroup_size"},
+                                                    {"width"},
+                                                    {"prologue"},
+                                                    {"eps", field_type::f32},
+                                                    {"subgroup_width"},
+                                                    {"rows_per_token"},
+                                                    {"tiled"}}}};
 /// Words of `fixed` for a token.
 constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
 
@@ -320,17 +370,28 @@ constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 2
 /// tiled_few_tile): one workgroup for each tile of 16 to 64 rows and 8, 16 or 32 tokens. Experts: with experts_used
 /// above 0 as matmul's with tile_tokens above 1, tiles being what expert_tiles left in lists of list_tokens rows, of
 /// which every workgroup takes tile_tokens: list_tokens / tile_tokens workgroups (y) a list.
-inline constexpr interface matmul_few_interface {
-  "matmul_few", {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"},
-          {"kv_size"}, {"context"}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"},
-          {"experts_used"}, {"own_input"}, {"list_tokens"}, {
-        "ring"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface matmul_few_interface{
+    "matmul_few",
+    {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"codec"},
+      {"epilogue"},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"slot_words"},
+      {"page_size"},
+      {"tile_rows"},
+      {"experts_used"},
+      {"own_input"},
+      {"list_tokens"},
+      {"ring"}}}};
 
 /// What a workgroup of matmul_few or ternary_few with matrices has: rows, tokens and subgroups of 32, eight of which
 /// share 16 to 64 rows.
@@ -374,63 +435,67 @@ inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152;
 /// undo that, NaN where an x is not finite. One workgroup a token (y). `tiled`: of each eight tokens [width / 8, 8, 8],
 /// eight columns of a token behind those of the one before. In a plan it says that the product may want it so, and the
 /// device decides (runtime::kernel_set). width: then a multiple of 8.
-inline constexpr interface halves_interface {
-  "halves", {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, { "tiled" }
-    }
-  }
-};
+inline constexpr kernel_interface halves_interface{
+    "halves",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"tiled"}}}};
 
 /// matmul of what halves left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16, products
 /// summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a multiple of
 /// chunk_columns; rows: of 4. The module for cooperative matrices wants subgroups of 32, an even number of them,
 /// tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over a
 /// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not hang on how many tokens there are.
-inline constexpr interface matmul_chunk_interface {
-  "matmul_chunk", {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_rows"}, {"tile_tokens"}, {"head_dim"},
-          {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"max_tokens"}, {"slot_words"}, {
-        "page_size"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface matmul_chunk_interface{
+    "matmul_chunk",
+    {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"codec"},
+      {"epilogue"},
+      {"tile_rows"},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"ring"},
+      {"cache_element"},
+      {"max_tokens"},
+      {"slot_words"},
+      {"page_size"}}}};
 
 /// What stands between a projection of stacked q, k and v and attention where q and k are normalised: heads of q and k
 /// become rms_norm(head) * q_norm or k_norm and are rotated; q goes to output f32 [tokens, q_heads, head_dim], k and v
 /// to the cache. input f32 [tokens, (heads + 2 * kv_heads) * head_dim]: heads of q, then k, then v. rope and ring as in
 /// matmul. One workgroup a head (x) and token (y).
-inline constexpr interface head_norm_interface {
-  "head_norm", {{{"input"}, {"q_norm"}, {"k_norm"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}}, {
-    {
-      {"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"eps", field_type::f32}, {"context"}, {"ring"},
-          {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {
-        "page_size"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface head_norm_interface{
+    "head_norm",
+    {{{"input"}, {"q_norm"}, {"k_norm"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"eps", field_type::f32},
+      {"context"},
+      {"ring"},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"slot_words"},
+      {"page_size"}}}};
 
 /// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y). With
 /// parts 2, 4 or 8, of one token: the input is the sum of so many vectors (walk_sum's splits), one behind the other,
 /// added by halves, lower + higher.
-inline constexpr interface norm_add_interface {
-  "norm_add", {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, { "parts" }
-    }
-  }
-};
+inline constexpr kernel_interface norm_add_interface{
+    "norm_add",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"parts"}}}};
 /// output[token, :] = rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
-inline constexpr interface rms_norm_interface {
-  "rms_norm", {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"width"}, {"eps", field_type::f32}, { "subgroup_width" }
-    }
-  }
-};
+inline constexpr kernel_interface rms_norm_interface{
+    "rms_norm",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
 /// The gated half of an FFN for one token, feature by feature: x is quantised as by ternary_matmul's prologue
 /// norm_quantize; gate = gate_f . x, and where that is above 0, output[f] = gate^2 * (up_f . x), else 0 without a read
@@ -442,26 +507,24 @@ inline constexpr interface rms_norm_interface {
 /// totals: what walk_down wants to know, words: the sum of squares of every four values, f32 [rows / 4]; the greatest
 /// |value * value_norm| of each workgroup, f32 [workgroups]; and `sum_words` zeros, where walk_down's workgroups add
 /// up.
-inline constexpr interface walk_gate_up_interface {
-  "walk_gate_up",
-      {{{"input"},
-        {"norm_weight"},
-        {"weight"},
-        {"up"},
-        {"scales"},
-        {"output"},
-        {"state"},
-        {"gates"},
-        {"value_norm"},
-        {"totals"}}},
-  {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"features"}, {"sum_words"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface walk_gate_up_interface{"walk_gate_up",
+                                                         {{{"input"},
+                                                           {"norm_weight"},
+                                                           {"weight"},
+                                                           {"up"},
+                                                           {"scales"},
+                                                           {"output"},
+                                                           {"state"},
+                                                           {"gates"},
+                                                           {"value_norm"},
+                                                           {"totals"}}},
+                                                         {{{"workgroup_size"},
+                                                           {"columns"},
+                                                           {"rows"},
+                                                           {"eps", field_type::f32},
+                                                           {"features"},
+                                                           {"sum_words"},
+                                                           {"subgroup_width"}}}};
 /// Words of totals.
 constexpr std::uint64_t walk_total_words(std::uint32_t features, std::uint32_t shares, std::uint32_t sum_words) {
   return std::uint64_t{features / 4} + shares + sum_words;
@@ -474,15 +537,17 @@ constexpr std::uint64_t walk_total_words(std::uint32_t features, std::uint32_t s
 /// feature row, 16 rows each (x), of one of `splits` parts of the features (y); the last to come of a stripe adds to
 /// the output. On CPU drivers words is even. values: none, or where the int8 values times their step go, f32 [columns].
 /// totals: as walk_gate_up's `shares` workgroups left it.
-inline constexpr interface walk_down_interface {
-  "walk_down", {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"values"}, {"totals"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"words"}, {"splits"}, {"shares"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface walk_down_interface{
+    "walk_down",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"values"}, {"totals"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"eps", field_type::f32},
+      {"words"},
+      {"splits"},
+      {"shares"},
+      {"subgroup_width"}}}};
 /// Words of totals that workgroups of so many stripes add up in: of each row, and two of each stripe.
 constexpr std::uint32_t walk_sum_words(std::uint32_t stripes, std::uint32_t words) {
   return stripes * (16 * words + 2);
@@ -491,26 +556,22 @@ constexpr std::uint32_t walk_sum_words(std::uint32_t stripes, std::uint32_t word
 /// Which features a sparse walk takes: the `count` of `columns` gate scores, f32, with the largest size, of equal ones
 /// the lowest. choice u32 [count, 2]: feature and its score's bits, features rising. A score that is NaN is largest.
 /// One workgroup, one token.
-inline constexpr interface walk_select_interface {
-  "walk_select", {{{"input"}, {"choice"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, { "count" }
-    }
-  }
-};
+inline constexpr kernel_interface walk_select_interface{
+    "walk_select", {{{"input"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"columns"}, {"count"}}}};
 
 /// output[i] = activation(score, up_f . x) of the i-th feature of walk_select's choice, x being rms_norm(input) *
 /// norm_weight: one token. input f32 [columns]; weight: up vectors [rows, columns], row-major of weight_element; output
 /// f32 [count]. columns: a multiple of 8. Grid x strides over features.
-inline constexpr interface walk_up_interface {
-  "walk_up", {{{"input"}, {"norm_weight"}, {"weight"}, {"choice"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"eps", field_type::f32}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface walk_up_interface{
+    "walk_up",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"choice"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"count"},
+      {"weight_element"},
+      {"eps", field_type::f32},
+      {"subgroup_width"}}}};
 
 /// What features write, one token: y[row] = sum over i of input[i] * weight[f, row], f the i-th feature of
 /// walk_select's choice or, with listed 0, i itself. epilogue: store or add. weight: down vectors [columns, rows],
@@ -518,15 +579,17 @@ inline constexpr interface walk_up_interface {
 /// takes i = s, s + walk_sum_slots, ..., then the slots are added by halves, lower + higher. A workgroup does `stripe`
 /// rows (x), a multiple of 8, and the slots s with s % splits = y; with splits over 1 each leaves the sum of its own,
 /// output f32 [splits, rows], and norm_add adds those. f16 and bf16: rows a multiple of 8.
-inline constexpr interface walk_sum_interface {
-  "walk_sum", {{{"input"}, {"choice"}, {"weight"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"listed"}, {"epilogue"}, {"stripe"}, {
-        "splits"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface walk_sum_interface{"walk_sum",
+                                                     {{{"input"}, {"choice"}, {"weight"}, {"output"}, {"state"}}},
+                                                     {{{"workgroup_size"},
+                                                       {"columns"},
+                                                       {"rows"},
+                                                       {"count"},
+                                                       {"weight_element"},
+                                                       {"listed"},
+                                                       {"epilogue"},
+                                                       {"stripe"},
+                                                       {"splits"}}}};
 inline constexpr std::uint32_t walk_sum_slots = 128;
 
 /// What the FFNs' features added for one token, of all `layers` at once: the contribution of a layer's i-th value is
@@ -536,16 +599,18 @@ inline constexpr std::uint32_t walk_sum_slots = 128;
 /// the largest size, features rising, of equal ones the lowest. values f32 [columns] and gates f32 [columns] of layer l
 /// begin at element l * value_stride, choice u32 [columns, 2] at l * choice_stride; norms f32 [layers, features]: of
 /// the down vectors. count is at most columns. A workgroup has a layer (x).
-inline constexpr interface walk_trace_interface {
-  "walk_trace", {{{"values"}, {"gates"}, {"choice"}, {"norms"}, {"trace"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"features"}, {"layers"}, {"count"}, {"slots"}, {"value_stride"},
-          {"choice_stride"}, {
-        "listed"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface walk_trace_interface{
+    "walk_trace",
+    {{{"values"}, {"gates"}, {"choice"}, {"norms"}, {"trace"}, {"state"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"features"},
+      {"layers"},
+      {"count"},
+      {"slots"},
+      {"value_stride"},
+      {"choice_stride"},
+      {"listed"}}}};
 /// Words of a layer of a traced token.
 constexpr std::uint32_t trace_words(std::uint32_t count) { return 3 + 3 * count; }
 /// Features of a layer that a trace has at most.
@@ -558,39 +623,32 @@ inline constexpr std::uint32_t walk_down_lists = 4;
 /// one session has them in `positions` positions or a ring of so many, to the pool's `context` positions (state.move
 /// move_to_pool), or back. Of what a ring cannot hold at once the last. Grid x strides over octets, y is the head of
 /// keys and values.
-inline constexpr interface pages_interface {
-  "pages", {{{"keys"}, {"values"}, {"pool_keys"}, {"pool_values"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"head_dim"}, {"positions"}, {"context"}, {"cache_element"}, {"slot_words"}, {"page_size"}, {
-        "slots"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface pages_interface{"pages",
+                                                  {{{"keys"}, {"values"}, {"pool_keys"}, {"pool_values"}, {"state"}}},
+                                                  {{{"workgroup_size"},
+                                                    {"head_dim"},
+                                                    {"positions"},
+                                                    {"context"},
+                                                    {"cache_element"},
+                                                    {"slot_words"},
+                                                    {"page_size"},
+                                                    {"slots"}}}};
 
 /// The experts_used = k largest of each token's logits [tokens, experts], of equal ones the lowest first: choice u32
 /// [tokens, 2 k] has their numbers, then the bits of exp(logit - largest) / sum of these, in that order. One workgroup
 /// a token (y).
-inline constexpr interface route_interface {
-  "route", {{{"logits"}, {"choice"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"experts"}, { "experts_used" }
-    }
-  }
-};
+inline constexpr kernel_interface route_interface{
+    "route", {{{"logits"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"experts"}, {"experts_used"}}}};
 
 /// The pairs of token and choice that each expert has of a pass, in lists of list_tokens: output u32 [tiles, 2 +
 /// list_tokens] has of a list its expert, how many pairs it holds, and which, rising, as token * experts_used + j.
 /// Lists of an expert are neighbours, experts rise, and lists that nothing is left for hold none. tiles:
 /// expert_tile_count(max_tokens, ...). The same whatever the order in which workgroups come. One workgroup an expert
 /// (x).
-inline constexpr interface expert_tiles_interface {
-  "expert_tiles", {{{"choice"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"experts"}, {"experts_used"}, {"list_tokens"}, {"tiles"}, { "max_tokens" }
-    }
-  }
-};
+inline constexpr kernel_interface expert_tiles_interface{
+    "expert_tiles",
+    {{{"choice"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"list_tokens"}, {"tiles"}, {"max_tokens"}}}};
 /// Lists of expert_tiles that so many tokens can take at most: the last list of every expert may hold a single pair.
 constexpr std::uint32_t expert_tile_count(std::uint32_t tokens, std::uint32_t experts, std::uint32_t experts_used,
                                           std::uint32_t list_tokens) {
@@ -600,35 +658,25 @@ constexpr std::uint32_t expert_tile_count(std::uint32_t tokens, std::uint32_t ex
 
 /// output[token, :] += sum over j of weight j of choice[token] times input[token * k + j, :], f32 [tokens, width];
 /// width a multiple of 4. One workgroup a token (y).
-inline constexpr interface expert_sum_interface {
-  "expert_sum", {{{"input"}, {"choice"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"width"}, { "experts_used" }
-    }
-  }
-};
+inline constexpr kernel_interface expert_sum_interface{"expert_sum",
+                                                       {{{"input"}, {"choice"}, {"output"}, {"state"}}},
+                                                       {{{"workgroup_size"}, {"width"}, {"experts_used"}}}};
 
 /// dense_matmul of what rms_norm left, with one read of the weights for every tile of up to 8 tokens. The grid strides
 /// over groups of dense_few_rows rows, so many times y as there are tiles; all tokens of tiles can be read.
-inline constexpr interface dense_few_interface {
-  "dense_few", {{{"input"}, {"weight"}, {"output"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"tile_tokens"}, { "subgroup_width" }
-    }
-  }
-};
+inline constexpr kernel_interface dense_few_interface{
+    "dense_few",
+    {{{"input"}, {"weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"tile_tokens"}, {"subgroup_width"}}}};
 inline constexpr std::uint32_t dense_few_rows = 4;
 
 /// dense_few of one token for CPU drivers: workgroup (x, y) has the rows_together rows from (x + y * groups x) *
 /// rows_together on; columns a multiple of 32; at most 2^20 workgroups. dense_rows_most bounds its code, which has no
 /// loops.
-inline constexpr interface dense_rows_interface {
-  "dense_rows", {{{"input"}, {"weight"}, {"output"}, {"state"}, {"binary", field_type::binary}}}, {
-    {
-      {"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"rows_together"}, { "subgroup_width" }
-    }
-  }
-};
+inline constexpr kernel_interface dense_rows_interface{
+    "dense_rows",
+    {{{"input"}, {"weight"}, {"output"}, {"state"}, {"binary", field_type::binary}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"rows_together"}, {"subgroup_width"}}}};
 inline constexpr std::uint32_t dense_rows_most = 8, dense_rows_words = 2048;
 constexpr bool has_dense_rows(codec type, std::uint32_t columns) {
   return columns % 32 == 0 && columns / (type == codec::f32 ? 1 : 2) <= dense_rows_words;
@@ -653,16 +701,20 @@ constexpr std::uint32_t dense_rows_together(std::uint32_t columns) {
 /// as far apart as sample_scratch_bytes says. In a batch workgroups y draw for slot y, whose ring is the y-th of
 /// ring_size words; where the next position reaches the slot's limit count becomes 0. Of a row that draws nothing
 /// sample_greedy_workers workgroups do all, the others leave.
-inline constexpr interface sample_interface {
-  "sample", {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}, {"counters"}}}, {
-    {
-      {"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"},
-          {"first_count"}, {"slot_words"}, {"slice"}, {
-        "form"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface sample_interface{
+    "sample",
+    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}, {"counters"}}},
+    {{{"workgroup_size"},
+      {"vocab_size"},
+      {"ring_size"},
+      {"context"},
+      {"max_tokens"},
+      {"subgroup_width"},
+      {"draws"},
+      {"first_count"},
+      {"slot_words"},
+      {"slice"},
+      {"form"}}}};
 /// The token is the same by each that may pick it.
 enum class sample_form : std::uint32_t {
   any,      ///< whatever state asks for
@@ -673,13 +725,10 @@ enum class sample_form : std::uint32_t {
 /// Ends a pass whose tokens but the first are drafts: takes drawn[0], then drawn[i] as long as token i of the pass is
 /// drawn[i - 1]. Those taken go where sample puts its token, one after the other; position and generated rise by as
 /// many, count becomes 1, tokens[0] the last of them. ring[ring_size] becomes their number. One invocation.
-inline constexpr interface accept_interface {
-  "accept", {{{"drawn"}, {"state"}, {"ring"}}}, {
-    {
-      {"workgroup_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, { "draws" }
-    }
-  }
-};
+inline constexpr kernel_interface accept_interface{
+    "accept",
+    {{{"drawn"}, {"state"}, {"ring"}}},
+    {{{"workgroup_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"draws"}}}};
 
 /// Bytes of the ring: tokens, and how many of them the last accept took.
 constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) {
@@ -688,13 +737,8 @@ constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) {
 
 /// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the
 /// yardstick of benchmarks. In no plan.
-inline constexpr interface stream_read_interface {
-  "stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {
-    {
-      { "workgroup_size" }
-    }
-  }
-};
+inline constexpr kernel_interface stream_read_interface{
+    "stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 
 /// Logits that sample goes through at most: so many integer weights of 44 bits are a sum of 63.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
@@ -734,50 +778,50 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   return wanted > 16 ? 16 : wanted;
 }
 
-inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,
-                                                             &norm_quantize_interface,
-                                                             &ternary_matmul_interface,
-                                                             &ternary_few_interface,
-                                                             &ternary_chunk_interface,
-                                                             &ternary_float_interface,
-                                                             &attention_interface,
-                                                             &attention_chunk_interface,
-                                                             &dense_matmul_interface,
-                                                             &dense_few_interface,
-                                                             &head_screen_interface,
-                                                             &head_rescore_interface,
-                                                             &sample_interface,
-                                                             &accept_interface,
-                                                             &layers_interface,
-                                                             &matmul_interface,
-                                                             &head_norm_interface,
-                                                             &norm_add_interface,
-                                                             &route_interface,
-                                                             &expert_sum_interface,
-                                                             &halves_interface,
-                                                             &matmul_chunk_interface,
-                                                             &attention_halves_interface,
-                                                             &walk_gate_up_interface,
-                                                             &walk_down_interface,
-                                                             &pages_interface,
-                                                             &walk_select_interface,
-                                                             &walk_up_interface,
-                                                             &walk_sum_interface,
-                                                             &fixed_interface,
-                                                             &matmul_few_interface,
-                                                             &layers_coded_interface,
-                                                             &walk_trace_interface,
-                                                             &rms_norm_interface,
-                                                             &attention_few_interface,
-                                                             &expert_tiles_interface,
-                                                             &dense_rows_interface,
-                                                             &ternary_rows_interface,
-                                                             &layers_few_interface,
-                                                             &layers_ternary_few_interface,
-                                                             &layers_many_interface,
-                                                             &layers_few_normed_interface,
-                                                             &layers_many_normed_interface};
+inline constexpr const kernel_interface* catalogue[kernel_count] = {&embed_interface,
+                                                                    &norm_quantize_interface,
+                                                                    &ternary_matmul_interface,
+                                                                    &ternary_few_interface,
+                                                                    &ternary_chunk_interface,
+                                                                    &ternary_float_interface,
+                                                                    &attention_interface,
+                                                                    &attention_chunk_interface,
+                                                                    &dense_matmul_interface,
+                                                                    &dense_few_interface,
+                                                                    &head_screen_interface,
+                                                                    &head_rescore_interface,
+                                                                    &sample_interface,
+                                                                    &accept_interface,
+                                                                    &layers_interface,
+                                                                    &matmul_interface,
+                                                                    &head_norm_interface,
+                                                                    &norm_add_interface,
+                                                                    &route_interface,
+                                                                    &expert_sum_interface,
+                                                                    &halves_interface,
+                                                                    &matmul_chunk_interface,
+                                                                    &attention_halves_interface,
+                                                                    &walk_gate_up_interface,
+                                                                    &walk_down_interface,
+                                                                    &pages_interface,
+                                                                    &walk_select_interface,
+                                                                    &walk_up_interface,
+                                                                    &walk_sum_interface,
+                                                                    &fixed_interface,
+                                                                    &matmul_few_interface,
+                                                                    &layers_coded_interface,
+                                                                    &walk_trace_interface,
+                                                                    &rms_norm_interface,
+                                                                    &attention_few_interface,
+                                                                    &expert_tiles_interface,
+                                                                    &dense_rows_interface,
+                                                                    &ternary_rows_interface,
+                                                                    &layers_few_interface,
+                                                                    &layers_ternary_few_interface,
+                                                                    &layers_many_interface,
+                                                                    &layers_few_normed_interface,
+                                                                    &layers_many_normed_interface};
 
-constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
+constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 
 }  // namespace intaglio::kernels

@@ -38,7 +38,7 @@ inline constexpr std::size_t max_specialization_constants = 21;
 inline constexpr std::uint32_t max_push_constant_bytes = 128;
 
 /// The interface of one kernel. Specialization constant 0 is always the workgroup's width in x.
-struct interface {
+struct kernel_interface {
   std::string_view name;
   std::array<push_constant, max_push_constants> push{};
   std::array<specialization_constant, max_specialization_constants> specialization{};

@@ -19,17 +19,23 @@ namespace intaglio::kernels {
 /// bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that share keys and
 /// values (layers_long; plan::resident_long_fits). patience: reads of one element, after which a workgroup gives up:
 /// the stream behind the last layer is then NaN, and progress[progress_gave_up] 1 until somebody clears it.
-inline constexpr interface layers_interface {
-  "layers", {{{"arguments"}, {"progress"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32},
-          {"patience"}, {"head_dim"}, {"heads"}, {"kv_heads"}, {"context"}, {"rope_theta", field_type::f32},
-          {"cache_element"}, {"heads_together"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface layers_interface{"layers",
+                                                   {{{"arguments"}, {"progress"}, {"state"}}},
+                                                   {{{"workgroup_size"},
+                                                     {"hidden_size"},
+                                                     {"intermediate_size"},
+                                                     {"layers"},
+                                                     {"parts"},
+                                                     {"eps", field_type::f32},
+                                                     {"patience"},
+                                                     {"head_dim"},
+                                                     {"heads"},
+                                                     {"kv_heads"},
+                                                     {"context"},
+                                                     {"rope_theta", field_type::f32},
+                                                     {"cache_element"},
+                                                     {"heads_together"},
+                                                     {"subgroup_width"}}}};
 
 namespace layers {
 /// Addresses of a layer, in this order: the stream, keys, values, query, what attention gives, the stream behind
@@ -55,17 +61,26 @@ constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64
 /// codec: of all four products. inner_norms 1: norms of the heads of q and k, and norms before additions to the stream.
 /// window, ring: of the layers that do not see all positions, as attention has them; full_every: of so many layers the
 /// last sees all positions, 1: each. scale: as attention's.
-inline constexpr interface layers_coded_interface {
-  "layers_coded", {{{"arguments"}, {"progress"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32},
-          {"patience"}, {"head_dim"}, {"heads"}, {"kv_heads"}, {"context"}, {"codec"}, {"inner_norms"},
-          {"scale", field_type::f32}, {"window"}, {"ring"}, {"full_every"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface layers_coded_interface{"layers_coded",
+                                                         {{{"arguments"}, {"progress"}, {"state"}}},
+                                                         {{{"workgroup_size"},
+                                                           {"hidden_size"},
+                                                           {"intermediate_size"},
+                                                           {"layers"},
+                                                           {"parts"},
+                                                           {"eps", field_type::f32},
+                                                           {"patience"},
+                                                           {"head_dim"},
+                                                           {"heads"},
+                                                           {"kv_heads"},
+                                                           {"context"},
+                                                           {"codec"},
+                                                           {"inner_norms"},
+                                                           {"scale", field_type::f32},
+                                                           {"window"},
+                                                           {"ring"},
+                                                           {"full_every"},
+                                                           {"subgroup_width"}}}};
 
 namespace layers_coded {
 /// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in
@@ -93,17 +108,24 @@ inline constexpr std::uint64_t dense_bit = std::uint64_t{1} << 62;
 /// and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but the first: what its
 /// workgroups tell each other, all ones before the pass. The stream stays where it is. context: positions of the pool;
 /// shapes as plan::few_fits has them.
-inline constexpr interface layers_few_interface {
-  "layers_few", {{{"arguments"}, {"progress"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32},
-          {"patience"}, {"head_dim"}, {"heads"}, {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32},
-          {"slot_words"}, {"page_size"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface layers_few_interface{"layers_few",
+                                                       {{{"arguments"}, {"progress"}, {"state"}}},
+                                                       {{{"workgroup_size"},
+                                                         {"hidden_size"},
+                                                         {"intermediate_size"},
+                                                         {"layers"},
+                                                         {"parts"},
+                                                         {"eps", field_type::f32},
+                                                         {"patience"},
+                                                         {"head_dim"},
+                                                         {"heads"},
+                                                         {"kv_heads"},
+                                                         {"context"},
+                                                         {"codec"},
+                                                         {"scale", field_type::f32},
+                                                         {"slot_words"},
+                                                         {"page_size"},
+                                                         {"subgroup_width"}}}};
 
 namespace layers_few {
 /// shares: workgroups that share a row of the down projection.
@@ -123,17 +145,26 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t inter
 /// The same with the norms that Gemma-3 has besides (head_norm, norm_add), its weights coded or halves as they are.
 /// arguments of a layer as of layers_coded with inner norms, but the first. window, full_every as layers_coded has
 /// them. shapes as plan::normed_few_fits has them; workgroups of as many subgroups as plan::normed_few_subgroups says.
-inline constexpr interface layers_few_normed_interface {
-  "layers_few_normed", {{{"arguments"}, {"progress"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32},
-          {"patience"}, {"head_dim"}, {"heads"}, {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32},
-          {"slot_words"}, {"page_size"}, {"window"}, {"full_every"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface layers_few_normed_interface{"layers_few_normed",
+                                                              {{{"arguments"}, {"progress"}, {"state"}}},
+                                                              {{{"workgroup_size"},
+                                                                {"hidden_size"},
+                                                                {"intermediate_size"},
+                                                                {"layers"},
+                                                                {"parts"},
+                                                                {"eps", field_type::f32},
+                                                                {"patience"},
+                                                                {"head_dim"},
+                                                                {"heads"},
+                                                                {"kv_heads"},
+                                                                {"context"},
+                                                                {"codec"},
+                                                                {"scale", field_type::f32},
+                                                                {"slot_words"},
+                                                                {"page_size"},
+                                                                {"window"},
+                                                                {"full_every"},
+                                                                {"subgroup_width"}}}};
 
 namespace layers_few_normed {
 /// most_own: tiles of 16 rows of the stream that a workgroup has.
@@ -149,17 +180,25 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t inter
 /// hang on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
 /// (layers_many::helpers). What workgroups tell each other is all ones before the pass in the first
 /// layers_many::blank_layers layers alone. shapes as plan::many_fits has them.
-inline constexpr interface layers_many_interface {
-  "layers_many", {{{"arguments"}, {"progress"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32},
-          {"patience"}, {"head_dim"}, {"heads"}, {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32},
-          {"slots"}, {"slot_words"}, {"page_size"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface layers_many_interface{"layers_many",
+                                                        {{{"arguments"}, {"progress"}, {"state"}}},
+                                                        {{{"workgroup_size"},
+                                                          {"hidden_size"},
+                                                          {"intermediate_size"},
+                                                          {"layers"},
+                                                          {"parts"},
+                                                          {"eps", field_type::f32},
+                                                          {"patience"},
+                                                          {"head_dim"},
+                                                          {"heads"},
+                                                          {"kv_heads"},
+                                                          {"context"},
+                                                          {"codec"},
+                                                          {"scale", field_type::f32},
+                                                          {"slots"},
+                                                          {"slot_words"},
+                                                          {"page_size"},
+                                                          {"subgroup_width"}}}};
 
 namespace layers_many {
 /// shares: workgroups that share a row of all products but gate and up. A workgroup has at most most_tiles of 16 rows
@@ -180,29 +219,39 @@ constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) 
 }
 /// What the workgroups tell each other in a layer: x of the four products as halves, scales of each token of each
 /// workgroup or task of attention, and squares; query, key and value; sums of shared rows; a word of each helper.
-constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden,
+constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t tasks_of_row) {
   const std::uint64_t qkv = q + 2 * kv;
-  return slots * (2 * (2 * hidden + q + intermediate) + 4 * (5 * parts + tasks_of_row) + 4 * qkv +
-                  4 * shares * (qkv + 2 * hidden)) +
+  return slot_count * (2 * (2 * hidden + q + intermediate) + 4 * (5 * parts + tasks_of_row) + 4 * qkv +
+                       4 * shares * (qkv + 2 * hidden)) +
          4 * most_helpers;
 }
 }  // namespace layers_many
 
 /// The same with the norms that Gemma-3 has besides, as layers_few_normed is of layers_few. Rows of the stream need not
 /// be shared evenly, nor columns. shapes as plan::normed_many_fits has them.
-inline constexpr interface layers_many_normed_interface {
-  "layers_many_normed", {{{"arguments"}, {"progress"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32},
-          {"patience"}, {"head_dim"}, {"heads"}, {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32},
-          {"slots"}, {"slot_words"}, {"page_size"}, {"window"}, {"full_every"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface layers_many_normed_interface{"layers_many_normed",
+                                                               {{{"arguments"}, {"progress"}, {"state"}}},
+                                                               {{{"workgroup_size"},
+                                                                 {"hidden_size"},
+                                                                 {"intermediate_size"},
+                                                                 {"layers"},
+                                                                 {"parts"},
+                                                                 {"eps", field_type::f32},
+                                                                 {"patience"},
+                                                                 {"head_dim"},
+                                                                 {"heads"},
+                                                                 {"kv_heads"},
+                                                                 {"context"},
+                                                                 {"codec"},
+                                                                 {"scale", field_type::f32},
+                                                                 {"slots"},
+                                                                 {"slot_words"},
+                                                                 {"page_size"},
+                                                                 {"window"},
+                                                                 {"full_every"},
+                                                                 {"subgroup_width"}}}};
 
 namespace layers_many_normed {
 /// Query heads of a task of attention, and slices of 128 channels of its values, which workgroups share or take in
@@ -216,11 +265,11 @@ constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t head
   return heads / heads_each(heads, kv_heads) * value_slices(head_dim);
 }
 /// As of layers_many, and squares of what both halves of a layer add to the stream.
-constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden,
+constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t its_slices_of_row) {
-  return layers_many::exchange_bytes(slots, parts, hidden, intermediate, q, kv, its_slices_of_row) +
-         slots * 4 * 2 * parts;
+  return layers_many::exchange_bytes(slot_count, parts, hidden, intermediate, q, kv, its_slices_of_row) +
+         slot_count * 4 * 2 * parts;
 }
 }  // namespace layers_many_normed
 
@@ -228,17 +277,25 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts,
 /// attention_few: what is told is f32 as the chain has it, and int8 of every norm. arguments of a layer as of layers,
 /// but the first, as of layers_few. The stream stays where it is. context: positions of the pool; shapes as
 /// plan::ternary_few_fits has them.
-inline constexpr interface layers_ternary_few_interface {
-  "layers_ternary_few", {{{"arguments"}, {"progress"}, {"state"}}}, {
-    {
-      {"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32},
-          {"patience"}, {"head_dim"}, {"heads"}, {"kv_heads"}, {"context"}, {"rope_theta", field_type::f32},
-          {"scale", field_type::f32}, {"slots"}, {"slot_words"}, {"page_size"}, {
-        "subgroup_width"
-      }
-    }
-  }
-};
+inline constexpr kernel_interface layers_ternary_few_interface{"layers_ternary_few",
+                                                               {{{"arguments"}, {"progress"}, {"state"}}},
+                                                               {{{"workgroup_size"},
+                                                                 {"hidden_size"},
+                                                                 {"intermediate_size"},
+                                                                 {"layers"},
+                                                                 {"parts"},
+                                                                 {"eps", field_type::f32},
+                                                                 {"patience"},
+                                                                 {"head_dim"},
+                                                                 {"heads"},
+                                                                 {"kv_heads"},
+                                                                 {"context"},
+                                                                 {"rope_theta", field_type::f32},
+                                                                 {"scale", field_type::f32},
+                                                                 {"slots"},
+                                                                 {"slot_words"},
+                                                                 {"page_size"},
+                                                                 {"subgroup_width"}}}};
 
 namespace layers_ternary_few {
 /// most_tiles of 16 rows and most_pairs of 64 columns are a subgroup's, whose weights it has in registers.
@@ -246,9 +303,9 @@ inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, most_t
                                most_columns = 8192;
 /// What the workgroups tell each other in a layer: the stream before both norms, query, key and value, what attention
 /// gives and gated as f32; int8 of the four products' x, and factors.
-constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t hidden, std::uint64_t intermediate,
+constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
                                        std::uint64_t q, std::uint64_t kv) {
-  return (slots + 7) / 8 * 8 *
+  return (slot_count + 7) / 8 * 8 *
          (4 * (2 * hidden + q + 2 * kv + q + intermediate) + 2 * hidden + q + intermediate + 4 * 4);
 }
 }  // namespace layers_ternary_few

@@ -340,7 +340,7 @@ constexpr bool same_type(field_type expected, spirv_type found) {
 /// The first difference between a module and the C++ interface as one sentence, empty where they agree:
 /// "ternary_matmul: push constant 3 is 'weights' at offset 24 in the shader, 'weight' at offset 24 in the C++
 /// interface".
-constexpr text<> difference(const interface& expected, const reflected_module& module) {
+constexpr text<> difference(const kernel_interface& expected, const reflected_module& module) {
   text<> out(expected.name);
   if (!module.problem.empty())
     return out.append(": the SPIR-V module is unusable at word ", module.problem_word, ": ", module.problem);
@@ -399,7 +399,7 @@ constexpr text<> difference(const interface& expected, const reflected_module& m
 
 /// Whether a shader is the one that the interface describes; empty, or the sentence that tells where not.
 template <std::size_t N>
-constexpr text<> matches(const interface& expected, const char (&module)[N]) {
+constexpr text<> matches(const kernel_interface& expected, const char (&module)[N]) {
   return difference(expected, reflect(module));
 }
 

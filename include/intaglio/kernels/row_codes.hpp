@@ -20,7 +20,7 @@ inline float row_codes(std::span<const float> row, std::span<std::int8_t> codes)
   float largest = 0;
   bool finite = true;
   for (const float x : row) {
-    largest = std::max(largest, std::abs(x));
+    largest = (std::max)(largest, std::abs(x));
     finite = finite && std::isfinite(x);
   }
   std::fill(codes.begin(), codes.end(), std::int8_t{0});

@@ -22,7 +22,7 @@ namespace intaglio::kernels {
 /// BY_CODEC): asks the driver to write them out, or says nothing.
 constexpr void hint_loops(std::span<std::uint32_t> module, bool asks) {
   constexpr std::uint32_t op_loop_merge = 246, unroll = 1, dont_unroll = 2;
-  for (std::size_t at = 5; at < module.size(); at += std::max(module[at] >> 16, 1u))
+  for (std::size_t at = 5; at < module.size(); at += (std::max)(module[at] >> 16, 1u))
     if (module[at] == (4u << 16 | op_loop_merge) && at + 3 < module.size() && module[at + 3] == dont_unroll)
       module[at + 3] = asks ? unroll : 0;
 }
@@ -92,7 +92,7 @@ class splicer {
   template <class Each>
   constexpr void each(Each&& visit) const {
     for (std::size_t at = 5; at < module_.size();) {
-      const std::size_t length = std::min<std::size_t>(std::max(module_[at] >> 16, 1u), module_.size() - at);
+      const std::size_t length = (std::min<std::size_t>)((std::max)(module_[at] >> 16, 1u), module_.size() - at);
       visit(module_[at] & 0xffffu, module_.subspan(at, length));
       at += length;
     }
@@ -124,8 +124,8 @@ class splicer {
   }
   /// The part of the output where an instruction goes.
   constexpr std::vector<std::uint32_t>& part_of(std::uint32_t code) {
-    if (code == op_memory_model) place_ = std::max(place_, 1);
-    if (code >= op_type_first && code <= op_type_last) place_ = std::max(place_, 2);
+    if (code == op_memory_model) place_ = (std::max)(place_, 1);
+    if (code >= op_type_first && code <= op_type_last) place_ = (std::max)(place_, 2);
     if (code == op_function) place_ = 3;
     return place_ == 0 ? head_ : place_ == 1 ? annotations_ : place_ == 2 ? declarations_ : functions_;
   }

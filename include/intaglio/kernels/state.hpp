@@ -37,8 +37,8 @@ constexpr std::uint32_t words(std::uint32_t max_tokens, std::uint32_t context) {
 constexpr std::uint32_t slot_words(std::uint32_t context, std::uint32_t page_size) {
   return (page_table + slot_pages(context, page_size) * (1 + page_size) + 3) / 4 * 4;
 }
-constexpr std::uint64_t batch_words(std::uint32_t slots, std::uint32_t context, std::uint32_t page_size) {
-  return first_slot + std::uint64_t{slots} * slot_words(context, page_size);
+constexpr std::uint64_t batch_words(std::uint32_t slot_count, std::uint32_t context, std::uint32_t page_size) {
+  return first_slot + std::uint64_t{slot_count} * slot_words(context, page_size);
 }
 
 }  // namespace intaglio::kernels::state

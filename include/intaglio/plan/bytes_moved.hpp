@@ -38,12 +38,12 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
       out += pool.value_bytes / pool.positions * tokens *
              (each.write         ? 1
               : pool.window == 0 ? position + 1
-                                 : std::min(position + 1, pool.window));
+                                 : (std::min)(position + 1, pool.window));
       continue;
     }
     if (each.where != region::keys && each.where != region::values) continue;
     const layer_cache& cache = t.caches[d.block];
-    out += cache.value_bytes / cache.positions * std::min(each.write ? tokens : position + tokens, cache.positions);
+    out += cache.value_bytes / cache.positions * (std::min)(each.write ? tokens : position + tokens, cache.positions);
   }
   return out;
 }

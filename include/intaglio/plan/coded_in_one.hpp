@@ -134,7 +134,7 @@ class coded_layers_in_one : public layers_in_one {
     }
     std::uint32_t splits = 1;
     for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind)
-      splits = std::max(splits, constant(period[kind * steps_ + attention_step()], "splits"));
+      splits = (std::max)(splits, constant(period[kind * steps_ + attention_step()], "splits"));
     if (splits > 1)
       partials_ =
           place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4),

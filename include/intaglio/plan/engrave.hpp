@@ -72,13 +72,13 @@ struct sequence_kind {
 
 /// Tokens of a prefill chunk, of one whose logits are wanted, and of a pass over drafts.
 constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) {
-  return std::min(target.prefill_tokens, context);
+  return (std::min)(target.prefill_tokens, context);
 }
 constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) {
-  return std::min(target.logits_tokens, chunk_tokens(target, context));
+  return (std::min)(target.logits_tokens, chunk_tokens(target, context));
 }
 constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t context) {
-  return std::min(target.verify_tokens, chunk_tokens(target, context));
+  return (std::min)(target.verify_tokens, chunk_tokens(target, context));
 }
 
 /// Whether the head's rows can be had as int8: tiles of 16 columns.
@@ -282,17 +282,18 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (!kind.head)
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
   ir::graph g = traced;
-  const bool few = is_few(target, kind.tokens, kind.batch.slots != 0);
+  const bool few = is_few(target, kind.tokens, kind.batch.slot_count != 0);
   // Where the context has no whole tiles, matmul stays.
-  const bool batch = kind.batch.slots != 0, chunk = !few && !batch && target.coded_chunks == chunk_arithmetic::halves &&
-                                                    kind.tokens > target.tile_tokens;
+  const bool batch = kind.batch.slot_count != 0, chunk = !few && !batch &&
+                                                         target.coded_chunks == chunk_arithmetic::halves &&
+                                                         kind.tokens > target.tile_tokens;
   if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves)) insert_halves(g, chunk, nodes);
   else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
   if (few) insert_norm(g, nodes, kernels::kernel::dense_few);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
-  if (kind.tokens == 1 && kind.batch.slots == 0 && target.straight) {
+  if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.straight) {
     straighten(g, config, target, nodes);
     if (has_rows(g, nodes)) {
       insert_norm(g, nodes, kernels::kernel::dense_rows);
@@ -321,7 +322,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
                         std::uint32_t first, std::uint32_t last) {
     placed_value value{text<32>{name}, type, width, 0, bytes, first, last};
     value.offset = first_fit(p.values, value);
-    p.arena_bytes = std::max(p.arena_bytes, value.offset + aligned(bytes));
+    p.arena_bytes = (std::max)(p.arena_bytes, value.offset + aligned(bytes));
     p.values.push_back(value);
     return value.offset;
   };
@@ -352,7 +353,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   out.residual_offset = p.offset(g.stream_out);
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
-    const bool drafts = kind.tokens > 1 && kind.batch.slots == 0;
+    const bool drafts = kind.tokens > 1 && kind.batch.slot_count == 0;
     const std::uint64_t scratch =
         room("sample scratch", dtype::u32,
              static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) / 4),
@@ -558,7 +559,7 @@ constexpr std::uint64_t hash_of(const table& t) {
   }
   for (const sequence* s :
        {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.batch_in_one, &t.moves}) {
-    if (s->batched) mix(t.shape.slots, t.shape.page_size, t.shape.pages);
+    if (s->batched) mix(t.shape.slot_count, t.shape.page_size, t.shape.pages);
     else if (s == &t.batch || s == &t.batch_in_one || s == &t.moves) continue;
     mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes,
         s->long_from, s->has_head, s->has_sampler);

@@ -24,9 +24,10 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
     if (failure.empty()) (failure.append(parts), ...);
   };
   // Rows of a tile are computed together, and none may lie past the last slot.
-  if (shape.slots < 2 || shape.slots > 256 ||
-      (shape.slots > target.tile_tokens && shape.slots % target.tile_tokens != 0))
-    refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ", shape.slots);
+  if (shape.slot_count < 2 || shape.slot_count > 256 ||
+      (shape.slot_count > target.tile_tokens && shape.slot_count % target.tile_tokens != 0))
+    refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ",
+           shape.slot_count);
   if (shape.coded_products == chunk_arithmetic::halves && target.coded_chunks != chunk_arithmetic::halves)
     refuse("batch: expected products as a profile whose prompts are exact has them, found halves");
   constexpr std::uint32_t octet = kernels::cache_octet, span = kernels::attention_span;
@@ -35,12 +36,12 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
     refuse("batch: expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found ", shape.page_size);
   if (!failure.empty()) return shape;
   const std::uint32_t full = kernels::state::slot_pages(context, shape.page_size);
-  if (shape.pages == 0) shape.pages = shape.slots * full;
+  if (shape.pages == 0) shape.pages = shape.slot_count * full;
   if (shape.pages < full)
     refuse("batch: expected at least the ", full, " pages that one slot may take, found ", shape.pages);
   std::uint64_t widest = 0;
   for (const auto& o : g.ops)
-    if (o.kind == ir::op_kind::cache_write) widest = std::max(widest, std::uint64_t{o.kv_heads} * o.head_dim);
+    if (o.kind == ir::op_kind::cache_write) widest = (std::max)(widest, std::uint64_t{o.kv_heads} * o.head_dim);
   if (widest != 0 && std::uint64_t{shape.pages} * shape.page_size > (std::uint64_t{1} << 31) / widest)
     refuse("batch: expected at most ", (std::uint64_t{1} << 31) / widest,
            " positions in the pool, whose elements shaders count in 32 bits, found ",
@@ -61,14 +62,15 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
   if (!out.failure.empty()) return out;
   weight_list weights;
   for (std::size_t i = 0; i < alone.weights.size; ++i) weights.weights.push_back(alone.weights.items[i]);
-  draft_sequence(g, config, target, context, {out.shape.slots, true, true, out.shape}, weights, out.batch, out.failure);
+  draft_sequence(g, config, target, context, {out.shape.slot_count, true, true, out.shape}, weights, out.batch,
+                 out.failure);
   if (out.failure.empty() && weights.weights.size() != alone.weights.size)
     out.failure.append("batch: expected the weights of the other sequences, found ",
                        weights.weights.size() - alone.weights.size, " more");
   if (!out.failure.empty()) return out;
 
   const placement nowhere;
-  const lowering_context c{config, target, out.shape.slots, chunk_tokens(target, context), context, out.shape};
+  const lowering_context c{config, target, out.shape.slot_count, chunk_tokens(target, context), context, out.shape};
   lowering lower{g, nowhere, c, weights};
   std::vector<dispatch> period;
   for (std::uint8_t kind = 0; kind < g.pattern.kinds(); ++kind)
@@ -81,7 +83,7 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
 /// The batch with all layers in one dispatch, without layers where there is none.
 constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
                                             const layer_pattern& pattern, const batch_draft& made, text<256>& failure) {
-  if (made.shape.slots == 0) return {};
+  if (made.shape.slot_count == 0) return {};
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.shape = made.shape;
   drafted_sequence out =
@@ -148,9 +150,9 @@ struct engraved_batch {
 
  public:
   static constexpr plan::table table =
-      table_with(alone::table, made.shape, alone::view("batch", made.shape.slots, made.batch, batch),
-                 alone::view("batch_in_one", made.shape.slots, made_in_one.sequence, in_one),
-                 alone::view("moves", made.shape.slots, made.moves, moves));
+      table_with(alone::table, made.shape, alone::view("batch", made.shape.slot_count, made.batch, batch),
+                 alone::view("batch_in_one", made.shape.slot_count, made_in_one.sequence, in_one),
+                 alone::view("moves", made.shape.slot_count, made.moves, moves));
   static_assert(proven<verify_sequence(table, &plan::table::batch)>::model_fits, "intaglio: the plan cannot be proven");
   static_assert(proven<verify_sequence(table, &plan::table::batch_in_one)>::model_fits,
                 "intaglio: the plan cannot be proven");

@@ -126,9 +126,9 @@ inline std::string explain(const table& t, std::string_view model) {
          " positions, " + (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " +
          number(t.arena_bytes()) + ", state " + number(t.state_bytes()) + " bytes\n";
   if (t.batch.layers != 0)
-    out += "batch: " + number(t.shape.slots) + " slots, a pool of " + number(t.shape.pages) + " pages of " +
+    out += "batch: " + number(t.shape.slot_count) + " slots, a pool of " + number(t.shape.pages) + " pages of " +
            number(t.shape.page_size) + " positions, " + number(t.pool_bytes()) + " bytes, arena " +
-           number(std::max(t.batch.arena_bytes, t.batch_in_one.arena_bytes)) + ", state " +
+           number((std::max)(t.batch.arena_bytes, t.batch_in_one.arena_bytes)) + ", state " +
            number(t.batch_state_bytes()) + " bytes\n";
   out += '\n';
   for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.batch, &t.batch_in_one, &t.moves}) {

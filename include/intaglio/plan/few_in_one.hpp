@@ -55,7 +55,7 @@ class batch_layers_in_one {
                                      const dispatch& attention,
                                      const std::vector<const dispatch*>& write_caches) const {
     dispatch d{.kernel = which, .barrier = true, .subgroups = subgroups};
-    const kernels::interface& face = kernels::interface_of(which);
+    const kernels::kernel_interface& face = kernels::interface_of(which);
     d.label.append("all layers");
     const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) {
       d.accesses[d.access_count++] = {where, write, 0, offset, bytes};
@@ -69,7 +69,8 @@ class batch_layers_in_one {
     note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
     note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
     note(region::state, false, 0, counters_end_);
-    note(region::arena, true, push(step(0), "input").offset, std::uint64_t{4} * shape_.slots * config_.hidden_size);
+    note(region::arena, true, push(step(0), "input").offset,
+         std::uint64_t{4} * shape_.slot_count * config_.hidden_size);
     for (const dispatch* writes : write_caches)
       for (std::size_t i = 0; i < writes->access_count; ++i)
         if (const access& a = writes->accesses[i]; a.where == region::pool_keys || a.where == region::pool_values)
@@ -85,7 +86,7 @@ class batch_layers_in_one {
     set("parts", parts);
     d.groups = {parts, 1, 1};
     if (has_helpers(d)) {
-      set("slots", shape_.slots);
+      set("slots", shape_.slot_count);
       d.groups[0] += kernels::layers_many::helpers(parts, target_.layers_parts);
     }
     const std::size_t steps = chain_.period.size / pattern_.kinds();
@@ -134,7 +135,7 @@ class batch_layers_in_one {
     d.specialization[kernels::embed_interface.specialization_index("blank_quads")] =
         static_cast<std::uint32_t>(bytes / 16);
     d.subgroups = kernels::layers_few::resident_subgroups;
-    d.groups[0] = 1 + (4 * of.in_one.items[0].groups[0] + shape_.slots - 1) / shape_.slots;
+    d.groups[0] = 1 + (4 * of.in_one.items[0].groups[0] + shape_.slot_count - 1) / shape_.slot_count;
   }
 };
 
@@ -158,7 +159,7 @@ class few_layers_in_one : public batch_layers_in_one {
     arguments[14] = push(step(5), "norm_weight");
     arguments[15] = push(gated(), "weight");
     arguments[18] = push(down(), "weight");
-    const bool many = takes_many(shape_.slots);
+    const bool many = takes_many(shape_.slot_count);
     const kernel which = many ? kernel::layers_many : kernel::layers_few;
     const std::uint32_t parts = many ? many_parts(config_.hidden_size, target_.layers_parts)
                                      : few_parts(config_.hidden_size, target_.layers_parts);
@@ -172,7 +173,7 @@ class few_layers_in_one : public batch_layers_in_one {
     const decoder_config& c = config_;
     return with(all, arguments,
                 many ? kernels::layers_many::exchange_bytes(
-                           shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
+                           shape_.slot_count, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
                            c.num_attention_heads /
                                kernels::layers_many::heads_each(c.num_attention_heads, c.num_key_value_heads))
                      : kernels::layers_few::exchange_bytes(c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size()),
@@ -203,7 +204,7 @@ class few_layers_in_one : public batch_layers_in_one {
     for (const dispatch* d : {&projection(), &down()})
       if (push(*d, "output").offset != push(step(0), "input").offset) return false;
     return push(step(5), "input").offset == push(step(0), "input").offset &&
-           slots_fit(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), shape_.slots,
+           slots_fit(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), shape_.slot_count,
                      target_.layers_parts);
   }
 };

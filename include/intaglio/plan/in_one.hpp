@@ -52,7 +52,7 @@ class layers_in_one {
     if (waiting < 128) return false;
     place_values();
     bind();
-    add_dispatch(static_cast<std::uint32_t>(std::min<std::uint64_t>(waiting, 512)));
+    add_dispatch(static_cast<std::uint32_t>((std::min<std::uint64_t>)(waiting, 512)));
     return true;
   }
 
@@ -99,9 +99,10 @@ class layers_in_one {
     std::uint64_t largest = 0;
     for (const auto& d : period)
       if (d.kernel == kernel::ternary_matmul)
-        largest = std::max(largest, std::uint64_t{constant(d, "columns")} * constant(d, "rows"));
+        largest = (std::max)(largest, std::uint64_t{constant(d, "columns")} * constant(d, "rows"));
     const std::uint64_t busy = target_.group_weights == 0 ? target_.layers_parts : largest / target_.group_weights;
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(target_.layers_parts, std::max<std::uint64_t>(2, busy)));
+    return static_cast<std::uint32_t>(
+        (std::min<std::uint64_t>)(target_.layers_parts, (std::max<std::uint64_t>)(2, busy)));
   }
 
   /// Turns of all loops of a workgroup that does a whole layer alone, in subgroups of 4, the narrowest.
@@ -115,7 +116,7 @@ class layers_in_one {
         out += parts_ * norm + (groups / 16 + parts_) * (tiles + 8);
       }
     const std::uint64_t span_turns = kernels::attention_span / 4 + kernels::attention_span / 8 + 8;
-    out += config_.num_attention_heads / std::max(1u, constant(period[1], "heads_together")) *
+    out += config_.num_attention_heads / (std::max)(1u, constant(period[1], "heads_together")) *
            (kernels::attention_spans(context_) * span_turns + 4);
     return out + 16;
   }
@@ -187,7 +188,7 @@ class layers_in_one {
   }
   /// Moves what a dispatch behind the layers has in the arena.
   constexpr void move_behind(dispatch& d) {
-    const kernels::interface& face = kernels::interface_of(d.kernel);
+    const kernels::kernel_interface& face = kernels::interface_of(d.kernel);
     std::array<bool, max_accesses> moved{};
     for (std::size_t i = 0; i < face.push_count(); ++i) {
       operand& from = d.push[i];

@@ -44,10 +44,10 @@ struct lowering_context {
   std::uint32_t context;     ///< positions of the cache
   batch_shape batch{};       ///< where a row is a token of a slot
 
-  constexpr bool batched() const { return batch.slots != 0; }
+  constexpr bool batched() const { return batch.slot_count != 0; }
   /// Tokens that share one read of the weights.
   constexpr std::uint32_t tile_tokens() const {
-    return batched() ? std::min(target.tile_tokens, tokens) : target.tile_tokens;
+    return batched() ? (std::min)(target.tile_tokens, tokens) : target.tile_tokens;
   }
   /// The same of ternary_matmul: as many whole tiles as there is room for tokens, whatever their count in the state.
   constexpr std::uint32_t ternary_tile_tokens() const {
@@ -55,7 +55,7 @@ struct lowering_context {
   }
   /// Tokens that a workgroup of the sampler sorts.
   constexpr std::uint32_t sample_slice() const {
-    const bool many = target.sample_slices && batch.slots >= kernels::sample_many_rows;
+    const bool many = target.sample_slices && batch.slot_count >= kernels::sample_many_rows;
     return many ? kernels::sample_slice(config.vocab_size, kernels::sample_lists_of_many_rows)
                 : kernels::sample_slice(config.vocab_size);
   }
@@ -71,7 +71,7 @@ struct lowering_context {
     return state_bytes() + (batched() ? 0 : kernels::attention_counter_bytes(1, config.num_attention_heads));
   }
   constexpr std::uint64_t state_bytes() const {
-    return 4 * (batched() ? kernels::state::batch_words(batch.slots, context, batch.page_size)
+    return 4 * (batched() ? kernels::state::batch_words(batch.slot_count, context, batch.page_size)
                           : kernels::state::words(max_tokens, context));
   }
 
@@ -80,14 +80,14 @@ struct lowering_context {
   constexpr std::uint32_t cache_positions(std::uint32_t window) const {
     return batched()     ? batch.pages * batch.page_size
            : window == 0 ? context
-                         : std::min(context, kernels::ring_slots(window, max_tokens));
+                         : (std::min)(context, kernels::ring_slots(window, max_tokens));
   }
   constexpr bool is_ring(std::uint32_t window) const { return !batched() && cache_positions(window) < context; }
   /// Workgroups that share a head's spans of positions.
   constexpr std::uint32_t splits(std::uint32_t window) const {
     if (!target.attention_splits || tokens != 1) return 1;
     const std::uint32_t all = kernels::attention_spans(context);
-    return window == 0 ? all : std::min(all, kernels::attention_window_spans(window));
+    return window == 0 ? all : (std::min)(all, kernels::attention_window_spans(window));
   }
 };
 
@@ -116,7 +116,7 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
                           i};
     partials.offset = first_fit(p.values, partials);
     p.partials[i] = partials.offset;
-    p.arena_bytes = std::max(p.arena_bytes, partials.offset + aligned(partials.bytes));
+    p.arena_bytes = (std::max)(p.arena_bytes, partials.offset + aligned(partials.bytes));
     p.values.push_back(partials);
   }
 }
@@ -125,7 +125,7 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
 constexpr std::uint32_t enough_groups(const profile& target, std::uint32_t most, std::uint64_t weights) {
   if (target.group_weights == 0) return most;
   return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(most, std::bit_floor(std::max<std::uint64_t>(2, weights / target.group_weights))));
+      (std::min<std::uint64_t>)(most, std::bit_floor((std::max<std::uint64_t>)(2, weights / target.group_weights))));
 }
 
 /// How the two kernels of an exact walk share out an FFN.
@@ -155,10 +155,10 @@ constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features
     // half as many workgroups as the product of gate and up has. Each workgroup of walk_down lists all features, so few
     // of them; a lane of a subgroup of 4 has up to 10 words at a time and reads the list again for more, and llvmpipe
     // leaves it 65,535 turns of its loops.
-    out.features = parts(parts(features, 128), std::max(2u, busy / 2)) * 128;
-    const std::uint32_t most_words = 40 * std::max(1u, 45'000 / features);
-    out.words =
-        std::min(most_words, (parts(row_words, std::min(std::max(busy / 8, 1u), parts(row_words, 16))) + 1) / 2 * 2);
+    out.features = parts(parts(features, 128), (std::max)(2u, busy / 2)) * 128;
+    const std::uint32_t most_words = 40 * (std::max)(1u, 45'000 / features);
+    out.words = (std::min)(most_words,
+                           (parts(row_words, (std::min)((std::max)(busy / 8, 1u), parts(row_words, 16))) + 1) / 2 * 2);
     out.splits = 1;
   }
   out.shares = parts(features, out.features);
@@ -234,14 +234,15 @@ constexpr void place_walks(const std::vector<node>& nodes, const lowering_contex
     totals.width = static_cast<std::uint32_t>(totals.bytes / 4);
     totals.offset = first_fit(p.values, totals);
     p.partials[i] = p.partials[down] = totals.offset;
-    p.arena_bytes = std::max(p.arena_bytes, totals.offset + aligned(totals.bytes));
+    p.arena_bytes = (std::max)(p.arena_bytes, totals.offset + aligned(totals.bytes));
     p.values.push_back(totals);
   }
 }
 
 /// Whether a pass is one over a few tokens, drafts or rows of a batch, whose products have kernels of their own.
 constexpr bool is_few(const profile& target, std::uint32_t tokens, bool batched) {
-  return target.chunk_tiles && tokens > 1 && (tokens <= std::max(target.tile_tokens, target.verify_tokens) || batched);
+  return target.chunk_tiles && tokens > 1 &&
+         (tokens <= (std::max)(target.tile_tokens, target.verify_tokens) || batched);
 }
 
 /// Offsets of what a head tells itself and the sampler besides logits.
@@ -355,7 +356,7 @@ class lowering {
     dispatch d{.kernel = kernels::kernel::sample};
     d_ = &d;
     face_ = &kernels::sample_interface;
-    d.subgroups = std::max(c_.target.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
+    d.subgroups = (std::max)(c_.target.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
     d.label.append("sample");
     const bool drafts = c_.tokens > 1 && !c_.batched();
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
@@ -375,7 +376,7 @@ class lowering {
       bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
     d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u,
                 c_.tokens, 1};
-    const kernels::interface& of_head = kernels::interface_of(head.kernel);
+    const kernels::kernel_interface& of_head = kernels::interface_of(head.kernel);
     const std::size_t firsts = of_head.push_index("firsts");
     if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {
       bind("firsts", {region::arena, 0, head.push[firsts].offset}, first_bytes(head.groups[0]), false);
@@ -469,7 +470,7 @@ class lowering {
     set("cache_element", c_.target.cache_element);
     set("slot_words", c_.slot_words());
     set("page_size", c_.batch.page_size);
-    set("slots", c_.batch.slots);
+    set("slots", c_.batch.slot_count);
     d.subgroups = c_.target.embed_subgroups;
     d.groups = {(c_.max_tokens + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
     return d;
@@ -710,8 +711,9 @@ class lowering {
                         least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
     const std::uint32_t wanted = c_.tokens == 1
                                      ? enough_groups(c_.target.matmul_groups, w)
-                                     : std::max(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
-    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+                                     : (std::max)(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
+    d_->groups = {(std::min)(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile,
+                  1};
   }
 
   /// One of a product's ternary tensors by itself.
@@ -799,7 +801,7 @@ class lowering {
     set("eps", n.eps);
     d_->activation = &*n.act;
     d_->subgroups = c_.target.matmul_subgroups;
-    d_->groups = {std::min(c_.target.matmul_groups, (n.nearest + d_->subgroups - 1) / d_->subgroups), 1, 1};
+    d_->groups = {(std::min)(c_.target.matmul_groups, (n.nearest + d_->subgroups - 1) / d_->subgroups), 1, 1};
   }
   constexpr void walk_sum(const node& n) {
     label(n);
@@ -832,7 +834,7 @@ class lowering {
     set("stripe", stripe);
     set("splits", n.parts);
     d_->subgroups = c_.target.sample_subgroups;
-    if (n.parts != 1) d_->subgroups = std::min(d_->subgroups, 8u);
+    if (n.parts != 1) d_->subgroups = (std::min)(d_->subgroups, 8u);
     d_->groups = {(down.rows + stripe - 1) / stripe, n.parts, 1};
   }
 
@@ -869,7 +871,7 @@ class lowering {
     set("tile_tokens", c_.tile_tokens());
     set("tile_rows", 4u);
     d_->subgroups = (tiles + 32 * rounds - 1) / (32 * rounds);
-    d_->groups = {std::min(w.rows / 4, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
+    d_->groups = {(std::min)(w.rows / 4, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
   /// Tiles of 64 tokens and as many rows as leave enough tiles, for 4 subgroups.
@@ -929,11 +931,11 @@ class lowering {
     const bool few = d_->kernel == kernels::kernel::attention_few;
     // Heads share what they read where there are workgroups enough without.
     const std::uint32_t tokens =
-        c_.batched() ? c_.tokens : std::min(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
+        c_.batched() ? c_.tokens : (std::min)(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
     const std::uint32_t most = !few                                        ? c_.target.attention_heads
                                : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_few_heads
                                                                            : 1;
-    std::uint32_t together = std::max(1u, std::min(most, n.heads / n.kv_heads));
+    std::uint32_t together = (std::max)(1u, (std::min)(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
     set("heads_together", together);
     if (few) {  // a position an invocation
@@ -968,7 +970,7 @@ class lowering {
     if (d_->kernel == kernels::kernel::dense_rows) return few_rows(w);
     set("eps", n.eps);
     d_->subgroups = c_.target.head_subgroups;
-    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
+    d_->groups = {(std::min)(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
                   c_.tokens, 1};
   }
   /// A subgroup a group of rows: narrow workgroups, since its sums take many registers.
@@ -976,7 +978,7 @@ class lowering {
     const std::uint32_t row_groups = (w.rows + kernels::dense_few_rows - 1) / kernels::dense_few_rows;
     set("tile_tokens", c_.tile_tokens());
     d_->subgroups = 4;
-    d_->groups = {std::min((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups),
+    d_->groups = {(std::min)((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups),
                   (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
@@ -1024,7 +1026,7 @@ class lowering {
       set("experts_used", n.top_k);
       set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
       if (few) set("list_tokens", n.list_tokens);
-      d_->weight_bytes -= w.bytes - w.bytes / n.experts * std::min(n.experts, c_.tokens * n.top_k);
+      d_->weight_bytes -= w.bytes - w.bytes / n.experts * (std::min)(n.experts, c_.tokens * n.top_k);
     }
     set("columns", w.columns);
     set("rows", rows);
@@ -1049,12 +1051,12 @@ class lowering {
     if (c_.tokens == 1 && d_->subgroups > 1 &&
         !kernels::is_dense(w.codec)) {  // on GPUs: a workgroup prepares x, so fewer and wider ones do so sooner
       d_->subgroups *= 2;
-      d_->groups = {std::min((c_.target.matmul_groups + 1) / 2, row_groups), outputs, 1};
+      d_->groups = {(std::min)((c_.target.matmul_groups + 1) / 2, row_groups), outputs, 1};
       return;
     }
     const std::uint32_t wanted =
         c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
-    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups),
+    d_->groups = {(std::min)(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups),
                   n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
   /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough
@@ -1066,7 +1068,7 @@ class lowering {
     set("tile_tokens", tile);
     d_->subgroups = 4;
     set("tile_rows", 4 * d_->subgroups);
-    d_->groups = {std::min((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u),
+    d_->groups = {(std::min)((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u),
                   n.list_tokens != 0 ? lists(n) * (n.list_tokens / tile) : (c_.tokens + tile - 1) / tile, 1};
   }
   /// Lists of expert_tiles that a product has at most.
@@ -1075,7 +1077,7 @@ class lowering {
   }
   constexpr std::uint64_t list_bytes(const node& n) const { return std::uint64_t{4} * lists(n) * (n.list_tokens + 2); }
   constexpr void fixed(const node& n) {
-    const std::uint32_t rows = std::max(1u, n.top_k), columns_of_row = width(n.in) / rows;
+    const std::uint32_t rows = (std::max)(1u, n.top_k), columns_of_row = width(n.in) / rows;
     d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view()
                                         : graph_.values[static_cast<std::size_t>(n.in)].name.view());
     bind_value("input", n.in, false);
@@ -1210,7 +1212,7 @@ class lowering {
   const lowering_context& c_;
   weight_list& weights_;
   dispatch* d_ = nullptr;
-  const kernels::interface* face_ = nullptr;
+  const kernels::kernel_interface* face_ = nullptr;
 };
 
 }  // namespace intaglio::plan

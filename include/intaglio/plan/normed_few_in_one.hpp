@@ -17,7 +17,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   /// The chain's sequence with that dispatch; without one where there is none.
   constexpr drafted_sequence made(text<256>& failure) const {
     if (!waits() || !fits()) return {};
-    const bool many = takes_many(shape_.slots);
+    const bool many = takes_many(shape_.slot_count);
     const kernel which = many ? kernel::layers_many_normed : kernel::layers_few_normed;
     std::vector<operand> arguments;
     std::vector<const dispatch*> write_caches;
@@ -56,7 +56,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
     return with(
         all, arguments,
         many ? kernels::layers_many_normed::exchange_bytes(
-                   shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
+                   shape_.slot_count, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
                    kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads))
              : kernels::layers_few_normed::exchange_bytes(c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size()),
         failure);
@@ -114,7 +114,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
           at(kind, gated).activation != at(0, gated).activation)
         return false;
     }
-    return normed_slots_fit(config_, static_cast<kernels::codec>(constant(at(0, qkv), "codec")), shape_.slots,
+    return normed_slots_fit(config_, static_cast<kernels::codec>(constant(at(0, qkv), "codec")), shape_.slot_count,
                             target_.layers_parts);
   }
 };

@@ -72,7 +72,7 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     if (id == ir::none || p.storage[static_cast<std::size_t>(id)] == placement::no_storage) return;
     auto& v = p.values[p.storage[static_cast<std::size_t>(id)]];
     const bool from_before = v.first < period_first, in_period = at >= period_first && at <= period_last;
-    v.last = std::max(v.last, from_before && in_period ? period_last : at);
+    v.last = (std::max)(v.last, from_before && in_period ? period_last : at);
   };
   // What every layer has lives from the start of the pass on.
   auto hold = [&](ir::value_id id, std::uint32_t width, std::uint32_t at) {
@@ -116,7 +116,7 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
   std::vector<placed_value> placed;
   for (const auto i : order) {
     p.values[i].offset = first_fit(placed, p.values[i]);
-    p.arena_bytes = std::max(p.arena_bytes, p.values[i].offset + aligned(p.values[i].bytes));
+    p.arena_bytes = (std::max)(p.arena_bytes, p.values[i].offset + aligned(p.values[i].bytes));
     placed.push_back(p.values[i]);
   }
   return p;

@@ -57,7 +57,7 @@ class planned {
     if (verified.sequence.has_head) table_.verify = view(verified.sequence, "verify", verify_tokens(target, context));
     if (parts_->in_one.in_one.size != 0) table_.decode_in_one = view(parts_->in_one, "decode_in_one", 1);
     table_.hash = hash_of(table_);
-    if (shape.slots != 0) {
+    if (shape.slot_count != 0) {
       batch_draft& made = parts_->batched;
       made = draft_batch(g, config, target, context, shape, *before);
       if (!made.failure.empty())
@@ -65,9 +65,9 @@ class planned {
       parts_->batched_in_one = draft_few_in_one(config, target, context, before->pattern, made, failure);
       if (!failure.empty())
         throw argument_error("batch of " + name, "one that fits together", std::string(failure.view()));
-      table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slots),
-                          view(parts_->batched_in_one, "batch_in_one", made.shape.slots),
-                          view(made.moves, "moves", made.shape.slots));
+      table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slot_count),
+                          view(parts_->batched_in_one, "batch_in_one", made.shape.slot_count),
+                          view(made.moves, "moves", made.shape.slot_count));
     }
     if (const text<256> fault = verify(table_); !fault.empty())
       throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()));

@@ -30,7 +30,7 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
   const std::uint32_t tiles = columns / 16;
   out.groups = (rows / 4 + workgroups - 1) / workgroups;
   if (out.groups == 0 || out.groups > kernels::layers::resident_subgroups) return out;
-  out.slices = std::min(kernels::layers::resident_subgroups / out.groups, (tiles + 31) / 32);
+  out.slices = (std::min)(kernels::layers::resident_subgroups / out.groups, (tiles + 31) / 32);
   out.part = (tiles + out.slices - 1) / out.slices;
   return out;
 }
@@ -41,7 +41,7 @@ constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::
   const std::uint64_t of_layers = layers * (8 * kernels::layers::argument_count + 4 * 3 * 4);
   // Over long contexts attention's sums of values of octets, of two heads, are where a product's input is.
   const std::uint64_t input = widest + 48 * 16, octets = head_dim * 4 * (long_contexts ? 64 : 32),
-                      pool = long_contexts ? std::max(input, octets) : input + octets;
+                      pool = long_contexts ? (std::max)(input, octets) : input + octets;
   const std::uint64_t attention =
       head_dim * 4 * ((long_contexts ? resident_sharing : 1) + 2) + (long_contexts ? 3 * 32 * 16 : 2 * 32 * 4);
   const std::uint64_t products = 5 * 24 + 4 * 32 * 8 + 32 * 4 * 4 + 32 * 4 + 32 * 4 + 16 * 16;
@@ -67,7 +67,7 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
       !holds(resident_share_of(c.hidden_size, 2 * c.intermediate_size, workgroups), 5) ||
       !holds(resident_share_of(c.intermediate_size, c.hidden_size, workgroups), 5))
     return false;
-  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
+  return resident_shared_memory_bytes((std::max)({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
                                       c.head_dim) <= kernels::layers::resident_shared_memory_bytes;
 }
 
@@ -83,7 +83,7 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
     return false;
   const std::uint32_t spans = kernels::attention_spans(context), pairs = c.num_key_value_heads * ((spans + 1) / 2);
   if (c.num_attention_heads > pairs || pairs + c.num_key_value_heads * spans > workgroups) return false;
-  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
+  return resident_shared_memory_bytes((std::max)({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
                                       c.head_dim, true) <= kernels::layers::resident_shared_memory_bytes;
 }
 
@@ -94,8 +94,9 @@ constexpr std::uint64_t resident_coded_shared_memory_bytes(kernels::codec type, 
                                                            std::uint64_t parts, bool windows) {
   const bool dense = type == kernels::codec::f16 || type == kernels::codec::f32 || type == kernels::codec::bf16;
   const std::uint64_t x = dense ? (widest + 7) / 8 * 32 : widest / 32 * 96, scales = dense ? 8 : widest / 32 * 8;
-  return std::max(x, 32 * head_dim * 4 + 208 * 16) + scales + (hidden + 127) / 128 * 8 + head_dim * (windows ? 8 : 4) +
-         2 * 8 * kernels::layers::argument_count + head_dim * 8 + 16 * (hidden / 2 / parts + 2) + 16;
+  return (std::max)(x, 32 * head_dim * 4 + 208 * 16) + scales + (hidden + 127) / 128 * 8 +
+         head_dim * (windows ? 8 : 4) + 2 * 8 * kernels::layers::argument_count + head_dim * 8 +
+         16 * (hidden / 2 / parts + 2) + 16;
 }
 
 /// @param layer_context positions of the cache of layers that see them all
@@ -115,7 +116,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type,
   for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size})
     if (columns % step != 0) return false;
   if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
-  return resident_coded_shared_memory_bytes(type, std::max({c.hidden_size, c.intermediate_size, c.q_size()}),
+  return resident_coded_shared_memory_bytes(type, (std::max)({c.hidden_size, c.intermediate_size, c.q_size()}),
                                             c.hidden_size, c.head_dim, workgroups,
                                             ring != 0) <= kernels::layers::resident_shared_memory_bytes;
 }
@@ -177,9 +178,10 @@ constexpr std::uint32_t normed_few_parts(std::uint32_t hidden, std::uint32_t mos
 /// many columns.
 constexpr std::uint32_t normed_few_subgroups(const decoder_config& c) {
   using namespace kernels::layers_few_normed;
-  const std::uint32_t steps = std::max({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_few::shares}) /
-                              kernels::layers_few::step_columns;
-  return steps <= most_subgroups        ? std::max(steps, least_subgroups)
+  const std::uint32_t steps =
+      (std::max)({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_few::shares}) /
+      kernels::layers_few::step_columns;
+  return steps <= most_subgroups        ? (std::max)(steps, least_subgroups)
          : steps <= 2 * least_subgroups ? least_subgroups
                                         : 0;
 }
@@ -210,30 +212,30 @@ constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) {
 /// declare.
 /// @param tasks_of_row of attention  @param of_form what it has of its own
 constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads_each,
-                                                 std::uint64_t tasks_of_row, std::uint64_t slots, std::uint64_t parts,
-                                                 std::uint64_t of_form) {
-  const std::uint64_t tasks = (slots * tasks_of_row + parts - 1) / parts;
-  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 4 * slots * 4 +
+                                                 std::uint64_t tasks_of_row, std::uint64_t slot_count,
+                                                 std::uint64_t parts, std::uint64_t of_form) {
+  const std::uint64_t tasks = (slot_count * tasks_of_row + parts - 1) / parts;
+  return 2048 * 16 + 320 * 16 + slot_count * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 4 * slot_count * 4 +
          (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64 + of_form;
 }
 constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads,
-                                                 std::uint64_t slots, std::uint64_t parts) {
+                                                 std::uint64_t slot_count, std::uint64_t parts) {
   const std::uint64_t each = kernels::layers_many::heads_each(heads, kv_heads),
                       own = (heads + 2 * kv_heads) * head_dim / 16 / parts;
-  return many_shared_memory_bytes(head_dim, each, heads / each, slots, parts, own * slots * 4 * 16);
+  return many_shared_memory_bytes(head_dim, each, heads / each, slot_count, parts, own * slot_count * 4 * 16);
 }
 /// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its
 /// tiles.
 /// @param tiles of the stream, of the workgroups that share columns  @param columns_fit whether a product's columns do,
 /// of so many tiles and shares
 template <class ColumnsFit>
-constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slots, std::uint32_t parts, std::uint32_t tiles,
-                                 const ColumnsFit& columns_fit) {
+constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts,
+                                 std::uint32_t tiles, const ColumnsFit& columns_fit) {
   using namespace kernels::layers_many;
   const std::uint32_t qkv = c.q_size() + 2 * c.kv_size(), own_qkv = qkv / 16 / parts,
                       gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
   if (parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts ||
-      own_qkv * slots * 4 > resident_subgroups * 32)
+      own_qkv * slot_count * 4 > resident_subgroups * 32)
     return false;
   const auto fits = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) {
     return its_tiles <= most_tiles && columns <= most_columns && columns_fit(columns, its_tiles, its_shares);
@@ -242,9 +244,9 @@ constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slots, s
          fits(c.hidden_size, gate_up, 1) && fits(c.intermediate_size, tiles, shares);
 }
 /// @param most workgroups that all run at once
-constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
+constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
   using namespace kernels::layers_many;
-  if (kernels::is_dense(type) || (slots != 16 && slots != most_tokens)) return false;
+  if (kernels::is_dense(type) || (slot_count != 16 && slot_count != most_tokens)) return false;
   if (!heads_fit(c, 64, 128)) return false;
   if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0)
     return false;  // scales of a token are read four at a time
@@ -257,8 +259,8 @@ constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint
     return columns % block == 0 &&
            columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
   };
-  return 4 * (tiles / shares) <= most_row_quads && many_products_fit(c, slots, parts, tiles, columns_fit) &&
-         many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <=
+  return 4 * (tiles / shares) <= most_row_quads && many_products_fit(c, slot_count, parts, tiles, columns_fit) &&
+         many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slot_count, parts) <=
              kernels::layers::resident_shared_memory_bytes;
 }
 
@@ -270,16 +272,17 @@ constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t mo
 }
 /// Its shared memory in bytes, at least as much as it declares.
 constexpr std::uint64_t normed_many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads,
-                                                        std::uint64_t kv_heads, std::uint64_t slots,
+                                                        std::uint64_t kv_heads, std::uint64_t slot_count,
                                                         std::uint64_t parts) {
   using namespace kernels::layers_many_normed;
   return many_shared_memory_bytes(head_dim, heads_each(heads, kv_heads), slices_of_row(head_dim, heads, kv_heads),
-                                  slots, parts, 16 * 4 + slots * 4);
+                                  slot_count, parts, 16 * 4 + slot_count * 4);
 }
 /// @param most workgroups that all run at once
-constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
+constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
+                                std::uint32_t most) {
   using namespace kernels::layers_many;
-  if (type == kernels::codec::f32 || (slots != 16 && slots != most_tokens)) return false;
+  if (type == kernels::codec::f32 || (slot_count != 16 && slot_count != most_tokens)) return false;
   if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = normed_many_parts(c.hidden_size, most);
   const std::uint64_t slices =
@@ -291,19 +294,20 @@ constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, st
     return columns % (2 * step_columns) == 0 &&
            columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
   };
-  return many_products_fit(c, slots, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
-         normed_many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <=
+  return many_products_fit(c, slot_count, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
+         normed_many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slot_count, parts) <=
              kernels::layers::resident_shared_memory_bytes;
 }
 
 /// The same of plans of so many slots: of up to layers_few::most_tokens by the first kernel, of more by the second. A
 /// Llama's, and a Gemma-3's.
-constexpr bool takes_many(std::uint32_t slots) { return slots > kernels::layers_few::most_tokens; }
-constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
-  return takes_many(slots) ? many_fits(c, type, slots, most) : few_fits(c, type, most);
+constexpr bool takes_many(std::uint32_t slot_count) { return slot_count > kernels::layers_few::most_tokens; }
+constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
+  return takes_many(slot_count) ? many_fits(c, type, slot_count, most) : few_fits(c, type, most);
 }
-constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
-  return takes_many(slots) ? normed_many_fits(c, type, slots, most) : normed_few_fits(c, type, most);
+constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
+                                std::uint32_t most) {
+  return takes_many(slot_count) ? normed_many_fits(c, type, slot_count, most) : normed_few_fits(c, type, most);
 }
 
 /// Tiles of 16 rows that a workgroup has at most.
@@ -313,20 +317,20 @@ constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t part
 /// Shared memory of all layers of ternary weights of a batch's pass (shaders/layers_ternary_few.comp) in bytes, at
 /// least as much as it declares.
 constexpr std::uint64_t ternary_few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads,
-                                                        std::uint64_t kv_heads, std::uint64_t slots,
+                                                        std::uint64_t kv_heads, std::uint64_t slot_count,
                                                         std::uint64_t parts) {
-  const std::uint64_t rows = (slots + 7) / 8 * 8, heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
+  const std::uint64_t rows = (slot_count + 7) / 8 * 8, heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
                       tasks = (rows * (heads / heads_each) + parts - 1) / parts;
   const std::uint64_t tiles = ternary_few_tiles(static_cast<std::uint32_t>((heads + 2 * kv_heads) * head_dim),
                                                 static_cast<std::uint32_t>(parts));
   return 4 * 16 * 36 * 16 + tiles * 8 * rows * 8 + 4 * rows * 4 + 64 * 4 + 16 * 4 +
          2 * kernels::layers::argument_count * 8 + (heads_each + 1) * head_dim * 4 + (tasks + 1) * 32 * 4 + 64;
 }
-constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slots, std::uint32_t parts) {
+constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts) {
   using namespace kernels::layers_ternary_few;
   if (!heads_fit(c, 64, 128)) return false;
-  const std::uint32_t rows = (slots + 7) / 8 * 8;
-  if (slots == 0 || slots > most_tokens || parts < rows) return false;
+  const std::uint32_t rows = (slot_count + 7) / 8 * 8;
+  if (slot_count == 0 || slot_count > most_tokens || parts < rows) return false;
   const auto product_fits = [&](std::uint64_t columns, std::uint64_t outputs, std::uint32_t tiles) {
     if (columns == 0 || columns % 64 != 0 || columns > most_columns || outputs % 16 != 0 || outputs / 16 < parts)
       return false;
@@ -338,7 +342,7 @@ constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slots, st
          product_fits(c.q_size(), c.hidden_size, most_tiles) &&
          product_fits(c.hidden_size, 2 * std::uint64_t{c.intermediate_size}, 2 * most_tiles) &&
          product_fits(c.intermediate_size, c.hidden_size, most_tiles) &&
-         ternary_few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <=
+         ternary_few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slot_count, parts) <=
              kernels::layers::resident_shared_memory_bytes;
 }
 

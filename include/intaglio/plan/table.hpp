@@ -271,7 +271,7 @@ struct layer_cache {
 
 /// Sessions that decode together, and the pool that their KV caches share.
 struct batch_shape {
-  std::uint32_t slots = 0;       ///< sessions at once; 0: no batch
+  std::uint32_t slot_count = 0;  ///< sessions at once; 0: no batch
   std::uint32_t page_size = 64;  ///< positions of a page: a multiple of 8 that divides 256, or a multiple of that
   std::uint32_t pages = 0;       ///< of the pool; 0: as many as all slots take when they are full
   chunk_arithmetic coded_products =
@@ -283,10 +283,10 @@ struct batch_shape {
 
 /// What decode tells of the features of its FFNs (kernels::walk_trace): a ring of tokens.
 struct trace_shape {
-  std::uint32_t top = 0;                ///< features of a layer; 0: no trace
-  std::uint32_t slots = 0, layers = 0;  ///< tokens of the ring, layers of each
+  std::uint32_t top = 0;                     ///< features of a layer; 0: no trace
+  std::uint32_t slot_count = 0, layers = 0;  ///< tokens of the ring, layers of each
   constexpr std::uint32_t layer_words() const { return kernels::trace_words(top); }
-  constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slots * layers * layer_words(); }
+  constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slot_count * layers * layer_words(); }
 };
 
 /// Of a decode sequence.
@@ -328,7 +328,7 @@ struct table {
 
   /// Of the arena that decode, prefill and verify share.
   constexpr std::uint64_t arena_bytes() const {
-    return std::max({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
+    return (std::max)({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
   }
   constexpr std::uint64_t weight_bytes() const {
     return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes;
@@ -362,8 +362,8 @@ struct table {
            (batch_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(batch_in_one.layers));
   }
   constexpr std::uint64_t batch_progress_offset() const {
-    return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size) +
-           kernels::sample_counter_bytes(shape.slots);
+    return 4 * kernels::state::batch_words(shape.slot_count, context, shape.page_size) +
+           kernels::sample_counter_bytes(shape.slot_count);
   }
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
   constexpr std::uint64_t cache_bytes() const {

@@ -37,14 +37,15 @@ class ternary_few_layers_in_one : public batch_layers_in_one {
     };
     set("eps", constant(step(0), "eps"));
     set("rope_theta", constant(step(1), "rope_theta"));
-    set("slots", shape_.slots);
+    set("slots", shape_.slot_count);
     all.activation = step(6).activation;
     all.least_groups =
-        least_resident(parts, [&](std::uint32_t n) { return ternary_few_fits(config_, shape_.slots, n); });
-    return with(all, arguments,
-                kernels::layers_ternary_few::exchange_bytes(
-                    shape_.slots, config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()),
-                failure);
+        least_resident(parts, [&](std::uint32_t n) { return ternary_few_fits(config_, shape_.slot_count, n); });
+    return with(
+        all, arguments,
+        kernels::layers_ternary_few::exchange_bytes(shape_.slot_count, config_.hidden_size, config_.intermediate_size,
+                                                    config_.q_size(), config_.kv_size()),
+        failure);
   }
 
  private:
@@ -69,12 +70,12 @@ class ternary_few_layers_in_one : public batch_layers_in_one {
       return false;
     for (const std::size_t i : {4u, 5u, 8u})
       if (push(step(i), i == 5 ? "input" : "output").offset != push(step(0), "input").offset) return false;
-    return ternary_few_fits(config_, shape_.slots, most_parts());
+    return ternary_few_fits(config_, shape_.slot_count, most_parts());
   }
   /// Every workgroup has a tile of each product.
   constexpr std::uint32_t most_parts() const {
-    return std::min({target_.layers_parts, config_.hidden_size / 16, (config_.q_size() + 2 * config_.kv_size()) / 16,
-                     config_.intermediate_size / 8});
+    return (std::min)({target_.layers_parts, config_.hidden_size / 16, (config_.q_size() + 2 * config_.kv_size()) / 16,
+                       config_.intermediate_size / 8});
   }
 };
 

@@ -34,7 +34,7 @@ constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64
 constexpr std::uint64_t attention_chunk_bytes(std::uint64_t head_dim) {
   return kernels::attention_tile *
          ((head_dim > 128 ? 2 : head_dim * 4) + 1024 + 32 * 4 +
-          std::max<std::uint64_t>(std::min<std::uint64_t>(head_dim, 128) * 16, 256) + 16 + 4 + 16);
+          (std::max<std::uint64_t>)((std::min<std::uint64_t>)(head_dim, 128) * 16, 256) + 16 + 4 + 16);
 }
 
 /// Shared memory of a dispatch, at least as much as its shader declares: int8 inputs of a product, the head's
@@ -57,15 +57,15 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       return (quantises ? constant("columns") : 0) + 16 + pairs + norm(quantises ? constant("columns") : 0);
     }
     case kernels::kernel::layers: {
-      const std::uint64_t widest =
-          std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
+      const std::uint64_t widest = (std::max)(
+          {constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
       if (is_resident(d)) return resident_shared_memory_bytes(widest, constant("layers"), constant("head_dim"));
       return widest + 16 + activation_pair_bytes(widest, 1) + norm(widest) + 256 * 4 * constant("heads_together") +
              combining;
     }
     case kernels::kernel::layers_coded: {
-      const std::uint64_t widest =
-          std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
+      const std::uint64_t widest = (std::max)(
+          {constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
       return resident_coded_shared_memory_bytes(static_cast<kernels::codec>(constant("codec")), widest,
                                                 constant("hidden_size"), constant("head_dim"), constant("parts"),
                                                 constant("full_every") != 1);
@@ -102,11 +102,11 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::head_rescore:
       return constant("columns") * 4 + constant("lowest_count") * 4 + d.subgroups * 64 * 4 + 2 * combining + 16;
     case kernels::kernel::attention:  // sums of a span's 32 octets, 128 channels at a time, their totals and scores
-      return 32 * (std::min<std::uint64_t>(constant("head_dim"), 128) * 4 + 4) +
-             256 * 4 * std::max<std::uint64_t>(constant("heads_together"), 1) + combining + 4;
+      return 32 * ((std::min<std::uint64_t>)(constant("head_dim"), 128) * 4 + 4) +
+             256 * 4 * (std::max<std::uint64_t>)(constant("heads_together"), 1) + combining + 4;
     case kernels::kernel::attention_few: {  // queries and sums; scores; what octets have; sums of half a span's octets,
                                             // 64 quads at a time, and what is one a quad
-      const std::uint64_t row = std::min<std::uint64_t>(constant("head_dim") * 4, 1024 / constant("heads_together"));
+      const std::uint64_t row = (std::min<std::uint64_t>)(constant("head_dim") * 4, 1024 / constant("heads_together"));
       return constant("heads_together") * (2 * constant("head_dim") * 4 + 1024 + 256 + 16 * row + row + row + 4) + 128 +
              64;
     }
@@ -116,15 +116,15 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::attention_halves: {  // queries, keys or values of a tile, scores and factors of 16 tokens a
                                                // subgroup; or, without matrices, as attention_chunk
       const std::uint64_t tile = kernels::attention_halves_tile(static_cast<std::uint32_t>(constant("head_dim")));
-      return std::max(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096,
-                      attention_chunk_bytes(constant("head_dim")));
+      return (std::max)(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096,
+                        attention_chunk_bytes(constant("head_dim")));
     }
     case kernels::kernel::sample: {  // a list and its marks, or what a cut is searched among, and 256 bins; what is one
                                      // a list
       const std::uint64_t lists = kernels::sample_lists(static_cast<std::uint32_t>(constant("vocab_size")),
                                                         static_cast<std::uint32_t>(constant("slice"))),
-                          room = std::min(lists * constant("slice"), std::max<std::uint64_t>(40 * lists, 4096));
-      return 4 * (std::max(constant("slice") * 33 / 32, room) + 512) + 28 * lists + 144 + 4 * combining;
+                          room = (std::min)(lists * constant("slice"), (std::max<std::uint64_t>)(40 * lists, 4096));
+      return 4 * ((std::max)(constant("slice") * 33 / 32, room) + 512) + 28 * lists + 144 + 4 * combining;
     }
     case kernels::kernel::norm_quantize:
     case kernels::kernel::norm_add:
@@ -208,7 +208,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::pool_values:
       return t.pool(d.block).value_bytes;
     case region::ring:
-      return s.batched ? std::uint64_t{4} * t.shape.slots * t.ring_size : kernels::ring_bytes(t.ring_size);
+      return s.batched ? std::uint64_t{4} * t.shape.slot_count * t.ring_size : kernels::ring_bytes(t.ring_size);
     case region::arguments:
       return kernels::layers::argument_bytes(s.layers);
     case region::trace:

@@ -74,8 +74,8 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
   std::array<std::vector<float>, 4> sums;
   for (std::uint32_t group = 0; group < 4; ++group) {
     sums[group].assign(d, 0.0f);
-    for (std::uint32_t octet = 64 * group; octet < std::min(64 * group + 64, count); octet += 8) {
-      const std::uint32_t end = std::min(count - octet, 8u);
+    for (std::uint32_t octet = 64 * group; octet < (std::min)(64 * group + 64, count); octet += 8) {
+      const std::uint32_t end = (std::min)(count - octet, 8u);
       std::array<float, 8> p{};
       const std::uint32_t begin = std::clamp(from, octet, octet + end) - octet;
       for (std::uint32_t i = begin; i < end; ++i) p[i] = kernels::arithmetic::exp(scores[octet + i] - out.maximum);
@@ -108,12 +108,12 @@ inline void attention(const attention_shape& shape, std::span<const float> query
     for (std::uint32_t head = 0; head < shape.heads; ++head) {
       const std::size_t at = (std::size_t{token} * shape.heads + head) * d;
       const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads),
-                          end = shape.ring ? position + token + 1 : std::min(position + token + 1, shape.context);
+                          end = shape.ring ? position + token + 1 : (std::min)(position + token + 1, shape.context);
       const std::uint32_t start = shape.window != 0 && end > shape.window ? end - shape.window : 0,
                           begin = start / kernels::attention_span * kernels::attention_span;
       const auto span_at = [&](std::uint32_t first) {
         return attend_span(shape, query.subspan(at, d), keys, values, kv_head, first,
-                           std::min(end - first, kernels::attention_span), first < start ? start - first : 0);
+                           (std::min)(end - first, kernels::attention_span), first < start ? start - first : 0);
       };
       attention_sums all = span_at(begin);
       for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span)

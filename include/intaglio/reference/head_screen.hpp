@@ -31,14 +31,14 @@ struct screening {
 /// logit, and lowers no more than `recent` of those that rank before.
 /// @param recent tokens before the one that is drawn, groups: workgroups that know their largest lower bound each
 inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint32_t rows, std::uint32_t groups) {
-  const std::uint32_t penalised = s.repeat_penalty == 1.0f ? 0 : std::min(s.repeat_last_n, recent);
+  const std::uint32_t penalised = s.repeat_penalty == 1.0f ? 0 : (std::min)(s.repeat_last_n, recent);
   if (penalised != 0 && !(s.repeat_penalty > 1.0f)) return {};
   screening out{1, 0};
   if (s.temperature >= least_temperature) {
     out.reach = product(17.4f, s.temperature);
-    if (s.top_p < 1.0f) out.reach = std::max(out.reach, 17.4f);
+    if (s.top_p < 1.0f) out.reach = (std::max)(out.reach, 17.4f);
     else if (s.min_p >= 1e-4f)
-      out.reach = std::min(out.reach, 0.02f - kernels::arithmetic::log(std::min(s.min_p, 1.0f)));
+      out.reach = (std::min)(out.reach, 0.02f - kernels::arithmetic::log((std::min)(s.min_p, 1.0f)));
     if (!(out.reach <= farthest_reach)) {
       if (s.top_k == 0 || s.top_k >= rows) return {};
       out = {s.top_k, 0};
@@ -46,7 +46,7 @@ inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint
   }
   if (penalised >= groups || out.rank > groups - penalised) return {};
   out.rank += penalised;
-  if (out.rank > 1) out.rank = std::max(out.rank, fewest_shares);
+  if (out.rank > 1) out.rank = (std::max)(out.rank, fewest_shares);
   return out.rank <= groups ? out : screening{};
 }
 
@@ -55,8 +55,8 @@ inline float least_of_shares(std::span<const float> lowest, std::uint32_t rank) 
   float out = std::numeric_limits<float>::infinity();
   for (std::size_t share = 0; share < rank; ++share) {
     float most = -std::numeric_limits<float>::infinity();
-    for (std::size_t i = share; i < lowest.size(); i += rank) most = std::max(most, lowest[i]);
-    out = std::min(out, most);
+    for (std::size_t i = share; i < lowest.size(); i += rank) most = (std::max)(most, lowest[i]);
+    out = (std::min)(out, most);
   }
   return out;
 }
@@ -85,9 +85,9 @@ inline logit_bounds head_screen(std::span<const float> input, std::span<const fl
     for (std::size_t c = 0; c < columns; ++c) about += codes[row * columns + c] * static_cast<double>(out.y[c]);
     const bool known = usual && std::isfinite(scales[row]);
     const double scale = scales[row];
-    constexpr float far = std::numeric_limits<float>::infinity();
-    out.lower.push_back(known ? std::nextafter(static_cast<float>(scale * (about - apart)), -far) : -far);
-    out.upper.push_back(known ? std::nextafter(static_cast<float>(scale * (about + apart)), far) : far);
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    out.lower.push_back(known ? std::nextafter(static_cast<float>(scale * (about - apart)), -infinity) : -infinity);
+    out.upper.push_back(known ? std::nextafter(static_cast<float>(scale * (about + apart)), infinity) : infinity);
   }
   return out;
 }

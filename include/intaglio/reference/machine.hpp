@@ -35,7 +35,7 @@ class machine {
   /// Memory for any sequence of the table, filled with `poison`, so that a read of what nobody wrote shows.
   machine(const plan::table& table, weight_bytes weights, std::byte poison = std::byte{0xCD})
       : table_(&table), weights_(std::move(weights)) {
-    const std::uint64_t arena_bytes = std::max(
+    const std::uint64_t arena_bytes = (std::max)(
         {table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes, table.verify.arena_bytes});
     arena.assign(arena_bytes, poison);
     for (std::uint32_t layer = 0; layer < table.config->num_hidden_layers; ++layer) {
@@ -191,7 +191,7 @@ class machine {
     const plan::dispatch& d;
     std::uint32_t layer;
 
-    const kernels::interface& face() const { return kernels::interface_of(d.kernel); }
+    const kernels::kernel_interface& face() const { return kernels::interface_of(d.kernel); }
     std::uint32_t constant(std::string_view name) const { return d.specialization[face().specialization_index(name)]; }
     float real(std::string_view name) const { return std::bit_cast<float>(constant(name)); }
     kernels::element element(std::string_view name) const { return static_cast<kernels::element>(constant(name)); }
@@ -225,7 +225,7 @@ class machine {
 
     std::uint32_t position() const { return m.state[kernels::state::position]; }
     std::uint32_t tokens() const {
-      return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile()));
+      return (std::min)(m.state[kernels::state::count], d.groups[1] * (std::max)(1u, tile()));
     }
     std::uint32_t tile() const {
       if (d.kernel == kernels::kernel::attention_chunk) return kernels::attention_tile;
@@ -370,7 +370,7 @@ class machine {
     }
     void expert_tiles() {
       const std::uint32_t used = constant("experts_used"), list_tokens = constant("list_tokens"),
-                          n = std::min(m.state[kernels::state::count], constant("max_tokens"));
+                          n = (std::min)(m.state[kernels::state::count], constant("max_tokens"));
       reference::expert_tiles(
           memory<std::uint32_t>("choice").first(std::size_t{2} * used * n), used, constant("experts"), list_tokens,
           memory<std::uint32_t>("output").first(std::size_t{constant("tiles")} * (list_tokens + 2)));
@@ -388,7 +388,7 @@ class machine {
     void fixed() {
       const std::uint32_t width = constant("width"), words = kernels::fixed_words(width);
       const std::size_t rows =
-          std::size_t{std::min(m.state[kernels::state::count], d.groups[1] / constant("rows_per_token"))} *
+          std::size_t{(std::min)(m.state[kernels::state::count], d.groups[1] / constant("rows_per_token"))} *
           constant("rows_per_token");
       const auto y = input_behind_norm(rows, width);
       for (std::size_t row = 0; row < rows; ++row)
@@ -565,7 +565,7 @@ class machine {
       const auto lowest = memory<float>("lowest").first(d.groups[0]);
       std::ranges::fill(lowest, -std::numeric_limits<float>::infinity());
       for (std::size_t row = 0; row < rows; ++row)
-        lowest[row % lowest.size()] = std::max(lowest[row % lowest.size()], found.lower[row]);
+        lowest[row % lowest.size()] = (std::max)(lowest[row % lowest.size()], found.lower[row]);
     }
     void head_rescore() {
       if (tokens() == 0) return;
@@ -586,7 +586,7 @@ class machine {
       if (constant("draws") == 1)
         return reference::sample(logits.first(vocabulary), max_tokens, context, m.state, tokens_of_ring());
       const auto drawn = memory<std::uint32_t>("drawn");
-      for (std::uint32_t i = 0; i < std::min(constant("draws"), m.state[kernels::state::count]); ++i)
+      for (std::uint32_t i = 0; i < (std::min)(constant("draws"), m.state[kernels::state::count]); ++i)
         drawn[i] = reference::successor(logits.subspan(i * vocabulary, vocabulary), max_tokens, context, m.state, i);
     }
     void accept() {

@@ -116,7 +116,7 @@ struct fixed_block {
 };
 inline fixed_block fix(std::span<const float> x) {
   std::uint32_t greatest = 0;
-  for (const float each : x) greatest = std::max(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
+  for (const float each : x) greatest = (std::max)(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
   fixed_block out;
   if (greatest >= 0x7f800000u) {
     out.scale = std::numeric_limits<float>::quiet_NaN();
@@ -244,7 +244,7 @@ inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> we
 
 /// Where a position stands in a layer's cache, or `context` where it has no place.
 inline std::uint32_t cache_slot(std::uint32_t position, std::uint32_t context, bool ring) {
-  return ring ? position % context : std::min(position, context);
+  return ring ? position % context : (std::min)(position, context);
 }
 
 /// A pair of channels of a head at a position, rotated.

@@ -41,7 +41,7 @@ inline std::vector<std::uint16_t> tiled_halves(std::span<const halves_of_token> 
 inline halves_of_token halves(std::span<const float> x) {
   halves_of_token out;
   std::uint32_t greatest = 0;
-  for (const float each : x) greatest = std::max(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
+  for (const float each : x) greatest = (std::max)(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
   const std::uint32_t exponent = std::clamp(greatest >> 23, 15u, 254u);
   const float scale = std::bit_cast<float>((268u - exponent) << 23);
   out.factor =

@@ -55,7 +55,7 @@ constexpr std::uint32_t power(std::uint32_t fraction) {
 /// The binary logarithm of a logit's weight, without a unit.
 inline float exponent(float logit, float scale) {
   const float out =
-      std::clamp(product(logit, scale), std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
+      std::clamp(product(logit, scale), std::numeric_limits<float>::lowest(), (std::numeric_limits<float>::max)());
   return std::abs(out) < 1e-30f ? 0.0f : out;  // what devices may flush to 0
 }
 
@@ -66,7 +66,7 @@ inline std::uint64_t weight(float logit, float maximum, float scale) {
   const float own = exponent(logit, scale), octave = std::ceil(own),
               below = std::ceil(exponent(maximum, scale)) - octave;
   if (!(below <= static_cast<float>(most_octaves)) || logit == -std::numeric_limits<float>::infinity()) return 0;
-  const auto fraction = std::min(static_cast<std::uint32_t>((octave - own) * 1048576.0f), 0xFFFFFu);
+  const auto fraction = (std::min)(static_cast<std::uint32_t>((octave - own) * 1048576.0f), 0xFFFFFu);
   return std::uint64_t{power(fraction) >> 4} << (most_octaves - static_cast<std::uint32_t>(below));
 }
 
@@ -114,7 +114,8 @@ inline ranked_token ranked(float logit, std::uint32_t id) {
 /// The first of all.
 inline ranked_token first_ranked(std::span<const float> logits) {
   ranked_token out;
-  for (std::size_t i = 0; i < logits.size(); ++i) out = std::max(out, ranked(logits[i], static_cast<std::uint32_t>(i)));
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    out = (std::max)(out, ranked(logits[i], static_cast<std::uint32_t>(i)));
   return out;
 }
 
@@ -131,7 +132,7 @@ inline std::vector<std::uint64_t> sampling_weights(std::span<const float> logits
     std::uint64_t total = 0, sum = 0;
     for (const std::uint32_t id : order) total += likely(id);
     const auto share = static_cast<std::uint32_t>(product(s.top_p > 0 ? s.top_p : 0.0f, 65536.0f) + 0.5f);
-    const std::uint64_t need = std::max<std::uint64_t>(1, share_of(total, share));
+    const std::uint64_t need = (std::max<std::uint64_t>)(1, share_of(total, share));
     std::size_t count = 0;
     while (count < order.size() && sum < need) sum += likely(order[count++]);
     order.resize(count);
@@ -189,7 +190,7 @@ inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_
   namespace at = kernels::state;
   const sampling s = sampling_of(state);
   const std::uint32_t next = state[at::position] + index + 1;
-  const std::uint32_t begin = next - std::min(s.repeat_last_n, next), end = std::min(next, context);
+  const std::uint32_t begin = next - (std::min)(s.repeat_last_n, next), end = (std::min)(next, context);
   std::span<const std::uint32_t> recent;
   if (begin < end) recent = state.subspan(at::history(max_tokens) + begin, end - begin);
   return choose(logits, recent, s, next - 1);
@@ -200,7 +201,7 @@ inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_
 inline std::uint32_t accept(std::span<const std::uint32_t> drawn, std::uint32_t max_tokens, std::uint32_t context,
                             std::span<std::uint32_t> state, std::span<std::uint32_t> ring) {
   namespace at = kernels::state;
-  const std::uint32_t count = std::min(state[at::count], static_cast<std::uint32_t>(drawn.size())),
+  const std::uint32_t count = (std::min)(state[at::count], static_cast<std::uint32_t>(drawn.size())),
                       position = state[at::position];
   std::uint32_t taken = 0;
   while (taken < count && (taken == 0 || state[at::tokens + taken] == drawn[taken - 1])) {

@@ -56,7 +56,7 @@ inline std::vector<float> walk_totals(std::span<const float> values, std::span<c
   for (std::size_t quad = 0; quad < values.size() / 4; ++quad) {
     const std::span<const float> v = values.subspan(4 * quad, 4);
     out[quad] = (product(v[0], v[0]) + product(v[1], v[1])) + (product(v[2], v[2]) + product(v[3], v[3]));
-    for (std::size_t i = 0; i < 4; ++i) largest = std::max(largest, std::abs(product(v[i], norm[4 * quad + i])));
+    for (std::size_t i = 0; i < 4; ++i) largest = (std::max)(largest, std::abs(product(v[i], norm[4 * quad + i])));
   }
   return out;
 }

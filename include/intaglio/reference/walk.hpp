@@ -48,7 +48,7 @@ struct scored_feature {
 /// @throws argument_error for a score that is NaN
 inline std::vector<scored_feature> nearest_features(std::span<const float> scores, std::size_t count,
                                                     std::size_t first = 0, std::size_t last = ~std::size_t{0}) {
-  last = std::min(last, scores.size());
+  last = (std::min)(last, scores.size());
   std::vector<scored_feature> out;
   for (std::size_t f = first; f < last; ++f) {
     if (std::isnan(scores[f])) throw argument_error("scores", "numbers", "NaN of feature " + std::to_string(f));
@@ -57,7 +57,7 @@ inline std::vector<scored_feature> nearest_features(std::span<const float> score
   const auto before = [](const scored_feature& a, const scored_feature& b) {
     return std::fabs(a.score) != std::fabs(b.score) ? std::fabs(a.score) > std::fabs(b.score) : a.feature < b.feature;
   };
-  count = std::min(count, out.size());
+  count = (std::min)(count, out.size());
   std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end(), before);
   out.resize(count);
   return out;
@@ -96,10 +96,10 @@ inline std::vector<float> walk_values(const walked_layer& layer, shader::activat
 /// Slots that share a sum over features, as walk_sum has them.
 inline constexpr std::size_t feature_slots = kernels::walk_sum_slots;
 /// Their sum by halves, lower + higher.
-inline float halved(std::array<float, feature_slots>& slots) {
+inline float halved(std::array<float, feature_slots>& slot_count) {
   for (std::size_t step = feature_slots / 2; step != 0; step /= 2)
-    for (std::size_t s = 0; s < step; ++s) slots[s] += slots[s + step];
-  return slots[0];
+    for (std::size_t s = 0; s < step; ++s) slot_count[s] += slot_count[s + step];
+  return slot_count[0];
 }
 /// sum over `chosen` of their values times their down vectors: slot s takes the chosen s, s + 128, ... in their order,
 /// then the slots by halves.

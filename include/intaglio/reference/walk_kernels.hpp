@@ -87,16 +87,16 @@ inline void walk_sum(std::span<const float> values, std::span<const std::uint32_
                      std::span<const std::byte> down, kernels::element type, bool adds, std::span<float> output,
                      std::size_t splits = 1) {
   const std::size_t rows = output.size() / splits;
-  std::vector<std::vector<float>> slots(feature_slots, std::vector<float>(rows));
+  std::vector<std::vector<float>> slot_count(feature_slots, std::vector<float>(rows));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto row = weight_values(down, type, (choice.empty() ? i : choice[2 * i]) * rows, rows);
-    for (std::size_t c = 0; c < row.size(); ++c) slots[i % feature_slots][c] += product(values[i], row[c]);
+    for (std::size_t c = 0; c < row.size(); ++c) slot_count[i % feature_slots][c] += product(values[i], row[c]);
   }
   for (std::size_t step = feature_slots / 2; step >= splits; step /= 2)
     for (std::size_t s = 0; s < step; ++s)
-      for (std::size_t c = 0; c < rows; ++c) slots[s][c] += slots[s + step][c];
+      for (std::size_t c = 0; c < rows; ++c) slot_count[s][c] += slot_count[s + step][c];
   for (std::size_t i = 0; i < output.size(); ++i)
-    output[i] = adds ? output[i] + slots[i / rows][i % rows] : slots[i / rows][i % rows];
+    output[i] = adds ? output[i] + slot_count[i / rows][i % rows] : slot_count[i / rows][i % rows];
 }
 
 }  // namespace intaglio::reference

@@ -34,10 +34,10 @@ struct routed_features {
 };
 
 struct walk_choice {
-  std::uint32_t first_layer = 0;                                ///< layers below are dense
-  std::size_t count = std::numeric_limits<std::size_t>::max();  ///< features of a layer, those with the largest
-                                                                ///< |score|; all of them: the full walk
-  std::vector<std::size_t> counts{};                            ///< of each layer, in the place of `count`
+  std::uint32_t first_layer = 0;                                  ///< layers below are dense
+  std::size_t count = (std::numeric_limits<std::size_t>::max)();  ///< features of a layer, those with the largest
+                                                                  ///< |score|; all of them: the full walk
+  std::vector<std::size_t> counts{};                              ///< of each layer, in the place of `count`
   bool active_only = false;  ///< the exact walk: features that the gate turns off are left out
   /// Which features of a layer are looked at for an input of its gates; without it all, of a mixture those of the
   /// experts that its own router chose, weighed as it says. No others' gates are computed.

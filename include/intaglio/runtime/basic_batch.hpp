@@ -68,7 +68,7 @@ class basic_batch {
   const plan::table& table() const { return *body_->table; }
   const gpu::device& device() const { return body_->device; }
   std::uint32_t context() const { return table().context; }
-  std::uint32_t slots() const { return table().shape.slots; }
+  std::uint32_t slot_count() const { return table().shape.slot_count; }
   bool has_tokenizer() const { return body_->tokens.has_value(); }
   /// @error argument_error: the model came without one
   const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
@@ -83,7 +83,7 @@ class basic_batch {
   }
 
   /// Sessions that are there, those whose prompt waits among them.
-  std::uint32_t active() const { return slots() - free_slots(); }
+  std::uint32_t active() const { return slot_count() - free_slots(); }
   std::uint32_t free_slots() const {
     std::uint32_t out = 0;
     for (const member& each : members_) out += each.number == 0 ? 1 : 0;
@@ -124,7 +124,7 @@ class basic_batch {
       std::uint32_t slot = 0;
       while (slot < members_.size() && members_[slot].number != 0) ++slot;
       if (slot == members_.size())
-        throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slots()) + " taken");
+        throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slot_count()) + " taken");
       const std::uint32_t all = positions(prompt.size(), options.max_tokens),
                           wanted = first_positions(prompt.size(), all);
       std::optional<runtime::page_pool::list> pages;
@@ -226,20 +226,20 @@ class basic_batch {
   /// Those whose pages are taken at once: `ahead` more than there are tokens, so that the device is seldom told of new
   /// ones.
   std::uint32_t first_positions(std::size_t tokens, std::uint32_t all) const {
-    return grows_ ? std::min(all, static_cast<std::uint32_t>(tokens) + ahead) : all;
+    return grows_ ? (std::min)(all, static_cast<std::uint32_t>(tokens) + ahead) : all;
   }
   static constexpr std::uint32_t ahead = 64;
 
   void start() {
     const plan::table& t = table();
     if (t.batch.layers == 0) throw argument_error("plan", "one with a batch", "one without");
-    members_.resize(t.shape.slots);
-    logits_of_.resize(t.shape.slots);
-    found_by_.resize(t.shape.slots);
-    alone_ = in_caches_ = t.shape.slots;
-    order_.reserve(t.shape.slots);
+    members_.resize(t.shape.slot_count);
+    logits_of_.resize(t.shape.slot_count);
+    found_by_.resize(t.shape.slot_count);
+    alone_ = in_caches_ = t.shape.slot_count;
+    order_.reserve(t.shape.slot_count);
     pool_.emplace(t.shape.pages, t.shape.page_size);
-    drawn_.reserve(std::size_t{t.shape.slots} * 8);
+    drawn_.reserve(std::size_t{t.shape.slot_count} * 8);
     for (const plan::dispatch& each : t.prefill.period)
       same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk &&
                    each.kernel != kernels::kernel::attention_halves;
@@ -263,7 +263,7 @@ class basic_batch {
     run_->set(slot, words_of(of));
   }
   runtime::slot_words words_of(const member& of) const {
-    return {of.history, of.pages.pages, std::min(all_positions(of), held(of)), of.ready, of.options.sampling};
+    return {of.history, of.pages.pages, (std::min)(all_positions(of), held(of)), of.ready, of.options.sampling};
   }
   std::uint32_t held(const member& of) const {
     return static_cast<std::uint32_t>(of.pages.pages.size()) * pool_->page_size();
@@ -271,8 +271,8 @@ class basic_batch {
 
   /// What a session that decoded alone has in the caches goes to its pages.
   void settle() {
-    if (alone_ == slots()) return;
-    const std::uint32_t slot = std::exchange(alone_, slots());
+    if (alone_ == slot_count()) return;
+    const std::uint32_t slot = std::exchange(alone_, slot_count());
     member& of = members_[slot];
     const auto end = static_cast<std::uint32_t>(of.history.size()) - 1;
     if (end > alone_from_) guarded([&] { run_->leave_alone(slot, alone_from_, end); });
@@ -289,8 +289,8 @@ class basic_batch {
   /// Its pages. What they hold is remembered.
   void give_back(std::uint32_t slot, member& of) {
     if (alone_ == slot && of.ready && same_bits_) settle();
-    if (alone_ == slot) alone_ = slots();
-    if (in_caches_ == slot) in_caches_ = slots();
+    if (alone_ == slot) alone_ = slot_count();
+    if (in_caches_ == slot) in_caches_ = slot_count();
     run_->set(slot, {});
     if (of.ready && same_bits_) pool_->remember(of.pages, std::span(of.history).first(of.history.size() - 1));
     pool_->release(of.pages);
@@ -304,7 +304,7 @@ class basic_batch {
     settle();
     guarded([&] { run_->clean(slot, pool_->spoiled()); });
     pool_->cleaned();
-    in_caches_ = slots();
+    in_caches_ = slot_count();
   }
 
   /// Pages for that many positions. Where there are too few, those who joined after it give theirs back, the last one
@@ -314,7 +314,7 @@ class basic_batch {
     member& of = members_[slot];
     while (!pool_->grow(of.pages, wanted)) {
       std::uint32_t last = slot;
-      for (std::uint32_t i = 0; i < slots(); ++i)
+      for (std::uint32_t i = 0; i < slot_count(); ++i)
         if (members_[i].number > members_[last].number && !members_[i].pages.pages.empty()) last = i;
       if (last == slot) return false;
       put_back(last);
@@ -332,7 +332,7 @@ class basic_batch {
   void grow(std::uint32_t tokens) {
     if (!grows_) return;
     order_.clear();
-    for (std::uint32_t slot = 0; slot < slots(); ++slot)
+    for (std::uint32_t slot = 0; slot < slot_count(); ++slot)
       if (members_[slot].ready) order_.push_back(slot);
     std::sort(order_.begin(), order_.end(),
               [&](std::uint32_t a, std::uint32_t b) { return members_[a].number < members_[b].number; });
@@ -340,9 +340,9 @@ class basic_batch {
       member& of = members_[slot];
       if (!of.ready) continue;  // put back for one before it
       const auto now = static_cast<std::uint32_t>(of.history.size()) - 1;
-      const std::uint32_t all = all_positions(of), wanted = std::min(all, now + tokens);
+      const std::uint32_t all = all_positions(of), wanted = (std::min)(all, now + tokens);
       if (wanted <= held(of)) continue;
-      if (!pool_->grow(of.pages, std::min(all, now + std::max(tokens, ahead))) && !make_room(slot, wanted)) {
+      if (!pool_->grow(of.pages, (std::min)(all, now + (std::max)(tokens, ahead))) && !make_room(slot, wanted)) {
         put_back(slot);
         continue;
       }
@@ -359,10 +359,10 @@ class basic_batch {
       body();
     } catch (...) {
       waiting_.clear();
-      alone_ = in_caches_ = slots();
+      alone_ = in_caches_ = slot_count();
       for (member& each : members_) each = {};
       pool_.emplace(table().shape.pages, table().shape.page_size);
-      for (std::uint32_t slot = 0; slot < slots(); ++slot) run_->set(slot, {});
+      for (std::uint32_t slot = 0; slot < slot_count(); ++slot) run_->set(slot, {});
       throw;
     }
   }
@@ -383,11 +383,11 @@ class basic_batch {
       pool_->share(of.pages, of.history, first_positions(of.history.size(), all_positions(of)));
       of.fed = of.pages.shared * pool_->page_size();
       if (!of.found) of.found = of.fed;
-      in_caches_ = slots();
+      in_caches_ = slot_count();
       tell(slot, of);
     }
     if (of.fed < all) {
-      const std::uint32_t count = std::min(table().prefill.max_tokens, all - of.fed);
+      const std::uint32_t count = (std::min)(table().prefill.max_tokens, all - of.fed);
       guarded([&] {
         run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed,
                       body_->submit_budget_ms);
@@ -406,7 +406,7 @@ class basic_batch {
     grow(tokens);
     std::uint32_t rows = 0, ready = 0;
     bool keeps = false;
-    for (std::uint32_t slot = 0; slot < slots(); ++slot)
+    for (std::uint32_t slot = 0; slot < slot_count(); ++slot)
       if (members_[slot].ready) rows = slot + 1, ++ready, keeps = keeps || members_[slot].options.keep_logits;
     if (rows == 0) return;
     const bool alone = ready == 1 && waiting_.empty() && !keeps && run_->has_alone();
@@ -414,13 +414,13 @@ class basic_batch {
       member& of = members_[rows - 1];
       if (alone_ != rows - 1) {
         settle();
-        in_caches_ = slots();
+        in_caches_ = slot_count();
         alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
         guarded([&] { run_->enter_alone(rows - 1, words_of(of)); });
         alone_ = rows - 1;
         of.told = 0;
       }
-      tokens = std::min(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
+      tokens = (std::min)(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
       guarded([&] { run_->decode_alone(tokens, body_->submit_budget_ms); });
     } else {
       settle();

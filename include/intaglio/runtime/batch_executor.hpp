@@ -81,8 +81,8 @@ class batch_executor {
   /// weights, the same. Where they are too far apart passes go on as the chain; no session may have been set.
   kernel_fault prove_in_one(compile_ahead&& = {}) {
     if (!runs_in_one_) return {};
-    const std::uint32_t most = std::min(table_->shape.slots, table_->shape.pages);
-    for (std::uint32_t rows = std::min(most, recorded_rows(1));; rows = std::min(most, recorded_rows(rows + 1))) {
+    const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages);
+    for (std::uint32_t rows = (std::min)(most, recorded_rows(1));; rows = (std::min)(most, recorded_rows(rows + 1))) {
       differs_ = differs_ || !(gpu::translated([&] { return distance_from_chain(rows); }) <=
                                nearness(table_->batch_in_one.in_one.front()));
       if (rows == most) break;
@@ -221,12 +221,12 @@ class batch_executor {
                         most = kernels::attention_span / kernels::cache_octet;  // octets that every ring holds
     const std::array<std::int32_t, 1> any{};
     for (std::size_t done = 0; done < pages.size(); done += table_->slot_pages()) {
-      const auto some = pages.subspan(done, std::min<std::size_t>(table_->slot_pages(), pages.size() - done));
+      const auto some = pages.subspan(done, (std::min<std::size_t>)(table_->slot_pages(), pages.size() - done));
       const auto positions = static_cast<std::uint32_t>(some.size()) * page_size;
       set(slot, {any, some, positions, false, {}});
       for (std::uint32_t first = 0, end = octets(positions); first < end; first += most) {
         feed_changed();
-        move(0, state::move_to_pool, slot, first, std::min(end, first + most));
+        move(0, state::move_to_pool, slot, first, (std::min)(end, first + most));
         flush("clean pages of " + model_name(*table_), patience(moves_));
       }
     }
@@ -294,7 +294,7 @@ class batch_executor {
   std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const {
     return {mailbox_words(headers * header_bytes + slot * slot_bytes()), static_cast<std::size_t>(slot_bytes() / 4)};
   }
-  std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slots * slot_bytes(); }
+  std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slot_count * slot_bytes(); }
   std::span<std::uint32_t> alone_mailbox() const {
     return {mailbox_words(alone_at()), static_cast<std::size_t>(alone_bytes() / 4)};
   }
@@ -305,12 +305,12 @@ class batch_executor {
     runs_in_one_ = passes_in_one(kernels_.modules(), t);
     kernels_.add(begins_with(kernels_.modules(), t), cache);
     arena_ = gpu::buffer(device_,
-                         std::max({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
-                                   runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
+                         (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
+                                     runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
                          gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
-    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slots * t.ring_size, gpu::placement::readback,
+    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slot_count * t.ring_size, gpu::placement::readback,
                         "the rings of tokens");
     mailbox_ = gpu::buffer(device_, alone_at() + alone_bytes(), gpu::placement::shared, "the mailbox");
     std::memset(mailbox_.mapped().data(), 0, mailbox_.mapped().size());
@@ -352,7 +352,7 @@ class batch_executor {
       addresses.arguments = arguments_.address();
     }
     addresses_ = addresses;
-    draws_.resize(t.shape.slots);
+    draws_.resize(t.shape.slot_count);
     has_greedy_ = !kernels_.forms_of(t.batch.epilogue.back()).empty();
     const sampler_forms forms{true, has_greedy_};
     for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
@@ -364,7 +364,7 @@ class batch_executor {
         for (const bool greedy : {false, true})
           timed_in_one_.push_back(timed_sequence(t.batch_in_one, addresses, rows, greedy));
       }
-      if (rows == t.shape.slots) break;
+      if (rows == t.shape.slot_count) break;
     }
     moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
 
@@ -375,7 +375,7 @@ class batch_executor {
     };
     feed_alone_ = feed(alone_at(), alone_, 0, alone_bytes());
     for (std::size_t i = 0; i < headers; ++i) feed_header_.push_back(feed(i * header_bytes, state_, 0, header_bytes));
-    for (std::uint32_t slot = 0; slot < t.shape.slots; ++slot)
+    for (std::uint32_t slot = 0; slot < t.shape.slot_count; ++slot)
       feed_slot_.push_back(
           feed(headers * header_bytes + slot * slot_bytes(), state_, header_bytes + slot * slot_bytes(), slot_bytes()));
     clear();
@@ -413,7 +413,7 @@ class batch_executor {
   double distance_from_chain(std::uint32_t rows) {
     constexpr std::uint32_t fed = 3;
     const plan::table& t = *table_;
-    const std::uint32_t positions = std::min({fed, t.context, t.shape.page_size}), vocabulary = t.config->vocab_size;
+    const std::uint32_t positions = (std::min)({fed, t.context, t.shape.page_size}), vocabulary = t.config->vocab_size;
     const bool kept = static_cast<bool>(logits_);
     std::vector<std::vector<float>> found;
     for (const bool one : {false, true}) {
@@ -432,7 +432,7 @@ class batch_executor {
     }
     if (!kept) copy_logits_ = {}, logits_ = {};
     runs_in_one_ = true;
-    for (std::uint32_t slot = 0; slot < t.shape.slots; ++slot) set(slot, {});
+    for (std::uint32_t slot = 0; slot < t.shape.slot_count; ++slot) set(slot, {});
     clear();
     decode_times_.times = {}, decode_times_.next = 3;
     for (recorded_sequence* each : {&in_one_[of_rows(rows)], &batch_[of_rows(rows)]})
@@ -445,7 +445,7 @@ class batch_executor {
         apart += difference * difference, size += double{found[0][i]} * double{found[0][i]};
       }
       if (!std::isfinite(apart) || !std::isfinite(size) || size == 0) return HUGE_VAL;
-      out = std::max(out, std::sqrt(apart / size));
+      out = (std::max)(out, std::sqrt(apart / size));
     }
     return out;
   }
@@ -456,9 +456,9 @@ class batch_executor {
   /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of
   /// them.
   std::uint32_t recorded_rows(std::uint32_t rows) const {
-    std::uint32_t out = std::min(table_->shape.slots, tile);
+    std::uint32_t out = (std::min)(table_->shape.slot_count, tile);
     while (out < rows) out *= 2;
-    return out < table_->shape.slots && table_->shape.slots % out == 0 ? out : table_->shape.slots;
+    return out < table_->shape.slot_count && table_->shape.slot_count % out == 0 ? out : table_->shape.slot_count;
   }
   std::size_t of_rows(std::uint32_t rows) const {
     std::size_t which = 0;
@@ -468,7 +468,7 @@ class batch_executor {
 
   void make_logits() {
     gpu::translated([&] {
-      const std::uint64_t bytes = std::uint64_t{4} * table_->shape.slots * table_->config->vocab_size;
+      const std::uint64_t bytes = std::uint64_t{4} * table_->shape.slot_count * table_->config->vocab_size;
       gpu::buffer to(device_, bytes, gpu::placement::readback, "logits on their way to the host");
       gpu::recorder record(device_, "logits of " + model_name(*table_));
       record.copy(arena_, table_->batch.logits_offset, to, 0, bytes);
@@ -511,7 +511,7 @@ class batch_executor {
   recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0,
                                    bool greedy = false) {
     if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
-    return record_timed_sequence(device_, *table_, of, kernels_, addresses, std::max(1u, of.repeats()), rows, greedy);
+    return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), rows, greedy);
   }
   /// Whether a pass was run for its times.
   bool run_timed(const recorded_sequence& of, recorded_sequence& timed, sampled_times& into, double budget_ms) {
@@ -540,7 +540,7 @@ class batch_executor {
   void run(recorded_sequence& of, std::uint32_t passes, double budget_ms, bool greedy) {
     const std::uint32_t all = passes * of.size();
     for (std::uint32_t done = 0; done < all;) {
-      const std::uint32_t count = std::min({of.speed.allowed(budget_ms), all - done, most_buffers});
+      const std::uint32_t count = (std::min)({of.speed.allowed(budget_ms), all - done, most_buffers});
       for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
       const auto start = std::chrono::steady_clock::now();
       flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));

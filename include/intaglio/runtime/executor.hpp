@@ -393,7 +393,7 @@ class executor {
   void submit(double budget_ms, std::uint32_t max_passes) {
     if (!complete_ && job_.kind == pass_kind::decode && !job_.feed) go_on_if_made(next_position(), job_.greedy);
     recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
-    std::uint32_t left = std::min(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
+    std::uint32_t left = (std::min)(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
     std::size_t used = 0;
     if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
     job at = job_;
@@ -437,7 +437,7 @@ class executor {
     flights_[(first_ + flying_++) % max_in_flight] = {number,    count,        at.pass, counters_.jobs,
                                                       job_.kind, clock::now(), traced};
     box_used_[job_.box] = number;
-    written_ = std::max(written_, at.end + at.pass + (at.segment != 0 ? 1 : 0) - 1);
+    written_ = (std::max)(written_, at.end + at.pass + (at.segment != 0 ? 1 : 0) - 1);
     job_ = at;
     counters_.submits += 1;
     counters_.passes += passes;
@@ -556,7 +556,7 @@ class executor {
   recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
     const plan::sequence& plan = *form_of(kind, is_long).plan;
     recorded_sequence out =
-        record_timed_sequence(device_, *table_, plan, kernels_, addresses_, std::max(1u, plan.repeats()),
+        record_timed_sequence(device_, *table_, plan, kernels_, addresses_, (std::max)(1u, plan.repeats()),
                               kind == pass_kind::verify_few ? few_tokens : 0, greedy);
     counters_.recordings += out.size();
     return out;
@@ -578,7 +578,7 @@ class executor {
       made = {};
       if (device_.limits().timestamp_bits == 0) return;
       made = timed_sequence(kind, greedy, is_long);
-      ticks_.resize(std::max<std::size_t>(ticks_.size(), made.segments.front().points()));
+      ticks_.resize((std::max<std::size_t>)(ticks_.size(), made.segments.front().points()));
     };
     for (const bool is_long : {false, true}) {
       if (form_of(kind, is_long).plan == nullptr || (is_long && kind != pass_kind::decode)) continue;
@@ -667,7 +667,7 @@ class executor {
     if (complete_) kernels_.wait();
     const bool draws = !draws_later_;
     const decoder_config& config = *table_->config;
-    arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local,
+    arena_ = gpu::buffer(device_, (std::max)(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local,
                          "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
     ring_ =
@@ -773,7 +773,7 @@ class executor {
   /// Whether there is room for the proof of all layers in one dispatch behind what was written, so that a pass at a
   /// position still finds all that it needs.
   bool may_prove_behind(std::uint32_t position) const {
-    const std::uint32_t end = std::max(written_, position) + proven_tokens;
+    const std::uint32_t end = (std::max)(written_, position) + proven_tokens;
     for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
       if (!table_->caches[kind].holds(position, end)) return false;
     return end <= table_->context;
@@ -850,7 +850,7 @@ class executor {
       record(in_one);
       if (long_too) begin_long();
       record_long({!kernels_.has_forms(in_one), kernels_.has_forms(in_one)});
-      const bool agree = all_layers_agree_behind(std::max(written_, position));
+      const bool agree = all_layers_agree_behind((std::max)(written_, position));
       weights_.expect_unchanged();
       return agree;
     };
@@ -913,7 +913,7 @@ class executor {
   /// @param behind that position; absent: there is no session yet, and all is cleared
   bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
     const std::uint32_t vocabulary = table_->config->vocab_size,
-                        count = std::min({proven_tokens, table_->prefill.max_tokens, table_->context}),
+                        count = (std::min)({proven_tokens, table_->prefill.max_tokens, table_->context}),
                         first = behind.value_or(0);
     const std::array<std::uint32_t, proven_tokens> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2},
         others{vocabulary / 2, vocabulary - 1, vocabulary / 3};
@@ -994,7 +994,7 @@ class executor {
   void retire(bool waited) {
     const flight& done = flights_[first_];
     const auto now = clock::now();
-    const auto from = std::max(done.at, last_end_);
+    const auto from = (std::max)(done.at, last_end_);
     // One that was found done may have ended long before: its time, and the start of the next one, are not known.
     if (waited && (end_is_sharp_ || from == done.at)) {
       const double took_ms = std::chrono::duration<double, std::milli>(now - from).count();

@@ -56,7 +56,7 @@ inline std::optional<not_finite> first_not_finite(session_body& body) {
     body.cached = 0;
     body.run->prepare_logits(true, body.cache ? &*body.cache : nullptr);
     while (body.cached < body.size()) {
-      const std::uint32_t count = std::min(wide, body.size() - body.cached);
+      const std::uint32_t count = (std::min)(wide, body.size() - body.cached);
       body.begin(pass_kind::probe, count);
       body.submit_all();
       body.run->drain();

@@ -34,8 +34,8 @@ class gate_search {
   /// @error argument_error; out_of_memory, device_lost
   gate_search(const gpu::device& on, kernels::codec type, std::uint32_t width, std::uint32_t features,
               std::uint32_t count, std::uint32_t batch = 64)
-      : device_(on), type_(type), width_(width), features_(features), count_(std::min(count, features)), batch_(batch),
-        queue_(on) {
+      : device_(on), type_(type), width_(width), features_(features), count_((std::min)(count, features)),
+        batch_(batch), queue_(on) {
     if (!kernels::is_dense(type))
       throw argument_error("gates", "f32, f16 or bf16", std::string(kernels::info(type).name));
     if (width == 0 || width % kernels::column_step(type) != 0)
@@ -70,7 +70,8 @@ class gate_search {
     for (std::uint64_t first = 0, all = (features_ + std::uint64_t{3}) / 4; first < all;
          first += groups.size() / group) {
       groups.resize(static_cast<std::size_t>(
-          std::min<std::uint64_t>(all - first, std::max<std::uint64_t>(1, (std::uint64_t{8} << 20) / group)) * group));
+          (std::min<std::uint64_t>)(all - first, (std::max<std::uint64_t>)(1, (std::uint64_t{8} << 20) / group)) *
+          group));
       kernels::repack_matmul(type_, kernels::row_order::plain(features_), sources, width_, first, groups);
       transfer.upload(weight_, first * group, groups);
     }
@@ -89,7 +90,7 @@ class gate_search {
     for (std::size_t v = 0; v < vectors; ++v) io::gates::expect_query(x.subspan(v * width_, width_), width_);
     std::vector<std::vector<reference::scored_feature>> out;
     for (std::size_t first = 0; first < vectors; first += batch_) {
-      const auto many = static_cast<std::uint32_t>(std::min<std::size_t>(batch_, vectors - first));
+      const auto many = static_cast<std::uint32_t>((std::min<std::size_t>)(batch_, vectors - first));
       const auto part = std::as_bytes(x.subspan(first * width_, std::size_t{many} * width_));
       std::ranges::copy(part, input_.mapped().begin());
       std::memcpy(state_.mapped().data() + std::size_t{4} * kernels::state::count, &many, 4);
@@ -112,7 +113,7 @@ class gate_search {
     const subgroup_choice subgroup = choose_subgroup(device_.limits());
     const kernel_modules from = modules(device_);
     const auto made = [&](kernels::kernel which, std::vector<std::pair<std::string_view, std::uint32_t>> values) {
-      const kernels::interface& face = kernels::interface_of(which);
+      const kernels::kernel_interface& face = kernels::interface_of(which);
       std::vector<gpu::specialization> constants{{0, subgroups * subgroup.size}};
       for (const auto& [name, value] : values)
         constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value});
@@ -138,7 +139,7 @@ class gate_search {
   void run(std::uint32_t vectors) {
     const auto push = [](kernels::kernel which,
                          std::initializer_list<std::pair<std::string_view, std::uint64_t>> values) {
-      const kernels::interface& face = kernels::interface_of(which);
+      const kernels::kernel_interface& face = kernels::interface_of(which);
       std::vector<std::uint64_t> out(face.push_count());
       for (const auto& [name, value] : values) out[face.push_index(name)] = value;
       return out;
@@ -149,7 +150,7 @@ class gate_search {
                                                        {"output", scores_.address()},
                                                        {"state", state_.address()}});
     const std::uint32_t groups =
-        std::min((features_ + 4 * subgroups - 1) / (4 * subgroups), device_.limits().max_workgroup_count[0]);
+        (std::min)((features_ + 4 * subgroups - 1) / (4 * subgroups), device_.limits().max_workgroup_count[0]);
     commands.dispatch(score_, std::as_bytes(std::span(scores)), {groups, (vectors + tile - 1) / tile, 1})
         .full_barrier();
     for (std::uint32_t v = 0; v < vectors; ++v) {

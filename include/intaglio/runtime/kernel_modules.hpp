@@ -134,7 +134,7 @@ struct kernel_modules {
   /// Workgroups of all layers in one dispatch on this device, as many as the plan has or as run at once; 0: not as many
   /// as the shapes need.
   std::uint32_t resident_parts(const plan::dispatch& call) const {
-    const std::uint32_t parts = std::min(call.groups[0], resident_workgroups);
+    const std::uint32_t parts = (std::min)(call.groups[0], resident_workgroups);
     return parts < (call.least_groups != 0 ? call.least_groups : call.groups[0]) ? 0 : parts;
   }
   /// Whether they do all layers in a dispatch of that form.

@@ -82,7 +82,7 @@ class kernel_proof {
     trial_.rows = one.rows;
     trial_.form = one.form;
     trial_.seed(12345);
-    trial_.tokens = std::min(tokens_for(call), trial_.rows != 0 ? trial_.rows : of.max_tokens);
+    trial_.tokens = (std::min)(tokens_for(call), trial_.rows != 0 ? trial_.rows : of.max_tokens);
     const double apart = difference(call);
     // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
     const bool rounds =
@@ -234,7 +234,7 @@ inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& tabl
     std::vector<std::jthread> workers;
     try {
       for (std::size_t i = 1;
-           i < std::min<std::size_t>({16, std::max(1u, std::thread::hardware_concurrency()), claims.size()}); ++i)
+           i < (std::min<std::size_t>)({16, (std::max)(1u, std::thread::hardware_concurrency()), claims.size()}); ++i)
         workers.emplace_back(work);
     } catch (const std::system_error&) {  // no more threads to be had
     }

@@ -118,7 +118,7 @@ class kernel_set {
     if (const tuned_shape* other = modules_.tuned ? modules_.tuned->of(call) : nullptr) out[0] = other->groups;
     if (plan::is_resident(call)) out[0] = modules_.resident_parts(call);
     if (form == kernels::sample_form::greedy && has(call, form) && is_batched(call))
-      out[0] = std::min(out[0], kernels::sample_greedy_workers);
+      out[0] = (std::min)(out[0], kernels::sample_greedy_workers);
     const bool chunk = call.kernel == kernels::kernel::matmul_chunk;  // tokens are x of its grid
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       const std::uint32_t of_rows = (constant(call, "rows") + by.rows - 1) / by.rows;
@@ -128,7 +128,7 @@ class kernel_set {
       return {chunk ? of_tokens : of_rows, chunk ? of_rows : of_tokens, 1};
     }
     if (lists_tokens(call)) out[1] = lists_of(call, rows) * parts_of(call);
-    else if (rows != 0) out[chunk ? 0 : 1] = std::max(1u, out[chunk ? 0 : 1] * rows / all);
+    else if (rows != 0) out[chunk ? 0 : 1] = (std::max)(1u, out[chunk ? 0 : 1] * rows / all);
     return out;
   }
   /// Whether it is a product of few tokens by matrices, whose tiles are those of the device and not of the plan.
@@ -199,7 +199,7 @@ class kernel_set {
     return call.kernel == kernels::kernel::layers_ternary_few || plan::has_helpers(call);
   }
   bool is_drawing_form(const key& of) const {
-    const kernels::interface& face = kernels::interface_of(of.kernel);
+    const kernels::kernel_interface& face = kernels::interface_of(of.kernel);
     return sampler_forms_ && of.kernel == kernels::kernel::sample &&
            of.values[face.specialization_index("form")] == static_cast<std::uint32_t>(kernels::sample_form::any);
   }
@@ -214,7 +214,7 @@ class kernel_set {
   }
   static std::uint32_t lists_of(const plan::dispatch& call, std::uint32_t rows) {
     const std::uint32_t all = call.groups[1] / parts_of(call);
-    return rows == 0 ? all : std::min(all, rows * constant(call, "experts_used"));
+    return rows == 0 ? all : (std::min)(all, rows * constant(call, "experts_used"));
   }
   /// No rows: not by matrices.
   kernels::few_tile tile_of(const plan::dispatch& call, std::uint32_t rows) const {
@@ -239,11 +239,11 @@ class kernel_set {
     key out{call.kernel, call.activation, call.specialization};
     const tuned_shape* const other = modules_.tuned ? modules_.tuned->of(call) : nullptr;
     out.values[0] = (other != nullptr ? other->subgroups : call.subgroups) * subgroup_.size;
-    const kernels::interface& face = kernels::interface_of(call.kernel);
+    const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
     if (plan::is_resident(call) && modules_.resident_parts(call) != call.groups[0])
       out.values[face.specialization_index("parts")] = modules_.resident_parts(call);
     if (computes_rows_in_use(call) && rows != 0)
-      out.values[face.specialization_index("slots")] = std::min(rows, constant(call, "slots"));
+      out.values[face.specialization_index("slots")] = (std::min)(rows, constant(call, "slots"));
     if (form != kernels::sample_form::any)
       out.values[face.specialization_index("form")] = static_cast<std::uint32_t>(form);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count())
@@ -345,7 +345,7 @@ class kernel_set {
       std::vector<gpu::pipeline_description> descriptions;
       std::vector<std::size_t> order;
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        const kernels::interface& face = kernels::interface_of(wanted_[i].kernel);
+        const kernels::kernel_interface& face = kernels::interface_of(wanted_[i].kernel);
         const std::size_t count = face.specialization_count();
         for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted_[i].values[id]};
         kernel_modules modules = modules_;

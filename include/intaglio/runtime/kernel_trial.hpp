@@ -39,11 +39,11 @@ std::vector<T> read(const gpu::buffer& from, std::size_t first, std::size_t coun
 /// The largest difference in units of the largest expected value; infinite where a number is none.
 inline double apart(std::span<const float> found, std::span<const float> expected) {
   double largest = 1e-30, out = 0;
-  for (const float x : expected) largest = std::max(largest, std::abs(static_cast<double>(x)));
+  for (const float x : expected) largest = (std::max)(largest, std::abs(static_cast<double>(x)));
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double each = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])) / largest;
     if (std::isnan(each)) return HUGE_VAL;  // larger than any fault
-    out = std::max(out, each);
+    out = (std::max)(out, each);
   }
   return out;
 }
@@ -61,8 +61,8 @@ inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::si
 /// The same of what lies at the beginning of caches.
 inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k, const gpu::buffer& values,
                            std::span<const std::byte> v, std::size_t element) {
-  return std::max(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
-                  apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element)));
+  return (std::max)(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
+                    apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element)));
 }
 
 }  // namespace proofs
@@ -109,14 +109,14 @@ class kernel_trial {
   }
   /// Zeros that the host sees.
   gpu::buffer room(std::uint64_t bytes) const {
-    gpu::buffer out(device_, std::max<std::uint64_t>(bytes, 4), gpu::placement::readback, "a kernel's proof");
+    gpu::buffer out(device_, (std::max<std::uint64_t>)(bytes, 4), gpu::placement::readback, "a kernel's proof");
     std::memset(out.mapped().data(), 0, out.mapped().size());
     return out;
   }
   /// @param elements at least so many, zeros behind the values
   template <class T>
   gpu::buffer filled(const std::vector<T>& values, std::size_t elements) const {
-    gpu::buffer out = room(std::max(elements, values.size()) * sizeof(T));
+    gpu::buffer out = room((std::max)(elements, values.size()) * sizeof(T));
     std::memcpy(out.mapped().data(), values.data(), values.size() * sizeof(T));
     return out;
   }
@@ -133,7 +133,7 @@ class kernel_trial {
   /// Runs a dispatch with buffers in the place of all that is no weight.
   using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
   void run(const plan::dispatch& call, const named_buffers& buffers) {
-    const kernels::interface& face = kernels::interface_of(call.kernel);
+    const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
     std::vector<std::uint64_t> push = face.unbound_push();
     for (std::size_t i = 0; i < push.size(); ++i)
       if (call.push[i].where == plan::region::weight)

@@ -214,7 +214,7 @@ Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, st
     if (hidden) out.hidden.resize(std::size_t{layers + 1} * out.tokens * width);
     body.run->prepare_logits(hidden, body.cache ? &*body.cache : nullptr);
     for (std::uint32_t done = 0; done < out.tokens;) {
-      const std::uint32_t count = std::min({chunk, wide, out.tokens - done});
+      const std::uint32_t count = (std::min)({chunk, wide, out.tokens - done});
       body.begin(kind, count);
       body.submit_all();
       body.run->drain();

@@ -35,10 +35,10 @@ inline bool shares_host_memory(const gpu::device& on) {
 class mapped_weights {
  public:
   /// @error file_error: as of packed_weights
-  mapped_weights(const io::packed_image& from, const plan::table& of, std::span<const std::uint32_t> slots)
+  mapped_weights(const io::packed_image& from, const plan::table& of, std::span<const std::uint32_t> slot_count)
       : from_(&from) {
     const packed_weights found(from, of);
-    for (const std::uint32_t slot : slots) {
+    for (const std::uint32_t slot : slot_count) {
       const io::packed_weight& weight = found.of(slot);
       for (std::uint32_t copy = 0; copy < weight.copies; ++copy)
         items_.push_back({&weight, copy, weight.offset + copy * weight.step()});
@@ -80,7 +80,7 @@ class mapped_weights {
     constexpr std::uint64_t step = std::uint64_t{1} << 20;
     for (const item& each : items_)
       for (std::uint64_t at = 0; at < each.weight->bytes; at += step) {
-        tasks.push_back({&each, at, std::min(at + step, each.weight->bytes)});
+        tasks.push_back({&each, at, (std::min)(at + step, each.weight->bytes)});
         if (tasks.size() == 64) run();
       }
     run();
@@ -97,9 +97,9 @@ class mapped_weights {
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return items_[a].place < items_[b].place; });
-    const std::uint64_t step = std::max<std::uint64_t>(on.limits().host_pointer_alignment, 1);
-    std::uint64_t limit = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
-    if (largest_piece != 0) limit = std::min(limit, largest_piece);
+    const std::uint64_t step = (std::max<std::uint64_t>)(on.limits().host_pointer_alignment, 1);
+    std::uint64_t limit = (std::min)(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
+    if (largest_piece != 0) limit = (std::min)(limit, largest_piece);
     constexpr std::uint64_t gap = std::uint64_t{1} << 20;  // of weights that only other plans want
     const auto end_of = [&](std::uint32_t i) {
       return (items_[i].place + items_[i].weight->bytes + step - 1) / step * step;

@@ -18,7 +18,7 @@ class pace {
     if (segment_ms_ <= 0) return 1;
     const double fit = budget_ms / segment_ms_;
     const std::uint32_t bounded = fit < 1 ? 1u : fit > 1e6 ? 1'000'000u : static_cast<std::uint32_t>(fit);
-    return std::min(bounded, std::max(1u, largest_ * 2));
+    return (std::min)(bounded, (std::max)(1u, largest_ * 2));
   }
 
   /// A submission of so many segments took so long. Slower counts at once, faster by and by, or at once where more went
@@ -26,11 +26,11 @@ class pace {
   /// first ones, which are small.
   void observe(std::uint32_t segments, double took_ms) {
     if (segments == 0 || !(took_ms >= 0)) return;
-    const double each = std::max(took_ms / segments, 1e-6);
+    const double each = (std::max)(took_ms / segments, 1e-6);
     segment_ms_ =
         segment_ms_ <= 0 || each > segment_ms_ || segments > largest_ ? each : 0.75 * segment_ms_ + 0.25 * each;
     latest_ms_ = each;
-    largest_ = std::max(largest_, std::min(segments, 500'000u));
+    largest_ = (std::max)(largest_, (std::min)(segments, 500'000u));
   }
 
   /// Milliseconds of one segment, 0 before the first measurement.

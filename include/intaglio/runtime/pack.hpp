@@ -67,10 +67,10 @@ class packing {
     std::uint64_t total = 0, done = 0;
     for (std::size_t part = 0; part < parts_.size(); ++part) {
       const std::uint64_t unit = weight_image::unit_bytes(weight(part)),
-                          step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
+                          step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / unit) * unit;
       for (std::uint32_t layer = 0; layer < weights_[part].copies; ++layer)
         for (std::uint64_t at = 0; at < weights_[part].bytes; at += step)
-          pieces.push_back({part, layer, at, std::min(step, weights_[part].bytes - at)});
+          pieces.push_back({part, layer, at, (std::min)(step, weights_[part].bytes - at)});
       total += weights_[part].copies * weights_[part].bytes;
     }
     for (prepared& each : images_) each.image.measure(threads, [](std::uint64_t) {});
@@ -84,11 +84,11 @@ class packing {
                             .weights = weights_,
                             .sums = {}},
                            plan::weight_layout_version);
-    const std::size_t slots = 2 * threads;
-    std::vector<std::vector<std::byte>> made(slots);
+    const std::size_t slot_count = 2 * threads;
+    std::vector<std::vector<std::byte>> made(slot_count);
     if (options.progress) options.progress(0, total);
     io::ordered_work(
-        threads, slots, pieces.size(),
+        threads, slot_count, pieces.size(),
         [&](std::size_t i, std::size_t slot) {
           made[slot].resize(static_cast<std::size_t>(pieces[i].bytes));
           const auto& [image, index] = parts_[pieces[i].part];

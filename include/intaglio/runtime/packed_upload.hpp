@@ -47,7 +47,7 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
   for (std::uint32_t i = 0; i < sizes.size(); ++i)
     for (std::uint64_t begin = 0; begin < sizes[i];) {
       const std::uint64_t left = sizes[i] - begin, padded = item_bytes(sizes[i]) - begin, room = piece_bytes - filled;
-      const std::uint64_t some = padded <= room ? left : std::min(room, left - 1) / chunk * chunk;
+      const std::uint64_t some = padded <= room ? left : (std::min)(room, left - 1) / chunk * chunk;
       if (some == 0) {
         out.emplace_back();
         filled = 0;
@@ -87,21 +87,21 @@ inline placed_items load_packed(const gpu::device& on, const plan::table& of, co
 
     const bool in_place = options.in_place(on);
     const std::uint64_t most = in_place ? ~std::uint64_t{0} : shape.memory_bytes,
-                        largest = options.largest_piece != 0 ? std::min(options.largest_piece, most) : most;
+                        largest = options.largest_piece != 0 ? (std::min)(options.largest_piece, most) : most;
     placed_items out;
     out.items.resize(sizes.size());
     const std::size_t on_device = sizes_of(of, split.device).size();
     item_placer device(on, std::span(sizes).first(on_device), gpu::placement::device_local, "the weights", largest);
     item_placer host(on, std::span(sizes).subspan(on_device), gpu::placement::host, "the weights", largest);
     const auto place_until = [&](std::size_t end) {
-      while (device.placed() < std::min(end, on_device)) device.place_some(out);
+      while (device.placed() < (std::min)(end, on_device)) device.place_some(out);
       while (on_device + host.placed() < end) host.place_some(out, on_device);
     };
     if (in_place) place_until(sizes.size());
     std::optional<gpu::staging_ring> ring;
     const auto seen = [](const gpu::buffer& each) { return !each.mapped().empty(); };
     if (!pieces.empty() && !(in_place && std::all_of(out.buffers.begin(), out.buffers.end(), seen)))
-      ring.emplace(on, shape.piece_bytes, std::min(shape.places, pieces.size()));
+      ring.emplace(on, shape.piece_bytes, (std::min)(shape.places, pieces.size()));
 
     const auto make = [&](std::size_t i, std::size_t) {
       const std::span<std::byte> place = ring ? ring->place(i % ring->places()) : std::span<std::byte>();

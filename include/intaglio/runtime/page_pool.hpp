@@ -69,7 +69,7 @@ class page_pool {
       pages_[of.pages[i]].users = 0;
       of.pages[i] = known[i];
     }
-    of.shared = std::max(of.shared, static_cast<std::uint32_t>(known.size()));
+    of.shared = (std::max)(of.shared, static_cast<std::uint32_t>(known.size()));
   }
 
   /// The first tokens.size() positions are written: their full pages may be shared from now on.
@@ -89,7 +89,7 @@ class page_pool {
         own.called = at;
       }
       parent = own.number;
-      of.shared = std::max(of.shared, i + 1);
+      of.shared = (std::max)(of.shared, i + 1);
     }
   }
 

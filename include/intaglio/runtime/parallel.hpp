@@ -34,7 +34,7 @@ void parallel(unsigned threads, std::size_t count, Body&& body) {
   {
     std::vector<std::jthread> workers;
     try {
-      for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) workers.emplace_back(work);
+      for (std::size_t i = 1; i < (std::min<std::size_t>)(threads, count); ++i) workers.emplace_back(work);
     } catch (...) {  // no more threads to be had: those that run and this one do it all
     }
     work();

@@ -23,7 +23,7 @@ inline constexpr std::uint64_t item_alignment = 256;
 
 /// What an item takes with what lies between it and the next.
 constexpr std::uint64_t item_bytes(std::uint64_t bytes) {
-  return std::max<std::uint64_t>((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment);
+  return (std::max<std::uint64_t>)((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment);
 }
 
 /// Items in as few buffers as may be; item i has an address of its own.
@@ -46,8 +46,8 @@ class item_placer {
   item_placer(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where,
               std::string_view purpose, std::uint64_t largest_piece = 0)
       : on_(on), sizes_(sizes), where_(where), purpose_(purpose),
-        piece_(std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes)) {
-    if (largest_piece != 0) piece_ = std::min(piece_, largest_piece);
+        piece_((std::min)(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes)) {
+    if (largest_piece != 0) piece_ = (std::min)(piece_, largest_piece);
   }
 
   bool done() const { return next_ == sizes_.size(); }
@@ -115,7 +115,7 @@ inline memory_need needed_memory(const plan::table& of, std::optional<std::uint6
   memory_need out;
   out.weights = weights.value_or(of.weight_bytes());
   out.caches = of.cache_bytes() + (of.batch.layers != 0 ? of.pool_bytes() : 0);
-  out.arena = std::max(of.arena_bytes(), of.batch.arena_bytes);
+  out.arena = (std::max)(of.arena_bytes(), of.batch.arena_bytes);
   out.rest = of.state_bytes() + kernels::ring_bytes(of.ring_size) + (1u << 20);
   return out;
 }
@@ -143,7 +143,7 @@ inline void require_memory(const plan::table& of, std::uint64_t available, const
   if (need.total() <= available) return;
   const std::uint64_t fixed = need.total() - need.caches, position = of.context != 0 ? need.caches / of.context : 0;
   const std::uint64_t fits =
-      available > fixed && position != 0 ? std::min<std::uint64_t>((available - fixed) / position, of.context) : 0;
+      available > fixed && position != 0 ? (std::min<std::uint64_t>)((available - fixed) / position, of.context) : 0;
   std::string what = "need " + gpu::bytes_text(need.total()) + " (weights " + gpu::bytes_text(need.weights) +
                      ", KV cache " + gpu::bytes_text(need.caches) + " for a context of " + std::to_string(of.context) +
                      "), have " + gpu::bytes_text(available);

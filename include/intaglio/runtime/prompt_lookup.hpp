@@ -32,7 +32,7 @@ inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_
   std::size_t best = 0, follows = 0;
   for (std::size_t end = size; end-- > 1 && best < longest;)  // what ends before `end` stood before
     if (const std::size_t same = same_before(end, longest); same > best) best = same, follows = end;
-  if (best < std::max<std::size_t>(shortest, 1)) return {};
+  if (best < (std::max<std::size_t>)(shortest, 1)) return {};
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = follows + i < size ? history[follows + i] : out[follows + i - size];
   return {out.size(), same_before(follows, counted)};
@@ -50,14 +50,14 @@ class draft_budget {
   /// be paid off behind it: its time may have been taken wrongly. The first one may.
   bool allows(double cost, std::size_t drafted, std::size_t matched) const noexcept {
     return !tried_ || credit_ + (cost < 1 + static_cast<double>(drafted) ? counted_on(drafted, matched) : 0) >=
-                          std::min(cost - 1, most);
+                          (std::min)(cost - 1, most);
   }
   static double counted_on(std::size_t drafted, std::size_t matched) noexcept {
-    return std::min(static_cast<double>(drafted), static_cast<double>(matched) / 2);
+    return (std::min)(static_cast<double>(drafted), static_cast<double>(matched) / 2);
   }
-  void decoded(std::uint32_t tokens) noexcept { credit_ = std::min(most, credit_ + share * tokens); }
+  void decoded(std::uint32_t tokens) noexcept { credit_ = (std::min)(most, credit_ + share * tokens); }
   void verified(std::uint32_t taken, double cost) noexcept {
-    credit_ = std::min(most, credit_ + taken - cost);
+    credit_ = (std::min)(most, credit_ + taken - cost);
     tried_ = true;
   }
   double credit() const noexcept { return credit_; }

@@ -31,12 +31,12 @@ inline double attention(kernel_trial& trial, const plan::dispatch& call) {
   // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be
   // as before.
   const std::uint32_t latest =
-      std::min(shape.context, trial.table->context) - trial.tokens;  // a pool has more positions than a slot may take
-  std::vector<std::uint32_t> positions{std::min(kernel_trial::position, latest)};
+      (std::min)(shape.context, trial.table->context) - trial.tokens;  // a pool has more positions than a slot may take
+  std::vector<std::uint32_t> positions{(std::min)(kernel_trial::position, latest)};
   if (splits > 1)
-    positions.insert(positions.end(), 2, std::min(kernels::attention_span + kernel_trial::position, latest));
-  if (chunk || few) positions.push_back(std::min(kernels::attention_span - kernel_trial::position, latest));
-  if (trial.batched) positions.push_back(std::min(kernels::attention_span - 1, latest));
+    positions.insert(positions.end(), 2, (std::min)(kernels::attention_span + kernel_trial::position, latest));
+  if (chunk || few) positions.push_back((std::min)(kernels::attention_span - kernel_trial::position, latest));
+  if (trial.batched) positions.push_back((std::min)(kernels::attention_span - 1, latest));
   std::uint32_t filled_positions = *std::max_element(positions.begin(), positions.end()) + trial.tokens;
   if (shape.ring) {  // once around
     positions.push_back(shape.context + kernel_trial::position);
@@ -72,7 +72,7 @@ inline double attention(kernel_trial& trial, const plan::dispatch& call) {
       expected.insert(expected.end(), its.begin(), its.end());
       found.insert(found.end(), row.begin(), row.end());
     }
-    worst = std::max(worst, apart(found, expected));
+    worst = (std::max)(worst, apart(found, expected));
   }
   return worst;
 }
@@ -85,7 +85,7 @@ inline double pages(kernel_trial& trial, const plan::dispatch& call) {
                       page = trial.constant(call, "page_size");
   const std::size_t element =
       static_cast<kernels::element>(trial.constant(call, "cache_element")) == kernels::element::f32 ? 4 : 2;
-  const std::uint32_t count = std::min({own, page + std::min(page, 11u), trial.table->context});
+  const std::uint32_t count = (std::min)({own, page + (std::min)(page, 11u), trial.table->context});
   const plan::layer_cache &alone = trial.table->caches[call.block], all = trial.table->pool(call.block);
   const gpu::buffer keys = trial.room(alone.key_bytes), values = trial.room(alone.value_bytes),
                     pool_keys = trial.room(all.key_bytes), pool_values = trial.room(all.value_bytes),

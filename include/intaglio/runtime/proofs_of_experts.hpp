@@ -28,7 +28,7 @@ inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
                       used = trial.constant(call, "experts_used"),
                       experts = trial.table->weights[trial.operand(call, "weight").slot].rows / rows;
   const std::uint32_t parts = shape.epilogue == kernels::epilogue::gated ? 2 : 1, out_width = rows / parts,
-                      run_rows = std::min(rows, 32u);
+                      run_rows = (std::min)(rows, 32u);
   const std::size_t outputs = std::size_t{trial.tokens} * used,
                     inputs = trial.constant(call, "own_input") != 0 ? outputs : trial.tokens;
   const bool few = call.kernel == kernels::kernel::matmul_few;
@@ -72,7 +72,7 @@ inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
           trial.weight<std::byte>(trial.operand(call, "weight"),
                                   (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes),
           expected);
-      worst = std::max(worst, apart(read<float>(out, row * out_width + first / parts, expected.size()), expected));
+      worst = (std::max)(worst, apart(read<float>(out, row * out_width + first / parts, expected.size()), expected));
     }
   return worst;
 }
@@ -91,7 +91,7 @@ inline double route(kernel_trial& trial, const plan::dispatch& call) {
     const auto found = read<std::uint32_t>(out, t * 2 * used, 2 * used);
     if (!std::equal(found.begin(), found.begin() + used, expected.begin())) return 1;
     for (std::size_t j = used; j < 2 * used; ++j)
-      worst = std::max(
+      worst = (std::max)(
           worst, static_cast<double>(std::abs(std::bit_cast<float>(found[j]) - std::bit_cast<float>(expected[j]))));
   }
   return worst;

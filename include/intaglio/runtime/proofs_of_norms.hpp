@@ -90,13 +90,13 @@ inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
   const auto found = read<std::int8_t>(out, 0, codes.size());
   const auto found_factors = read<reference::factors>(sums, 0, trial.tokens);
   double worst = 0;
-  for (std::size_t i = 0; i < codes.size(); ++i) worst = std::max(worst, std::abs(found[i] - codes[i]) / 127.0);
+  for (std::size_t i = 0; i < codes.size(); ++i) worst = (std::max)(worst, std::abs(found[i] - codes[i]) / 127.0);
   for (std::size_t t = 0; t < trial.tokens; ++t) {
     std::int32_t sum = 0;
     for (std::size_t i = 0; i < width; ++i) sum += found[t * width + i];
     if (sum != found_factors[t].sum) return 1;
-    worst = std::max(worst,
-                     static_cast<double>(std::abs(found_factors[t].inverse_scale / factors[t].inverse_scale - 1.0f)));
+    worst = (std::max)(worst,
+                       static_cast<double>(std::abs(found_factors[t].inverse_scale / factors[t].inverse_scale - 1.0f)));
   }
   return worst;
 }
@@ -126,7 +126,7 @@ inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
                              : read<std::uint32_t>(out, t * kernels::fixed_words(width), kernels::fixed_words(width));
     const auto numbers = reference::fixed_values(found);
     const auto words = reference::fixed_words(numbers);
-    worst = std::max({worst, apart(numbers, y), tiled || words == found ? 0.0 : 1.0});
+    worst = (std::max)({worst, apart(numbers, y), tiled || words == found ? 0.0 : 1.0});
     expected.insert(expected.end(), words.begin(), words.end());
   }
   return tiled && reference::tiled_words(expected, width) != tiles ? 1.0 : worst;
@@ -157,7 +157,7 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
       y[c] = f32_from_f16(expected.bits[c]) * expected.factor;
       widened[c] = f32_from_f16(found[tiled ? reference::tiled_place(t, c, width) : t * width + c]) * found_factors[t];
     }
-    worst = std::max(worst, apart(widened, y));
+    worst = (std::max)(worst, apart(widened, y));
   }
   return worst;
 }
@@ -183,7 +183,7 @@ inline double head_norm(kernel_trial& trial, const plan::dispatch& call) {
   reference::head_norm(shape, input, trial.weight<float>(trial.operand(call, "q_norm"), 0, shape.head_dim),
                        trial.weight<float>(trial.operand(call, "k_norm"), 0, shape.head_dim), q, kernel_trial::position,
                        k, v, trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, shape.head_dim / 2));
-  return std::max(apart(read<float>(out, 0, q.size()), q), caches_apart(keys, k, cached, v, element));
+  return (std::max)(apart(read<float>(out, 0, q.size()), q), caches_apart(keys, k, cached, v, element));
 }
 
 }  // namespace intaglio::runtime::proofs

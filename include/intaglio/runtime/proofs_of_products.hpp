@@ -63,7 +63,7 @@ inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t q_size = trial.constant(call, "q_size"), kv_size = trial.constant(call, "kv_size"),
                       head = trial.constant(call, "head_dim");
   std::vector<std::uint32_t> firsts;  // of the runs of rows that are compared
-  std::uint32_t run_rows = std::min(rows, 32u), out_width = how == epilogue::gated ? rows / 2 : rows;
+  std::uint32_t run_rows = (std::min)(rows, 32u), out_width = how == epilogue::gated ? rows / 2 : rows;
   if (how == epilogue::rope_cache) {
     firsts = {q_size - head, q_size, q_size + kv_size};
     run_rows = head;
@@ -106,7 +106,7 @@ inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
         v(kernels::value_cache_elements(1, head, shape.context) * element);
     std::vector<float> q(std::size_t{trial.tokens} * head);
     expect(words, scales, q, k, v);
-    return std::max(apart(trial.last_heads(out, q_size, head), q), caches_apart(keys, k, values, v, element));
+    return (std::max)(apart(trial.last_heads(out, q_size, head), q), caches_apart(keys, k, values, v, element));
   }
   double worst = 0;
   const std::uint32_t halves = how == epilogue::gated ? 2 : 1;
@@ -121,7 +121,7 @@ inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
       found.insert(found.end(), row.begin(), row.end());
     }
     expect(tiles(first), scales, expected);
-    worst = std::max(worst, apart(found, expected));
+    worst = (std::max)(worst, apart(found, expected));
   }
   return worst;
 }
@@ -218,12 +218,12 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
     std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape.context) * element),
         v(kernels::value_cache_elements(1, head, shape.context) * element);
     expect(of_heads, q, k, v, trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, head / 2));
-    return std::max(apart(trial.last_heads(out, q_size, head), q), caches_apart(keys, k, cached, v, element));
+    return (std::max)(apart(trial.last_heads(out, q_size, head), q), caches_apart(keys, k, cached, v, element));
   }
   double worst = 0;
   const std::uint32_t halves = shape.epilogue == epilogue::gated ? 2 : 1;
   for (const std::uint32_t first : {0u, rows / 8 * 4, (rows - 1) / 4 * 4}) {
-    shape.rows = std::min(rows - first, 16u);
+    shape.rows = (std::min)(rows - first, 16u);
     std::vector<float> expected, found;
     for (std::uint32_t t = 0; t < trial.tokens; ++t) {
       const std::size_t at = std::size_t{t} * out_width + first / halves, count = shape.rows / halves;
@@ -234,16 +234,16 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
     }
     std::vector<float> kept(keeps_gates ? expected.size() : 0);
     expect(groups(first, shape.rows), expected, {}, {}, {}, kept);
-    worst = std::max(worst, apart(found, expected));
+    worst = (std::max)(worst, apart(found, expected));
     if (keeps_gates)
-      worst = std::max(worst, apart(read<float>(gates, first / halves, kept.size()), kept));  // of one token
+      worst = (std::max)(worst, apart(read<float>(gates, first / halves, kept.size()), kept));  // of one token
   }
   return worst;
 }
 
 inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      some = std::min(rows, 8u);
+                      some = (std::min)(rows, 8u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
   const auto values = trial.floats(std::size_t{trial.tokens} * columns),
@@ -266,14 +266,14 @@ inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {
       const auto row = read<float>(out, std::size_t{t} * rows + first, some);
       found.insert(found.end(), row.begin(), row.end());
     }
-    worst = std::max(worst, apart(found, expected));
+    worst = (std::max)(worst, apart(found, expected));
   }
   return worst;
 }
 
 inline double dense_few(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      some = std::min(rows, 8u);
+                      some = (std::min)(rows, 8u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
   const auto values = trial.floats(std::size_t{trial.tokens} * columns);
@@ -290,7 +290,7 @@ inline double dense_few(kernel_trial& trial, const plan::dispatch& call) {
       const auto row = read<float>(out, std::size_t{t} * rows + first, some);
       found.insert(found.end(), row.begin(), row.end());
     }
-    worst = std::max(worst, apart(found, expected));
+    worst = (std::max)(worst, apart(found, expected));
   }
   return worst;
 }

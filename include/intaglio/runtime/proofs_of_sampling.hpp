@@ -20,7 +20,7 @@ namespace intaglio::runtime::proofs {
 /// Bounds that are none, or that are far wider than they need to be, count as apart.
 inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      some = std::min(rows, 8u);
+                      some = (std::min)(rows, 8u);
   const auto values = trial.floats(columns), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns);
   const gpu::buffer in = trial.filled(values, columns), bounds = trial.room(std::uint64_t{4} * rows),
                     y = trial.room(std::uint64_t{4} * columns), lowest = trial.room(std::uint64_t{4} * call.groups[0]),
@@ -36,11 +36,11 @@ inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
                                                  std::uint64_t{some} * columns);
     const auto expected = reference::head_screen(
         values, norm, codes, trial.weight<float>(trial.operand(call, "scales"), first, some), trial.real(call, "eps"));
-    worst = std::max(worst, apart(read<float>(y, 0, columns), expected.y));
+    worst = (std::max)(worst, apart(read<float>(y, 0, columns), expected.y));
     for (std::uint32_t i = 0; i < some; ++i) {
       const double width = static_cast<double>(expected.upper[i]) - expected.lower[i],
                    above = static_cast<double>(upper[first + i]) - expected.upper[i];
-      if (std::isinf(expected.upper[i])) worst = std::max(worst, std::isinf(upper[first + i]) ? 0.0 : 1.0);
+      if (std::isinf(expected.upper[i])) worst = (std::max)(worst, std::isinf(upper[first + i]) ? 0.0 : 1.0);
       else if (!(above >= -1e-3 * width && above <= 0.1 * width) || !(least >= expected.lower[i] - 0.1 * width))
         return 1;
     }
@@ -82,7 +82,7 @@ inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
       found_some.push_back(found[row]), expected_some.push_back(expected);
       if (all && row >= 97 * 8) break;
     }
-    worst = std::max(worst, apart(found_some, expected_some));
+    worst = (std::max)(worst, apart(found_some, expected_some));
     for (std::uint32_t row = 0; row < rows; ++row)
       if ((found[row] != start[row]) != (all || start[row] > 0)) return 1;
   }
@@ -92,7 +92,7 @@ inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
 inline double sample(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t vocabulary = trial.constant(call, "vocab_size"),
                       draws = trial.batched ? trial.width : trial.constant(call, "draws"),
-                      rows = std::min(draws, trial.tokens);
+                      rows = (std::min)(draws, trial.tokens);
   const auto logits = trial.floats(std::size_t{rows} * vocabulary);
   const gpu::buffer in = trial.filled(logits, std::size_t{draws} * vocabulary),
                     ring = trial.room(draws * kernels::ring_bytes(trial.table->ring_size)),
@@ -100,7 +100,7 @@ inline double sample(kernel_trial& trial, const plan::dispatch& call) {
                         trial.room(draws * kernels::sample_scratch_bytes(vocabulary, trial.constant(call, "slice"))),
                     drawn = trial.room(std::uint64_t{4} * draws),
                     counters = trial.filled(std::vector<std::uint32_t>(draws), draws);
-  std::vector<reference::ranked_token> firsts(std::max(trial.constant(call, "first_count"), 1u));
+  std::vector<reference::ranked_token> firsts((std::max)(trial.constant(call, "first_count"), 1u));
   firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
   const gpu::buffer first = trial.filled(firsts, firsts.size());
   // The reference first, while the pipeline, which takes long to compile, may still be made.
@@ -115,7 +115,7 @@ inline double sample(kernel_trial& trial, const plan::dispatch& call) {
     auto& words = states.emplace_back(trial.state());
     words[kernels::state::count] = rows;
     write_sampling(options, words);
-    words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], trial.table->context);
+    words[kernels::state::repeat_last_n] = (std::min)(words[kernels::state::repeat_last_n], trial.table->context);
     auto& tokens = expected.emplace_back();
     for (std::uint32_t i = 0; i < rows; ++i)
       tokens.push_back(reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary),
@@ -141,7 +141,7 @@ inline double sample(kernel_trial& trial, const plan::dispatch& call) {
 
 /// Two drafts, of which the first is right; with two tokens a pass it is the only one.
 inline double accept(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t draws = trial.constant(call, "draws"), count = std::min(draws, 3u);
+  const std::uint32_t draws = trial.constant(call, "draws"), count = (std::min)(draws, 3u);
   std::vector<std::uint32_t> drawn(draws), words = trial.state(), ring(trial.table->ring_size);
   words[kernels::state::count] = count;
   for (std::uint32_t i = 0; i < draws; ++i) drawn[i] = 3 * i + 1;

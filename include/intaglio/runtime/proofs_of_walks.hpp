@@ -21,7 +21,7 @@ namespace intaglio::runtime::proofs {
 /// The first features and the last ones.
 inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      run_rows = std::min(rows, 64u);
+                      run_rows = (std::min)(rows, 64u);
   const auto values = trial.floats(columns);
   std::vector<std::int8_t> q(columns);
   std::vector<reference::factors> factor(1);
@@ -44,8 +44,8 @@ inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
     const auto gate = trial.weight<std::uint32_t>(trial.operand(call, "weight"), at, count),
                up = trial.weight<std::uint32_t>(trial.operand(call, "up"), at, count);
     reference::walk_gate_up(q, factor[0], gate, up, scales, expected, kept);
-    worst = std::max(worst, apart(read<float>(out, first, run_rows), expected));
-    if (keeps_gates) worst = std::max(worst, apart(read<float>(gates, first, run_rows), kept));
+    worst = (std::max)(worst, apart(read<float>(out, first, run_rows), expected));
+    if (keeps_gates) worst = (std::max)(worst, apart(read<float>(gates, first, run_rows), kept));
   }
   // What it leaves for walk_down belongs to its own values.
   auto left = read<float>(totals, 0, rows / 4 + shares + sums);
@@ -57,8 +57,8 @@ inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
   *largest = *std::max_element(largest, zeros);
   left.resize(rows / 4 + 1);
   const std::span<const float> found(left), expected_totals(of_values);
-  return std::max({worst, apart(found.first(rows / 4), expected_totals.first(rows / 4)),
-                   apart(found.last(1), expected_totals.last(1))});
+  return (std::max)({worst, apart(found.first(rows / 4), expected_totals.first(rows / 4)),
+                     apart(found.last(1), expected_totals.last(1))});
 }
 
 inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
@@ -118,7 +118,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
 /// The first features and the last ones.
 inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
-                      count = trial.constant(call, "count"), some = std::min(count, 32u);
+                      count = trial.constant(call, "count"), some = (std::min)(count, 32u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   const auto values = trial.floats(columns), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns);
   const auto choice = some_features(trial, count, rows);
@@ -136,7 +136,7 @@ inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
       const std::array<std::uint32_t, 2> one{0, choice[2 * (first + i) + 1]};
       reference::walk_up(x, bytes, type, call.act(), one, std::span(expected).subspan(i, 1));
     }
-    worst = std::max(worst, apart(read<float>(out, first, some), expected));
+    worst = (std::max)(worst, apart(read<float>(out, first, some), expected));
   }
   return worst;
 }
@@ -152,7 +152,7 @@ inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t splits = trial.constant(call, "splits");
   std::vector<float> expected = trial.floats(std::size_t{splits} * rows);
   const gpu::buffer in = trial.filled(values, count),
-                    list = trial.filled(choice, std::max<std::size_t>(choice.size(), 1)),
+                    list = trial.filled(choice, (std::max<std::size_t>)(choice.size(), 1)),
                     out = trial.filled(expected, expected.size()), memory = trial.filled(trial.state(), 0);
   trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
   // A feature whose value is 0 adds nothing: the others' vectors lie behind each other, as many zeros between them as
@@ -176,7 +176,7 @@ inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
 inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), features = trial.constant(call, "features"),
                       layers = trial.constant(call, "layers"), count = trial.constant(call, "count"),
-                      slots = trial.constant(call, "slots");
+                      slot_count = trial.constant(call, "slots");
   const std::uint32_t value_stride = trial.constant(call, "value_stride"),
                       choice_stride = trial.constant(call, "choice_stride"), words = kernels::trace_words(count);
   const bool listed = trial.constant(call, "listed") != 0;
@@ -191,7 +191,7 @@ inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
   first[kernels::state::tokens] = 7;
   const gpu::buffer in = trial.filled(values, values.size()), gates = trial.filled(scores, scores.size()),
                     list = trial.filled(choice, choice.size()),
-                    out = trial.room(std::uint64_t{4} * slots * layers * words), memory = trial.filled(first, 0);
+                    out = trial.room(std::uint64_t{4} * slot_count * layers * words), memory = trial.filled(first, 0);
   trial.run(call, {{"values", &in}, {"gates", &gates}, {"choice", &list}, {"trace", &out}, {"state", &memory}});
   double worst = 0;
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
@@ -205,9 +205,9 @@ inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
                : std::span<const std::uint32_t>{},
         std::span(norms).subspan(std::size_t{layer} * features, features), count, expected);
     const auto found =
-        read<std::uint32_t>(out, (std::size_t{kernel_trial::position % slots} * layers + layer) * words, words);
+        read<std::uint32_t>(out, (std::size_t{kernel_trial::position % slot_count} * layers + layer) * words, words);
     const auto size = [](const std::vector<std::uint32_t>& of) { return std::bit_cast<float>(of[2]); };
-    worst = std::max(worst, apart(std::array{size(found)}, std::array{size(expected)}));
+    worst = (std::max)(worst, apart(std::array{size(found)}, std::array{size(expected)}));
     if (found[0] != expected[0] || found[1] != expected[1] ||
         !std::equal(found.begin() + 3, found.end(), expected.begin() + 3))
       return 1;

@@ -109,7 +109,7 @@ struct recorded_sequence {
 /// Layers of one segment: fine for prompts, whose passes take long, coarser for passes that draw tokens: a segment's
 /// ends take 4 us on an H200.
 inline std::uint32_t layers_per_segment(const plan::sequence& of) {
-  return of.max_tokens > 1 && !of.has_sampler ? 1u : std::max(1u, of.layers / 10);
+  return of.max_tokens > 1 && !of.has_sampler ? 1u : (std::max)(1u, of.layers / 10);
 }
 
 /// What is recorded of the last segment of a sequence whose sampler has several forms: for passes that draw, in which
@@ -136,9 +136,9 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
     recorded_sequence out;
     out.plan = &of;
     const std::uint32_t repeats = of.repeats(), step = layers != 0 ? layers : layers_per_segment(of);
-    const std::uint32_t count = std::max(1u, (repeats + step - 1) / step);
+    const std::uint32_t count = (std::max)(1u, (repeats + step - 1) / step);
     const auto segment = [&](std::uint32_t s, kernels::sample_form form) {
-      const std::uint32_t first = s * step, end = std::min(repeats, first + step);
+      const std::uint32_t first = s * step, end = (std::min)(repeats, first + step);
       std::size_t dispatches = 0;
       for (std::uint32_t layer = first; layer < end; ++layer) dispatches += of.stretch(layer).size();
       if (s == 0) dispatches += of.prologue.size();
@@ -154,7 +154,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
         for (const auto& call : part) {
           if (call.barrier && !fresh) to.barrier();
           fresh = false;
-          const kernels::interface& face = kernels::interface_of(call.kernel);
+          const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
           std::array<std::byte, kernels::max_push_constant_bytes> push;
           for (std::size_t i = 0; i < face.push_count(); ++i) {
             const std::uint64_t value = call.push[i].where == plan::region::none

@@ -104,7 +104,7 @@ inline routed_prediction predict_with_router(walked_model& model, const io::feat
   routed_prediction out;
   out.ids.assign(prompt.begin(), prompt.end());
   const reference::walk_choice choice = routed_choice(router, top_k, active_only, out.statistics, mixture);
-  const std::size_t whole = std::min<std::size_t>(prompt.size() + tokens, model.table().context);
+  const std::size_t whole = (std::min<std::size_t>)(prompt.size() + tokens, model.table().context);
   model.restart();
   for (std::size_t i = 0; i < out.ids.size(); ++i) {
     const auto logits = model.feed(out.ids[i], &choice);

@@ -44,12 +44,12 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
   };
   for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const plan::layer_cache& cache = of.cache_of(layer);
-    const std::uint64_t slots = std::min(written, cache.positions);
+    const std::uint64_t slot_count = (std::min)(written, cache.positions);
     const std::uint64_t key_head = cache.key_bytes / heads, value_head = cache.value_bytes / heads;
     for (std::uint64_t head = 0; head < heads; ++head)
-      out.push_back({2 * layer, head * key_head, key_head / octets(cache.positions) * octets(slots)});
+      out.push_back({2 * layer, head * key_head, key_head / octets(cache.positions) * octets(slot_count)});
     for (std::uint64_t head = 0; head < heads; ++head)
-      out.push_back({2 * layer + 1, head * value_head, value_head / cache.positions * slots});
+      out.push_back({2 * layer + 1, head * value_head, value_head / cache.positions * slot_count});
   }
   return out;
 }
@@ -64,7 +64,7 @@ inline std::uint64_t weights_checksum(session_body& body) {
     const placed_items& placed = body.run->weights().placed;
     for (const auto& item : placed.items)
       for (std::uint64_t at = 0; at < item.bytes; at += piece.size()) {
-        piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(item.bytes - at, std::uint64_t{16} << 20)));
+        piece.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(item.bytes - at, std::uint64_t{16} << 20)));
         from.download(placed.buffers[item.buffer], item.offset + at, piece);
         sum.add(piece);
       }
@@ -81,12 +81,12 @@ inline void save_session(session_body& body, const std::filesystem::path& path, 
     throw argument_error("note of the session", "at most " + std::to_string(session_note_limit) + " bytes",
                          std::to_string(note.text.size()));
   body.run->drain();
-  body.cached = body.run->kept(std::min(body.cached, body.size()));
+  body.cached = body.run->kept((std::min)(body.cached, body.size()));
   io::session_record record;
   record.engraving = body.table->hash;
   record.weights = weights_checksum(body);
   record.cached = body.cached;
-  record.written = record.cached == 0 ? 0 : std::max(body.run->written(), record.cached);
+  record.written = record.cached == 0 ? 0 : (std::max)(body.run->written(), record.cached);
   std::array<std::uint32_t, kernels::state::tokens> words{};
   write_sampling(note.sampling, words);
   std::copy_n(words.begin() + kernels::state::temperature, record.sampler.size(), record.sampler.begin());

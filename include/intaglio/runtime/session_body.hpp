@@ -92,7 +92,7 @@ struct session_body {
 
   /// Replaces the history; what it has in common with the old one stays in the KV cache.
   void replace(std::span<const std::int32_t> ids) {
-    const std::size_t limit = std::min<std::size_t>({ids.size(), history.size(), cached});
+    const std::size_t limit = (std::min<std::size_t>)({ids.size(), history.size(), cached});
     std::size_t same = 0;
     while (same < limit && ids[same] == history[same]) ++same;
     history.assign(ids.begin(), ids.end());
@@ -127,7 +127,7 @@ struct session_body {
     recovering([&] {
       cached = run->kept(cached);
       while (cached < until) {
-        const std::uint32_t count = std::min(chunk, until - cached);
+        const std::uint32_t count = (std::min)(chunk, until - cached);
         begin(feeding(chunk), count);
         submit_all();
         cached += count;

@@ -71,7 +71,7 @@ class stop_text {
   std::size_t undecided() const {
     std::size_t longest = 0;
     for (const auto& stop : stops_)
-      for (std::size_t length = std::min(stop.size() - 1, held_.size()); length > longest; --length)
+      for (std::size_t length = (std::min)(stop.size() - 1, held_.size()); length > longest; --length)
         if (std::string_view(held_).substr(held_.size() - length) == std::string_view(stop).substr(0, length))
           longest = length;
     return longest;

@@ -50,11 +50,13 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
     case plan::weight_layout::row_scales:
       break;  // those two are made of a matrix
   }
-  const auto small = [&] {
+  const auto small_value = [&] {
     return static_cast<float>(static_cast<std::int32_t>(next_random(random) >> 40) - (1 << 23)) * 0x1p-28f;
   };
-  if (w.codec == kernels::codec::f32) return std::bit_cast<std::uint32_t>(small());
-  const auto half = [&] { return w.codec == kernels::codec::f16 ? f16_from_f32(small()) : bf16_from_f32(small()); };
+  if (w.codec == kernels::codec::f32) return std::bit_cast<std::uint32_t>(small_value());
+  const auto half = [&] {
+    return w.codec == kernels::codec::f16 ? f16_from_f32(small_value()) : bf16_from_f32(small_value());
+  };
   const std::uint32_t low = half();
   return low | static_cast<std::uint32_t>(half()) << 16;
 }
@@ -66,7 +68,7 @@ inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::u
   const std::uint64_t group_bytes = kernels::matmul_group_bytes(w.codec, w.columns),
                       row_bytes = kernels::file_row_bytes(w.codec, w.columns);
   const std::uint64_t groups =
-      std::min<std::uint64_t>((w.rows + 3) / 4, std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / group_bytes));
+      (std::min<std::uint64_t>)((w.rows + 3) / 4, (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / group_bytes));
   std::vector<std::byte> rows(static_cast<std::size_t>(4 * groups * row_bytes));
   for (std::byte& each : rows) each = static_cast<std::byte>(next_random(random) >> 56);
   const float largest = w.codec == kernels::codec::q8_0   ? 128
@@ -113,7 +115,7 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
   if (w.layout == plan::weight_layout::ternary_tiles) unit = w.columns / 4;
   if (w.layout == plan::weight_layout::feature_rows) unit = kernels::feature_row_words(w.columns);
   std::vector<std::uint32_t> out(
-      static_cast<std::size_t>(std::min(words, std::max<std::uint64_t>((1u << 18) / unit, 1) * unit)));
+      static_cast<std::size_t>((std::min)(words, (std::max<std::uint64_t>)((1u << 18) / unit, 1) * unit)));
   for (auto& word : out) word = synthetic_word(w, random);
   if (!options.relu_zeros) return out;
   constexpr float strong = 1000;  // in the stream's first column; what layers add stays under 1% of it
@@ -190,7 +192,8 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
           out.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> into, std::uint64_t at) {
             for (std::size_t done = 0; done < into.size();) {
               const std::uint64_t phase = (at + done) % period;
-              const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(period - phase, into.size() - done));
+              const auto length =
+                  static_cast<std::size_t>((std::min<std::uint64_t>)(period - phase, into.size() - done));
               std::memcpy(into.data() + done, reinterpret_cast<const std::byte*>(pattern.data()) + phase, length);
               done += length;
             }

@@ -41,20 +41,20 @@ class text_stream {
     if (options.max_tokens && *options.max_tokens == 0) throw argument_error("max_tokens", "at least 1", "0");
     if (body.history.empty()) throw argument_error("prompt", "at least one token", "none");
     const std::uint32_t room = body.table->context - body.size();
-    limit_ = options.max_tokens ? std::min(*options.max_tokens, room) : room;
+    limit_ = options.max_tokens ? (std::min)(*options.max_tokens, room) : room;
     first_ = body.size();
     body.cached =
-        body.run->kept(std::min(body.cached, first_ - 1));  // the last token goes in with the first decode pass
+        body.run->kept((std::min)(body.cached, first_ - 1));  // the last token goes in with the first decode pass
     result_.timings.cached_tokens = body.cached;
     result_.timings.prompt_tokens = first_ - body.cached;
     result_.ids.reserve(limit_);
-    result_.text.reserve(std::size_t{8} * std::min(limit_, 4096u));
+    result_.text.reserve(std::size_t{8} * (std::min)(limit_, 4096u));
     piece_.reserve(256);
     if (body.tokens) words_.emplace(*body.tokens);
     if (lookup_ != 0)
       body.recovering([&] {
         body.run->prepare_verify(body.prove_kernels, body.cache ? &*body.cache : nullptr);
-        for (const std::uint32_t drafts : {lookup_, std::min(lookup_, few)})
+        for (const std::uint32_t drafts : {lookup_, (std::min)(lookup_, few)})
           body.run->warm_verify(body.cached, drafts + 1, sampling_, body.submit_budget_ms);
       });
     if (limit_ == 0) finish(finish_reason::length);
@@ -168,7 +168,7 @@ class text_stream {
       if (!body.run->pending()) {
         if (decoding_ && (lookup_ == 0 || body.run->in_flight() != 0)) return;
         if (!decoding_ && body.cached + 1 < first_) {
-          const std::uint32_t count = std::min(chunk_, first_ - 1 - body.cached);
+          const std::uint32_t count = (std::min)(chunk_, first_ - 1 - body.cached);
           chunk_start_ = body.cached;
           body.begin(body.feeding(chunk_), count);
           body.cached += count;
@@ -192,13 +192,13 @@ class text_stream {
   /// yet when there is something to draft, and fewest where that may be soon. The first token goes alone: it comes as
   /// soon as there is one, and the time of those behind it begins with theirs.
   std::uint32_t passes_per_submit() const {
-    const std::uint32_t most = std::max(1u, use_->table->ring_size / 4);
-    if (tokens_per_submit_ != 0) return std::min(tokens_per_submit_, most);
+    const std::uint32_t most = (std::max)(1u, use_->table->ring_size / 4);
+    if (tokens_per_submit_ != 0) return (std::min)(tokens_per_submit_, most);
     if (decoding_ && result_.ids.empty() && use_->run->submitted_passes() == 0) return 1;
     const double one_ms = pass_ms(runtime::pass_kind::decode), flow_ms = lookup_ == 0 ? 25 : matches_ ? 5 : 12.5;
     return one_ms <= 0 ? 1
-                       : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / one_ms, 1e6)), 1u,
-                                    matches_ ? std::min(16u, most) : most);
+                       : std::clamp(static_cast<std::uint32_t>((std::min)(flow_ms / one_ms, 1e6)), 1u,
+                                    matches_ ? (std::min)(16u, most) : most);
   }
 
   /// The next job behind what was taken: a pass over drafts, or all tokens there may be, which collect() ends where
@@ -221,8 +221,8 @@ class text_stream {
   std::size_t drafts() {
     const runtime::session_body& body = *use_;
     matches_ = false;
-    const std::size_t most = std::min<std::size_t>(lookup_, limit_ - result_.ids.size() - 1),
-                      less = std::min<std::size_t>(most, few);
+    const std::size_t most = (std::min<std::size_t>)(lookup_, limit_ - result_.ids.size() - 1),
+                      less = (std::min<std::size_t>)(most, few);
     const auto allowed = [&](std::size_t count, std::size_t matched) {
       return body.drafting.allows(verify_cost(count), count, matched);
     };
@@ -248,7 +248,7 @@ class text_stream {
 
   void check_lookup() const {
     const std::uint32_t verify = use_->table->verify.max_tokens;
-    if (lookup_ >= std::max(verify, 1u))
+    if (lookup_ >= (std::max)(verify, 1u))
       throw argument_error("prompt_lookup_num_tokens", "0 .. " + std::to_string(verify - 1) + " (the plan's)",
                            std::to_string(lookup_));
     if (lookup_ != 0 && longest_ngram_ < 2)
@@ -342,7 +342,7 @@ class text_stream {
     runtime::session_body& body = *use_;
     if (!decoding_ && body.run->pending()) body.cached = chunk_start_;
     body.run->drop();
-    if (decoding_) body.cached = std::min(first_ - 1 + drawn_tokens(), body.size());
+    if (decoding_) body.cached = (std::min)(first_ - 1 + drawn_tokens(), body.size());
     body.run->forget_traces(body.size());
     use_.release();
   }

@@ -56,7 +56,7 @@ class trace_ring {
   /// What the slot of a position had is gone.
   void overwritten(std::uint32_t position) {
     for (entry& each : entries_) {
-      if (each.position % shape_.slots != position % shape_.slots || each.is == state::gone ||
+      if (each.position % shape_.slot_count != position % shape_.slot_count || each.is == state::gone ||
           each.is == state::gone_flying)
         continue;
       lost_ += 1;
@@ -89,7 +89,7 @@ class trace_ring {
     for (entry& each : entries_) {
       if (each.is != state::ready || each.position >= size) continue;
       out.tokens.push_back(
-          token(words.subspan(std::size_t{each.position % shape_.slots} * shape_.layers * shape_.layer_words())));
+          token(words.subspan(std::size_t{each.position % shape_.slot_count} * shape_.layers * shape_.layer_words())));
       each.is = state::gone;
     }
     shorten();

@@ -80,7 +80,7 @@ class tuner {
     return out;
   }
 
-  std::uint32_t position() const { return std::min(128u, table_->context / 2); }
+  std::uint32_t position() const { return (std::min)(128u, table_->context / 2); }
   double decode_once(executor& run, std::uint32_t passes) const {
     const std::uint32_t id = 1;
     const auto start = clock::now();
@@ -92,7 +92,7 @@ class tuner {
     return std::chrono::duration<double, std::milli>(clock::now() - start).count() / passes;
   }
   double prefill_once(executor& run) const {
-    const std::vector<std::uint32_t> ids(std::min(table_->prefill.max_tokens, table_->context), 1);
+    const std::vector<std::uint32_t> ids((std::min)(table_->prefill.max_tokens, table_->context), 1);
     const auto start = clock::now();
     run.begin(pass_kind::prefill, 0, ids, {}, 1);
     while (run.pending()) {
@@ -108,10 +108,10 @@ class tuner {
   }
   /// Passes of one run, from a first one that warms up.
   std::uint32_t passes_for(executor& run) const {
-    const std::uint32_t most = std::max(1u, std::min(table_->ring_size / 4, table_->context - position()));
+    const std::uint32_t most = (std::max)(1u, (std::min)(table_->ring_size / 4, table_->context - position()));
     decode_once(run, 1);  // CPU drivers compile then
     return static_cast<std::uint32_t>(std::clamp(
-        options_.trial_ms / std::max(decode_once(run, std::min(2u, most)), 1e-3), 1.0, static_cast<double>(most)));
+        options_.trial_ms / (std::max)(decode_once(run, (std::min)(2u, most)), 1e-3), 1.0, static_cast<double>(most)));
   }
 
   void choose_variant() {
@@ -137,7 +137,7 @@ class tuner {
     double least_decode = HUGE_VAL, least_prefill = HUGE_VAL, least = HUGE_VAL;
     for (const auto& each : found)
       if (each)
-        least_decode = std::min(least_decode, each->decode), least_prefill = std::min(least_prefill, each->prefill);
+        least_decode = (std::min)(least_decode, each->decode), least_prefill = (std::min)(least_prefill, each->prefill);
     std::size_t first = all.size(), best = all.size();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!found[i]) continue;
@@ -202,12 +202,12 @@ class tuner {
                         row_groups = (rows + 3) / 4;
     const gpu::device_limits& limits = device_.limits();
     const std::uint32_t most =
-        std::min(tuning::most_subgroups, std::max(1u, limits.max_workgroup_invocations / run.subgroup_size()));
+        (std::min)(tuning::most_subgroups, (std::max)(1u, limits.max_workgroup_invocations / run.subgroup_size()));
     tuned_shape best{product_key(call), call.subgroups, call.groups[0]};
     std::vector<tuned_shape> seen{best};
     const auto attempt = [&](std::uint32_t subgroups, std::uint32_t groups) {
-      groups =
-          std::min({std::max(1u, groups), std::max(1u, (row_groups + subgroups - 1) / subgroups), tuning::most_groups});
+      groups = (std::min)(
+          {(std::max)(1u, groups), (std::max)(1u, (row_groups + subgroups - 1) / subgroups), tuning::most_groups});
       const tuned_shape shape{best.product, subgroups, groups};
       if (subgroups == 0 || subgroups > most || std::find(seen.begin(), seen.end(), shape) != seen.end()) return false;
       seen.push_back(shape);
@@ -235,7 +235,7 @@ class tuner {
     if (call.subgroups > 1) {
       const tuned_shape before = best;
       const auto scaled = [&](std::uint32_t subgroups) {
-        return counts_groups(call) ? best.groups : best.groups * best.subgroups / std::max(1u, subgroups);
+        return counts_groups(call) ? best.groups : best.groups * best.subgroups / (std::max)(1u, subgroups);
       };
       while_better([&] { return attempt(best.subgroups * 2, scaled(best.subgroups * 2)); });
       if (best == before)

@@ -96,7 +96,7 @@ struct tuning {
     tuning out;
     const auto line = [&] {
       const std::string_view its = from.substr(0, from.find('\n'));
-      from.remove_prefix(std::min(from.size(), its.size() + 1));
+      from.remove_prefix((std::min)(from.size(), its.size() + 1));
       return its;
     };
     const std::string_view first = line();

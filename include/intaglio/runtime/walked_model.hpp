@@ -116,10 +116,10 @@ class walked_model {
         out(vectors.size(), std::vector<float>(vocabulary));
     for (auto& each : weighed)
       for (std::size_t i = 0; i < width; ++i) each[i] *= norm[i];
-    const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 18) / width);
+    const std::size_t step = (std::max<std::size_t>)(1, (std::size_t{1} << 18) / width);
     std::vector<float> rows;
     for (std::size_t first = 0; first < vocabulary; first += step) {
-      const std::size_t count = std::min(step, vocabulary - first);
+      const std::size_t count = (std::min)(step, vocabulary - first);
       rows.resize(count * width);
       file_->read_f32(head(), first, count, rows);
       for (std::size_t v = 0; v < weighed.size(); ++v)
@@ -198,7 +198,7 @@ struct walk_error {
       const double p = static_cast<double>(dense[i]) - d;
       out += std::exp(p) * (p - (static_cast<double>(walked[i]) - w));
     }
-    return std::max(0., out);
+    return (std::max)(0., out);
   }
 };
 

@@ -129,7 +129,7 @@ class weight_image {
     if (w.layout == plan::weight_layout::row_codes) return w.columns;
     if (w.layout == plan::weight_layout::row_scales) return 4096;
     if (w.layout == plan::weight_layout::column_norms) return std::uint64_t{4} * w.columns;
-    return std::max<std::uint64_t>(w.bytes, 1);
+    return (std::max<std::uint64_t>)(w.bytes, 1);
   }
 
  private:
@@ -181,11 +181,11 @@ class weight_image {
     }
     const std::uint64_t row = stored.columns * element_bytes, first = begin / row,
                         end = (begin + out.size() + row - 1) / row;
-    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / stored.columns);
+    const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 18) / stored.columns);
     std::vector<float> values;
     std::vector<std::byte> converted;
     for (std::uint64_t r = first; r < end; r += step) {
-      const std::uint64_t count = std::min(step, end - r);
+      const std::uint64_t count = (std::min)(step, end - r);
       values.resize(static_cast<std::size_t>(count * stored.columns));
       from_->read_f32(tensor, r, count, values);
       converted.resize(static_cast<std::size_t>(count * row));
@@ -246,12 +246,12 @@ class weight_image {
     const bool scales = w.layout == plan::weight_layout::row_scales;
     const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
     const std::uint64_t row = scales ? 4 : w.columns, first = begin / row, end = (begin + out.size() + row - 1) / row;
-    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / w.columns);
+    const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 18) / w.columns);
     std::vector<float> values;
     std::vector<std::byte> made;
     std::vector<std::int8_t> codes(w.columns);
     for (std::uint64_t r = first; r < end; r += step) {
-      const std::uint64_t count = std::min(step, end - r);
+      const std::uint64_t count = (std::min)(step, end - r);
       values.resize(static_cast<std::size_t>(count * w.columns));
       from_->read_f32(tensor, r, count, values);
       if (w.codec != kernels::codec::f32)
@@ -275,12 +275,12 @@ class weight_image {
     const std::uint64_t group_bytes = w.columns;  // 4 rows of 2-bit codes
     const bool heads = w.order == plan::row_order::rope_pairs;
     const std::uint64_t window =
-        heads ? w.head_dim / 4 : std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / group_bytes);
+        heads ? w.head_dim / 4 : (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 18) / group_bytes);
     const std::uint64_t first = begin / group_bytes, end = (begin + out.size() + group_bytes - 1) / group_bytes;
     std::array<std::vector<std::int8_t>, 3> codes;
     std::vector<std::uint32_t> words;
     for (std::uint64_t group = first; group < end;) {
-      const std::uint64_t stop = std::min(end, (group / window + 1) * window);
+      const std::uint64_t stop = (std::min)(end, (group / window + 1) * window);
       std::array<std::uint64_t, 3> first_row{};
       std::array<std::span<const std::int8_t>, 3> spans{};
       const auto read = [&](std::uint8_t source, std::uint64_t row, std::uint64_t count) {
@@ -320,9 +320,9 @@ class weight_image {
       }
       return copy_overlap(first * vector, std::as_bytes(std::span(words)), begin, out);
     }
-    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / width);
+    const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 18) / width);
     for (std::uint64_t f = first; f < end; f += step) {
-      const std::uint64_t count = std::min(step, end - f);
+      const std::uint64_t count = (std::min)(step, end - f);
       codes.resize(static_cast<std::size_t>(count * width));
       words.resize(static_cast<std::size_t>(count * vector / 4));
       source.rows(f, count, codes);
@@ -336,10 +336,10 @@ class weight_image {
     const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
     const std::uint64_t element = kernels::info(w.codec).block_bytes, vector = w.rows * element, first = begin / vector,
                         end = (begin + out.size() + vector - 1) / vector;
-    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / w.columns);
+    const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 18) / w.columns);
     std::vector<std::byte> turned(static_cast<std::size_t>((end - first) * vector)), rows;
     for (std::uint64_t r = 0; r < w.rows; r += step) {
-      const std::uint64_t count = std::min(step, w.rows - r);
+      const std::uint64_t count = (std::min)(step, w.rows - r);
       rows.resize(static_cast<std::size_t>(count * w.columns * element));
       read_coded(tensor, w, r, count, rows);
       for (std::uint64_t c = first; c < end; ++c)
@@ -354,7 +354,7 @@ class weight_image {
   void fill_norms(const plan::weight& w, std::uint64_t begin, std::span<std::byte> out) const {
     const std::uint64_t vector = std::uint64_t{4} * w.columns, first = begin / vector,
                         end = (begin + out.size() + vector - 1) / vector;
-    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / w.columns);
+    const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 18) / w.columns);
     std::vector<double> squares(w.columns);
     std::vector<float> norms(w.columns), values;
     std::vector<std::int8_t> codes;
@@ -363,7 +363,7 @@ class weight_image {
       const double scale = from.codes ? static_cast<double>(from.codes->scale()) : 1;
       std::ranges::fill(squares, 0.);
       for (std::uint64_t row = 0; row < w.source_rows[0]; row += step) {
-        const std::uint64_t count = std::min(step, w.source_rows[0] - row);
+        const std::uint64_t count = (std::min)(step, w.source_rows[0] - row);
         values.resize(static_cast<std::size_t>(count * w.columns));
         if (from.codes) {
           codes.resize(values.size());
@@ -472,7 +472,7 @@ class weight_image {
   /// Groups whose rows lie in neighbouring rows of each source: a head, or as many as there are.
   static std::uint64_t window_groups(const plan::weight& w) {
     return w.order == plan::row_order::rope_pairs ? w.head_dim / 4
-                                                  : std::max<std::uint64_t>(1, (std::uint64_t{1} << 16) / w.columns);
+                                                  : (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 16) / w.columns);
   }
   static dtype dtype_of(kernels::codec type) {
     constexpr dtype types[] = {dtype::f16,  dtype::f32,  dtype::bf16, dtype::q8_0,
@@ -488,13 +488,13 @@ class weight_image {
     std::array<std::vector<std::byte>, 3> bytes;
     std::vector<std::byte> packed;
     for (std::uint64_t group = begin / group_bytes; group < end;) {
-      const std::uint64_t stop = std::min(end, (group / window + 1) * window);
+      const std::uint64_t stop = (std::min)(end, (group / window + 1) * window);
       std::array<std::uint64_t, 3> first{}, behind{};
-      for (std::uint64_t position = 4 * group; position < std::min<std::uint64_t>(4 * stop, w.rows); ++position) {
+      for (std::uint64_t position = 4 * group; position < (std::min<std::uint64_t>)(4 * stop, w.rows); ++position) {
         const kernels::source_row from = order(static_cast<std::uint32_t>(position));
         if (behind[from.tensor] == 0) first[from.tensor] = from.row;
-        first[from.tensor] = std::min<std::uint64_t>(first[from.tensor], from.row);
-        behind[from.tensor] = std::max<std::uint64_t>(behind[from.tensor], from.row + std::uint64_t{1});
+        first[from.tensor] = (std::min<std::uint64_t>)(first[from.tensor], from.row);
+        behind[from.tensor] = (std::max<std::uint64_t>)(behind[from.tensor], from.row + std::uint64_t{1});
       }
       std::array<std::span<const std::byte>, 3> rows{};
       for (std::uint8_t s = 0; s < w.source_count; ++s) {
@@ -569,7 +569,7 @@ class weight_image {
   /// Copies what [from_at, from_at + from.size()) and [to_at, to_at + to.size()) have in common.
   static void copy_overlap(std::uint64_t from_at, std::span<const std::byte> from, std::uint64_t to_at,
                            std::span<std::byte> to) {
-    const std::uint64_t begin = std::max(from_at, to_at), end = std::min(from_at + from.size(), to_at + to.size());
+    const std::uint64_t begin = (std::max)(from_at, to_at), end = (std::min)(from_at + from.size(), to_at + to.size());
     if (begin < end)
       std::memcpy(to.data() + (begin - to_at), from.data() + (begin - from_at), static_cast<std::size_t>(end - begin));
   }

@@ -67,9 +67,9 @@ struct weight_part {
   std::uint32_t slot = 0, first = 0, end = 0;
 };
 /// Slots with all their layers.
-inline std::vector<weight_part> whole_slots(const plan::table& of, std::span<const std::uint32_t> slots) {
+inline std::vector<weight_part> whole_slots(const plan::table& of, std::span<const std::uint32_t> slot_count) {
   std::vector<weight_part> out;
-  for (const std::uint32_t slot : slots)
+  for (const std::uint32_t slot : slot_count)
     out.push_back({slot, 0, of.weights[slot].per_layer ? of.config->num_hidden_layers : 1});
   return out;
 }
@@ -117,7 +117,7 @@ inline weight_split split_weights(const plan::table& of, std::optional<std::uint
                          gpu::bytes_text(*budget));
   const auto kept = !budget || layer == 0
                         ? layers
-                        : static_cast<std::uint32_t>(std::min<std::uint64_t>((*budget - rest) / layer, layers));
+                        : static_cast<std::uint32_t>((std::min<std::uint64_t>)((*budget - rest) / layer, layers));
   for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
     const bool features = is_of_features(of.weights[slot]);
     const std::uint32_t end = of.weights[slot].per_layer ? layers : 1, parting = features ? kept : end;

@@ -77,8 +77,8 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
         };
         for (std::size_t i = first; i < end && out.items[i].offset < at + piece.size(); ++i) {
           const auto& its = out.items[i];
-          const std::uint64_t begin = std::max(its.offset, at),
-                              stop = std::min(its.offset + its.bytes, at + piece.size());
+          const std::uint64_t begin = (std::max)(its.offset, at),
+                              stop = (std::min)(its.offset + its.bytes, at + piece.size());
           if (its.offset + its.bytes <= at + piece.size()) first = i + 1;
           if (begin >= stop) continue;
           pad(begin);
@@ -87,9 +87,9 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
           const plan::weight& weight = of.weights[owners[i].slot];
           if (stop == its.offset + its.bytes) finished += tensors_of(weight);
           const std::uint64_t unit = weight_image::unit_bytes(weight);
-          const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
+          const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / unit) * unit;
           for (std::uint64_t from_byte = begin - its.offset; from_byte < stop - its.offset;) {
-            const std::uint64_t to_byte = std::min((from_byte / step + 1) * step, stop - its.offset);
+            const std::uint64_t to_byte = (std::min)((from_byte / step + 1) * step, stop - its.offset);
             tasks.push_back({&owners[i], from_byte,
                              piece.subspan(static_cast<std::size_t>(its.offset + from_byte - at),
                                            static_cast<std::size_t>(to_byte - from_byte))});

@@ -20,7 +20,7 @@ namespace intaglio::shader {
 struct relu_squared {
   static constexpr std::string_view name = "relu2";
   constexpr real operator()(real gate) const {
-    const real x = max(gate, 0.0f);
+    const real x = (max)(gate, 0.0f);
     return x * x;
   }
 };

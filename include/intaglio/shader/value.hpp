@@ -205,12 +205,12 @@ constexpr real abs(const A& a) {
 }
 template <class A, class B>
   requires shader_values<A, B>
-constexpr real max(const A& a, const B& b) {
+constexpr real(max)(const A& a, const B& b) {
   return of_reals<"max", real, operation::maximum>(a, b);
 }
 template <class A, class B>
   requires shader_values<A, B>
-constexpr real min(const A& a, const B& b) {
+constexpr real(min)(const A& a, const B& b) {
   return of_reals<"min", real, operation::minimum>(a, b);
 }
 
