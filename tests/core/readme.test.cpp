@@ -17,6 +17,7 @@ std::string content(const std::string& path) {
 }
 
 /// From the first line that begins with `first` to the first one behind it that begins with `last`, both among them.
+/// Lines that speak to clang-format are left out.
 std::string lines_between(const std::string& text, const std::string& first, const std::string& last,
                           const std::string& indent = "") {
   std::istringstream in(text);
@@ -24,7 +25,8 @@ std::string lines_between(const std::string& text, const std::string& first, con
   bool inside = false;
   for (std::string line; std::getline(in, line);) {
     inside = inside || line.starts_with(first);
-    if (inside) out += (line.empty() ? "" : indent) + line + '\n';
+    if (inside && !line.ends_with("// clang-format off") && !line.ends_with("// clang-format on"))
+      out += (line.empty() ? "" : indent) + line + '\n';
     if (inside && line.starts_with(last)) return out;
   }
   FAIL("expected lines from '" << first << "' to '" << last << "', found none");

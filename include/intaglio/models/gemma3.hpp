@@ -31,21 +31,25 @@ struct gemma3 {
 
   static constexpr auto block(const graph::attention_reach& reach) {
     using namespace intaglio::graph;
-    return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} |
-                    self_attention<W, input_type<W>, qk_norm::rms>{c, reach} |
-                    linear<W>{"attn_output.weight", c.q_size(), c.hidden_size} |
-                    rms_norm{"post_attention_norm.weight", c.rms_norm_eps}) |
-           residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps} |
-                    FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act} |
-                    linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size} |
-                    rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
+    // clang-format off
+    return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                  | self_attention<W, input_type<W>, qk_norm::rms>{c, reach}
+                  | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
+                  | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
+         | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                  | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                  | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
+                  | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
+    // clang-format on
   }
   static constexpr auto graph() {
     using namespace intaglio::graph;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D, embedding_scale(c.hidden_size, D)} |
-           repeat(c.num_hidden_layers, every(c.sliding_window_pattern, block(sliding(c)), block(full(c)))) |
-           rms_norm{"output_norm.weight", c.rms_norm_eps} |
-           lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, D};
+    // clang-format off
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D, embedding_scale(c.hidden_size, D)}
+         | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, block(sliding(c)), block(full(c))))
+         | rms_norm{"output_norm.weight", c.rms_norm_eps}
+         | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, D};
+    // clang-format on
   }
 };
 

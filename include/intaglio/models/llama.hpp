@@ -25,16 +25,19 @@ struct llama {
 
   static constexpr auto graph() {
     using namespace intaglio::graph;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D} |
-           repeat(c.num_hidden_layers,
-                  residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<W>{c} |
-                           linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}) |
-                      residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps} |
-                               FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act} |
-                               linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size})) |
-           rms_norm{"output_norm.weight", c.rms_norm_eps} |
-           lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+    // clang-format off
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
+         | repeat(c.num_hidden_layers,
+               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                      | self_attention<W>{c}
+                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                      | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                      | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+         | rms_norm{"output_norm.weight", c.rms_norm_eps}
+         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                    c.tie_word_embeddings ? D : H};
+    // clang-format on
   }
 };
 

@@ -22,18 +22,20 @@ struct mixtral {
 
   static constexpr auto graph() {
     using namespace intaglio::graph;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D} |
-           repeat(
-               c.num_hidden_layers,
-               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<W>{c} |
-                        linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}) |
-                   residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps} |
-                            moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
-                                gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
-                                c.num_experts_per_tok})) |
-           rms_norm{"output_norm.weight", c.rms_norm_eps} |
-           lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+    // clang-format off
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
+         | repeat(c.num_hidden_layers,
+               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                      | self_attention<W>{c}
+                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                      | moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
+                            gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
+                            c.num_experts_per_tok}))
+         | rms_norm{"output_norm.weight", c.rms_norm_eps}
+         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                    c.tie_word_embeddings ? D : H};
+    // clang-format on
   }
 };
 
