@@ -53,7 +53,7 @@ struct sampling_flags {
 struct run_options {
   model_options model;
   std::optional<std::string> prompt, file, ids, system;
-  bool chat = false, json = false;
+  bool chat = false, plain = false, json = false;
   std::optional<std::uint32_t> tokens;
   std::uint32_t chunk = 0, tokens_per_submit = 0;
   sampling_flags sampling;

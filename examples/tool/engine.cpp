@@ -77,7 +77,9 @@ const std::string& engine::device() const { return parts_->device.label(); }
 double engine::load_ms() const { return parts_->load_ms; }
 std::uint32_t engine::context() const { return parts_->session.context(); }
 
-std::vector<std::int32_t> engine::encode(std::string_view text) const { return parts_->session.encode(text); }
+std::vector<std::int32_t> engine::encode(std::string_view text, io::prompt_markup markup) const {
+  return parts_->session.encode(text, markup);
+}
 
 std::vector<std::int32_t> engine::encode(std::span<const turn> conversation) const {
   std::vector<io::chat_message> messages;

@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 
+#include <intaglio/io/prompt.hpp>
 #include <intaglio/runtime/generation.hpp>
 #include <intaglio/runtime/sampling.hpp>
 
@@ -67,8 +68,8 @@ class engine {
   double load_ms() const;
   std::uint32_t context() const;
 
-  /// Tokens of a text behind the model's BOS.
-  std::vector<std::int32_t> encode(std::string_view text) const;
+  /// Tokens of a ready-made prompt behind the model's BOS.
+  std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const;
   /// Tokens of a conversation up to where the model's answer begins.
   /// @throws file_error: the model has no chat template that is known
   std::vector<std::int32_t> encode(std::span<const turn> conversation) const;

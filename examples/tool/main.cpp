@@ -9,6 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <cstdint>
 #include <functional>
 #include <new>
 
@@ -32,7 +34,8 @@ Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. D
 void add_model(CLI::App& to, model_options& model) {
   to.add_option("-m,--model", model.path,
                 "GGUF file or folder, or a file's https address; without it: the embedded fable")
-      ->type_name("MODEL");
+      ->type_name("MODEL")
+      ->check([](const std::string& path) { return path.empty() ? "expected a model's path, found ''" : ""; });
   to.add_option("--i2s-layout", model.i2s_layout, "order of the codes in I2_S tensors, which no file states")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember({"block128", "block64", "rows4"}))
@@ -67,7 +70,14 @@ void add_sampling(CLI::App& to, sampling_flags& flags) {
                 "turn; the same text")
       ->type_name("SHARE");
   to.add_option("--seed", flags.seed, "the same seed gives the same text; by default a random one, which is printed")
-      ->type_name("N");
+      ->type_name("N")
+      ->check([](const std::string& text) {  // CLI11 takes a larger number for the largest
+        std::uint64_t seed = 0;
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        return problem == std::errc{} && end == text.data() + text.size()
+                   ? std::string{}
+                   : "expected a number 0 .. 18446744073709551615, found '" + printable(text, 40) + "'";
+      });
 }
 
 /// A subcommand's parser and what to do when it was chosen.
@@ -160,7 +170,9 @@ class command_line {
         "--stop END");
     add_model(*c, run_.model);
     add_budget(*c, run_.model);
-    auto* prompt = c->add_option("-p,--prompt", run_.prompt, "text to continue, as it is, behind the model's BOS token")
+    auto* prompt = c->add_option("-p,--prompt", run_.prompt,
+                                 "text to continue, as it is, behind one BOS token where the model wants it; "
+                                 "control tokens written in it count as such")
                        ->type_name("TEXT");
     auto* file =
         c->add_option("-f,--file", run_.file, "the same from a file; - is stdin")->type_name("FILE")->excludes(prompt);
@@ -168,9 +180,15 @@ class command_line {
                     ->type_name("LIST")
                     ->excludes(prompt)
                     ->excludes(file);
-    c->add_flag("--chat", run_.chat, "the prompt is a user's message: wrap it in the model's chat template")
-        ->excludes(ids);
-    c->add_option("--system", run_.system, "system message; implies --chat")->type_name("TEXT")->excludes(ids);
+    auto* chat =
+        c->add_flag("--chat", run_.chat, "the prompt is a user's message: wrap it in the model's chat template")
+            ->excludes(ids);
+    auto* system =
+        c->add_option("--system", run_.system, "system message; implies --chat")->type_name("TEXT")->excludes(ids);
+    c->add_flag("--plain", run_.plain, "control tokens written in the prompt are plain text")
+        ->excludes(ids)
+        ->excludes(chat)
+        ->excludes(system);
     c->add_option("-n,--tokens", run_.tokens,
                   "at most so many new tokens; by default until the model ends or the context is full")
         ->type_name("N");

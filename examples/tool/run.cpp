@@ -52,7 +52,9 @@ void run(const run_options& options, const common_options& common) {
       std::vector<turn> conversation;
       if (options.system) conversation.push_back({"system", *options.system});
       conversation.push_back({"user", prompt});
-      ids = options.chat || options.system || tells_story ? model.encode(conversation) : model.encode(prompt);
+      ids = options.chat || options.system || tells_story
+                ? model.encode(conversation)
+                : model.encode(prompt, options.plain ? io::prompt_markup::plain : io::prompt_markup::read);
     }
     const answer got = model.generate(*ids, wanted, [&](std::string_view piece) {
       if (options.json) return;

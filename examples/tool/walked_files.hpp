@@ -7,6 +7,7 @@
 #include "engraved_models.hpp"
 
 #include <intaglio/io/feature_index_build.hpp>
+#include <intaglio/io/prompt.hpp>
 #include <intaglio/runtime/walked_model.hpp>
 
 #include <algorithm>
@@ -41,9 +42,7 @@ struct walked_files {
   std::vector<std::uint32_t> ids(const std::optional<std::string>& text, const std::optional<std::string>& list) const {
     std::vector<std::int32_t> found;
     if (list) found = parse_ids(*list);
-    else
-      found =
-          open_tokenizer(model()).encode(text.value_or("Once upon a time"), {.add_bos = words && words->adds_bos()});
+    else found = io::encode_prompt(open_tokenizer(model()), text.value_or("Once upon a time"));
     std::vector<std::uint32_t> out;
     for (const std::int32_t id : found) {
       if (static_cast<std::uint32_t>(id) >= source.config().vocab_size)

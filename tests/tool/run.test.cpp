@@ -98,6 +98,19 @@ TEST_CASE("why a generation ends") {
   CHECK(stopped["text"] == ", there was a ");
 }
 
+TEST_CASE("run --prompt reads control tokens and puts one BOS in front") {
+  const std::string prompt = "<|begin_of_text|>User: Where is the cat?<|eot_id|>Assistant: ";
+  const auto count = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "-n", "1", "--json"});
+    return call(more).json()["timings"]["prompt_tokens"].get<std::size_t>();
+  };
+  const auto read = call({"tokenize", "--special", "--text", prompt, "--json"}).json()["ids"].size();
+  CHECK(count({"--prompt", prompt}) == read);
+  CHECK(count({"--prompt", prompt.substr(std::string("<|begin_of_text|>").size())}) == read);
+  CHECK(count({"--prompt", prompt, "--plain"}) ==
+        call({"tokenize", "--bos", "--text", prompt, "--json"}).json()["ids"].size());
+}
+
 TEST_CASE("options and input outside of what is allowed") {
   const std::vector<std::pair<std::vector<std::string>, int>> wrong{
       {{"--temperature", "nan"}, 2}, {{"--temperature", "-1"}, 2}, {{"--temperature", "inf"}, 2},

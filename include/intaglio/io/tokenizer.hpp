@@ -29,7 +29,7 @@ struct text_range {
 
 struct encode_options {
   bool parse_special = false;  ///< texts of control tokens become those tokens; else they are plain text
-  bool add_bos = false;
+  bool add_bos = false;        ///< BOS in front, unless parse_special reads one there already
   bool add_eos = false;
   std::span<const text_range> plain =
       {};  ///< where parse_special does not hold: ascending, apart; for what a user typed
@@ -110,7 +110,6 @@ class tokenizer {
     if (options.add_eos && !eos_) throw argument_error("add_eos", "an EOS token in the vocabulary", "none");
     std::vector<std::int32_t> out;
     out.reserve(text.size() / 4 + 2);
-    if (options.add_bos) out.push_back(*bos_);
     const auto allowed = [&](std::size_t begin, std::size_t bytes, std::int32_t id) {
       if (types_[static_cast<std::size_t>(id)] == token_type::user_defined)
         return true;  // without parse_special no others are looked for
@@ -119,6 +118,7 @@ class tokenizer {
       return after == options.plain.end() || after->begin >= begin + bytes;
     };
     const special_tokens& wanted = options.parse_special ? special_ : always_;
+    if (options.add_bos) out.push_back(*bos_);
     merge_scratch work;
     std::string escaped;
     for (std::size_t at = 0; at < text.size();) {
@@ -127,7 +127,8 @@ class tokenizer {
       if (const auto* model = std::get_if<byte_level_bpe>(&model_)) model->encode(plain, texts_, ordinary_, work, out);
       else std::get<sentencepiece_bpe>(model_).encode(plain, at == 0, work, escaped, out);
       if (match.id < 0) break;
-      out.push_back(match.id);
+      const bool written_bos = options.add_bos && match.begin == 0 && match.id == *bos_;
+      if (!written_bos) out.push_back(match.id);
       at = match.begin + match.bytes;
     }
     if (options.add_eos) out.push_back(*eos_);

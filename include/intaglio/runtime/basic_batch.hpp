@@ -77,9 +77,9 @@ class basic_batch {
   std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
     return gpu::translated([&] { return body_->encode(conversation); });
   }
-  /// Tokens of a prompt that is plain text. @error argument_error: no tokenizer
-  std::vector<std::int32_t> encode(std::string_view text) const {
-    return gpu::translated([&] { return tokenizer().encode(text, {.add_bos = tokenizer().adds_bos()}); });
+  /// Tokens of a ready-made prompt, as of basic_session::encode. @error argument_error: no tokenizer
+  std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
+    return gpu::translated([&] { return io::encode_prompt(tokenizer(), text, markup); });
   }
 
   /// Sessions that are there, those whose prompt waits among them.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "intaglio/io/checkpoint.hpp"
+#include "intaglio/io/prompt.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/saved_session.hpp"
 #include "intaglio/runtime/text_stream.hpp"
@@ -123,7 +124,9 @@ class basic_session {
       return text_stream(std::move(use), options);
     });
   }
-  /// Continues a text, which begins with BOS where the model wants one.
+  /// Continues a ready-made prompt: texts of control tokens in it are those tokens, and it begins with one BOS where
+  /// the model wants one. Text that a stranger typed goes through reply(), or through encode() with
+  /// prompt_markup::plain.
   text_stream complete(std::string_view text, const generate_options& options = {}) {
     return begin(encode(text), options);
   }
@@ -150,12 +153,10 @@ class basic_session {
     return finished(begin(ids, options), each);
   }
 
-  /// Tokens of a prompt that is plain text. @error argument_error: no tokenizer, more than 1 GiB
-  std::vector<std::int32_t> encode(std::string_view text) const {
-    return gpu::translated([&] {
-      const io::tokenizer& tokens = tokenizer();
-      return tokens.encode(text, {.add_bos = tokens.adds_bos()});
-    });
+  /// Tokens of a ready-made prompt, behind one BOS where the model wants one.
+  /// @error argument_error: no tokenizer, more than 1 GiB
+  std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
+    return gpu::translated([&] { return io::encode_prompt(tokenizer(), text, markup); });
   }
   /// Tokens of a conversation in the model's chat template, up to where the answer begins. @error as of reply()
   std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {

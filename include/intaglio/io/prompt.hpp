@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The tokens of a ready-made prompt: text that may hold a model's markup, written out by whoever sends it. For text
+// that a stranger typed into a conversation see io/chat_template.hpp, which keeps it apart from the markup.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/io/tokenizer.hpp"
+
+namespace intaglio::io {
+
+/// How the texts of control tokens in a prompt are taken.
+enum class prompt_markup : std::uint8_t {
+  read,   ///< they are those tokens
+  plain,  ///< they are text like any other
+};
+
+/// Tokens of a prompt, behind the BOS that the model wants: one BOS, also where the prompt writes its own.
+/// @throws argument_error: more than 1 GiB of text
+inline std::vector<std::int32_t> encode_prompt(const tokenizer& tokens, std::string_view text,
+                                               prompt_markup markup = prompt_markup::read) {
+  return tokens.encode(text, {.parse_special = markup == prompt_markup::read, .add_bos = tokens.adds_bos()});
+}
+
+}  // namespace intaglio::io
