@@ -293,7 +293,10 @@ class bad_gguf_files {
           changed(key + " = " + std::to_string(value), [&](gguf_image& g) { g.set(key, value); });
       changed(key + " as text", [&](gguf_image& g) { g.set<std::string>(key, "256"); });
       changed(key + " as f32", [&](gguf_image& g) { g.set(key, 256.f); });
-      changed(key + " as u64", [&](gguf_image& g) { g.set(key, std::uint64_t{256}); });
+      changed(key + " as a u64 whose lower half would do",
+              [&](gguf_image& g) { g.set(key, (std::uint64_t{1} << 32) + 256); });
+      changed(key + " as a negative i32", [&](gguf_image& g) { g.set(key, std::int32_t{-256}); });
+      changed(key + " as bool", [&](gguf_image& g) { g.set(key, true); });
     }
     for (const char* tail : {"attention.layer_norm_rms_epsilon", "rope.freq_base"}) {
       const std::string key = architecture_ + "." + tail;
@@ -326,7 +329,8 @@ class bad_gguf_files {
       g.set("split.no", std::uint16_t{0});
       g.set("split.count", std::uint16_t{3});
     });
-    changed("split.count as u32", [](gguf_image& g) { g.set("split.count", std::uint32_t{1}); });
+    changed("split.count as f32", [](gguf_image& g) { g.set("split.count", 1.f); });
+    changed("split.count as a negative i32", [](gguf_image& g) { g.set("split.count", std::int32_t{-1}); });
   }
 
   void vocabulary() {
@@ -374,7 +378,8 @@ class bad_gguf_files {
     for (const char* key : {"bos_token_id", "eos_token_id"})
       changed(std::string(key) + " out of range",
               [&](gguf_image& g) { g.set(std::string("tokenizer.ggml.") + key, std::uint32_t{1024}); });
-    changed("bos_token_id as i64", [](gguf_image& g) { g.set("tokenizer.ggml.bos_token_id", std::int64_t{1000}); });
+    changed("bos_token_id as a negative i64",
+            [](gguf_image& g) { g.set("tokenizer.ggml.bos_token_id", std::int64_t{-1}); });
     changed("add_bos_token as u32", [](gguf_image& g) { g.set("tokenizer.ggml.add_bos_token", std::uint32_t{1}); });
     const auto texts = [&](const std::string& what, const char* key, auto&& edit, verdict expected = verdict::refused) {
       changed(

@@ -4,6 +4,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "../conformance.hpp"
@@ -186,22 +188,40 @@ TEST_CASE("checkpoint_gguf: scaled RoPE is read, or refused where it is not know
       if (factor) i.set(prefix + ".rope.scaling.factor", *factor);
     };
   };
-  for (const auto& [type, factor] :
-       {std::pair<const char*, std::optional<float>>{"none", 4.f}, {"linear", 1.f}, {"linear", std::nullopt}}) {
+  for (const auto& [type, factor] : {std::pair<const char*, std::optional<float>>{"none", std::nullopt},
+                                     {"none", 1.f},
+                                     {"linear", 1.f},
+                                     {"linear", std::nullopt}}) {
     CHECK(edited(bitnet(), scaled("bitnet-b1.58", type, factor)).warnings().empty());
     CHECK(edited(llama(), scaled("llama", type, factor)).warnings().empty());
   }
   CHECK((edited(llama(), scaled("llama", "linear", 4.f)).config().rope_scaling ==
          intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
   CHECK_THAT(refusal(bitnet(), scaled("bitnet-b1.58", "linear", 4.f)),
-             ContainsSubstring("expected none, or linear with factor 1, found 'linear' with factor 4"));
+             ContainsSubstring("rope.scaling.factor': expected 1: a BitNet is not scaled, found 4"));
+  const auto idle = edited(llama(), scaled("llama", "none", 4.f));
+  CHECK(idle.config().rope_scaling.type == intaglio::rope_type::plain);
+  REQUIRE(idle.warnings().size() == 1);
+  CHECK_THAT(idle.warnings()[0],
+             ContainsSubstring("model.gguf: key 'llama.rope.scaling.factor' is not used: llama.rope.scaling.type"));
   for (const char* type : {"yarn", "longrope", "spiral"})
     CHECK_THAT(refusal(llama(), scaled("llama", type, 4.f)),
                ContainsSubstring("expected none or linear, found '" + std::string(type) + "'"));
   for (const float factor :
        {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     CHECK_THAT(refusal(llama(), scaled("llama", "linear", factor)),
-               ContainsSubstring("rope.scaling.factor': expected a finite number above 0"));
+               ContainsSubstring("rope.scaling.factor': expected a finite number from 1"));
+  // Without a type it is linear, as in llama.cpp; the factor's older key counts where the newer one is absent.
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    CAPTURE(key);
+    CHECK((edited(llama(), [&](auto& i) { i.set(key, 4.f); }).config().rope_scaling ==
+           intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
+    CHECK_THAT(refusal(llama(), [&](auto& i) { i.set(key, -2.f); }),
+               ContainsSubstring(std::string(key) + "': expected a finite number from 1, found -2"));
+  }
+  const auto both =
+      edited(llama(), [](auto& i) { i.set("llama.rope.scaling.factor", 2.f), i.set("llama.rope.scale_linear", 4.f); });
+  CHECK(both.config().rope_scaling.factor == 2.f);
 }
 
 TEST_CASE("checkpoint_gguf: Llama 3.1's factors become the scaling that they come from", "[checkpoint]") {
@@ -215,6 +235,19 @@ TEST_CASE("checkpoint_gguf: Llama 3.1's factors become the scaling that they com
              ContainsSubstring("tensor 'rope_freqs.weight': expected factors of Llama 3.1's RoPE scaling"));
   CHECK_THAT(with([](auto& t) { t.shape = {8}, t.data.resize(32); }),
              ContainsSubstring("tensor 'rope_freqs.weight': expected 16 values of f32, found 32 bytes of f32"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("llama.rope.scaling.factor", 4.f); }),
+             ContainsSubstring("'rope_freqs.weight' beside llama.rope.scaling.factor: expected one of the two, found "
+                               "linear by 4 and llama3 by "));
+  const auto ones = [](auto& i) {
+    auto& data = i.tensor_at("rope_freqs.weight").data;
+    for (std::size_t at = 0; at < data.size(); at += 4)
+      data[at] = data[at + 1] = std::byte{}, data[at + 2] = std::byte{0x80}, data[at + 3] = std::byte{0x3F};
+  };
+  CHECK((edited(sound, ones).config().rope_scaling == intaglio::rope_scaling_config{}));
+  // Ones leave the factor of the keys as it is.
+  const auto scaled = edited(sound, [&](auto& i) { ones(i), i.set("llama.rope.scaling.factor", 4.f); });
+  CHECK((scaled.config().rope_scaling ==
+         intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
 }
 
 TEST_CASE("checkpoint_gguf: Gemma's windows, and what no key says", "[checkpoint]") {
@@ -227,8 +260,23 @@ TEST_CASE("checkpoint_gguf: Gemma's windows, and what no key says", "[checkpoint
                            i.set("gemma3.rope.freq_base_swa", 5'000.f);
                      }).config();
   CHECK((other.sliding_window_pattern == 3 && other.rope_local_base_freq == 5'000.f));
-  CHECK_THAT(refusal(sound, [](auto& i) { i.remove("gemma3.attention.sliding_window"); }),
-             ContainsSubstring("attention.sliding_window': expected a number, found no such key"));
+  CHECK(edited(sound, [](auto& i) { i.remove("gemma3.attention.sliding_window"); }).config().sliding_window == 0);
+  const auto listed = [&](std::vector<std::uint8_t> windowed) {
+    return [windowed](auto& i) {
+      bytes raw;
+      append(raw, std::uint32_t{7});
+      append(raw, std::uint64_t{windowed.size()});
+      for (const std::uint8_t each : windowed) append(raw, each);
+      i.keys.push_back({"gemma3.attention.sliding_window_pattern", 9, raw});
+    };
+  };
+  std::vector<std::uint8_t> every_second(config.num_hidden_layers);
+  for (std::size_t layer = 0; layer < every_second.size(); ++layer) every_second[layer] = layer % 2 == 0;
+  CHECK(edited(sound, listed(every_second)).config().sliding_window_pattern == 2);
+  every_second.front() = 0;
+  CHECK_THAT(refusal(sound, listed(every_second)),
+             ContainsSubstring("sliding_window_pattern': expected false in every"));
+  CHECK_THAT(refusal(sound, listed({1, 0})), ContainsSubstring("sliding_window_pattern': expected "));
   CHECK_THAT(refusal(sound, [](auto& i) { i.set("gemma3.final_logit_softcapping", 30.f); }),
              ContainsSubstring("final_logit_softcapping': expected 0, found 30"));
 }
@@ -255,4 +303,136 @@ TEST_CASE("checkpoint_gguf: the tokenizer's keys as they are", "[checkpoint]") {
   const vocabulary absent = gguf_vocabulary(gguf::from_memory(empty, "memory"));
   CHECK((absent.model.empty() && absent.tokens.empty() && absent.merges.empty() && !absent.bos_id && !absent.add_bos &&
          !absent.chat_template));
+}
+
+TEST_CASE("checkpoint_gguf: no key of the architecture is passed over", "[checkpoint]") {
+  const gguf_image sound = llama();
+  CHECK(edited(sound, [](auto&) {}).warnings().empty());
+  for (const char* harmless : {"llama.rope.scaling.original_context_length", "llama.pooling_type", "llama.dropout"})
+    CHECK(edited(sound, [&](auto& i) { i.set(harmless, std::uint32_t{512}); }).warnings().empty());
+  for (const char* free : {"general.oddity", "tokenizer.ggml.oddity", "quantize.imatrix.file"})
+    CHECK(edited(sound, [&](auto& i) { i.set(free, std::uint32_t{1}); }).warnings().empty());
+  for (const char* unknown :
+       {"llama.rope.spiral", "llama.attention.head_count_x", "mistral.rope.freq_base", "Llama.x"}) {
+    const auto read = edited(sound, [&](auto& i) { i.set(unknown, 1.f); });
+    REQUIRE(read.warnings().size() == 1);
+    CHECK_THAT(read.warnings()[0], ContainsSubstring("model.gguf: key '" + std::string(unknown) + "' is unknown"));
+  }
+  const auto many = edited(sound, [](auto& i) {
+    for (int number = 0; number < 40; ++number) i.set("llama.x" + std::to_string(number), std::uint32_t{1});
+  });
+  CHECK(many.warnings().size() == 17);
+  CHECK_THAT(many.warnings().back(), ContainsSubstring("and 24 more keys are unknown"));
+  // What is computed has one value for each of these: any other is refused, and so is what is no number.
+  for (const gguf_key_rule& rule : gguf_key_rules) {
+    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) continue;
+    const std::string key = "llama." + std::string(rule.tail);
+    CAPTURE(key);
+    CHECK_THAT(refusal(sound, [&](auto& i) { i.set(key, 7.25f); }), ContainsSubstring("key '" + key + "': expected "));
+    CHECK_THAT(refusal(sound, [&](auto& i) { i.set(key, std::numeric_limits<float>::quiet_NaN()); }),
+               ContainsSubstring("key '" + key + "': expected "));
+    CHECK_THAT(refusal(sound, [&](auto& i) { i.template set<std::string>(key, "1"); }),
+               ContainsSubstring("key '" + key + "' has another type"));
+    if (rule.use == gguf_key_use::neutral)
+      for (const float value : {rule.neutral, rule.absent})
+        CHECK(edited(sound, [&](auto& i) { i.set(key, value); }).warnings().empty());
+  }
+  const float scale = 1.f / std::sqrt(static_cast<float>(edited(sound, [](auto&) {}).config().head_dim));
+  CHECK(refusal(sound, [&](auto& i) { i.set("llama.attention.scale", scale); }) == "accepted");
+  CHECK(refusal(sound, [](auto& i) { i.set("llama.attention.causal", true); }) == "accepted");
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("llama.attention.causal", false); }), ContainsSubstring("found 0"));
+}
+
+TEST_CASE("checkpoint_gguf: counts are taken in every type that holds them", "[checkpoint]") {
+  const gguf_image sound = llama();
+  const auto config = edited(sound, [](auto&) {}).config();
+  const auto as = [&]<class T>(T) {
+    return edited(sound,
+                  [](auto& i) {
+                    for (auto& key : i.keys)
+                      if (key.name.starts_with("llama.") && key.type == 4) {
+                        std::uint32_t value = 0;
+                        std::memcpy(&value, key.value.data(), 4);
+                        i.set(std::string(key.name), static_cast<T>(value));
+                      }
+                    for (const char* id : {"bos", "eos", "unknown"})
+                      i.set("tokenizer.ggml." + std::string(id) + "_token_id", static_cast<T>(2));
+                  })
+        .config();
+  };
+  CHECK(as(std::uint16_t{}) == config);
+  CHECK(as(std::int32_t{}) == config);
+  CHECK(as(std::uint64_t{}) == config);
+  CHECK(as(std::int64_t{}) == config);
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("llama.block_count", std::int32_t{-2}); }),
+             ContainsSubstring("key 'llama.block_count': expected a number from 0 to 4294967295, found -2"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("llama.block_count", std::uint64_t{1} << 33); }),
+             ContainsSubstring("found 8589934592"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("llama.block_count", 2.f); }),
+             ContainsSubstring("'llama.block_count' has another type: expected u32, found f32"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("llama.rope.freq_base", std::uint32_t{10'000}); }),
+             ContainsSubstring("'llama.rope.freq_base' has another type: expected f32, found u32"));
+}
+
+TEST_CASE("checkpoint_gguf: a number for each layer is taken where all are equal", "[checkpoint]") {
+  const gguf_image sound = llama();
+  const auto config = edited(sound, [](auto&) {}).config();
+  const auto listed = [](std::string key, std::vector<std::int32_t> values) {
+    return [=](auto& i) {
+      bytes raw;
+      append(raw, std::uint32_t{5});
+      append(raw, std::uint64_t{values.size()});
+      for (const std::int32_t value : values) append(raw, value);
+      i.remove(key);
+      i.keys.push_back({key, 9, raw});
+    };
+  };
+  for (const auto& [tail, value] : {std::pair{"attention.head_count", config.num_attention_heads},
+                                    {"attention.head_count_kv", config.num_key_value_heads},
+                                    {"feed_forward_length", config.intermediate_size}}) {
+    const std::string key = "llama." + std::string(tail);
+    CAPTURE(key);
+    std::vector<std::int32_t> values(config.num_hidden_layers, static_cast<std::int32_t>(value));
+    CHECK(edited(sound, listed(key, values)).config() == config);
+    values.back() += 1;
+    CHECK_THAT(refusal(sound, listed(key, values)),
+               ContainsSubstring("key '" + key + "': expected one number for all"));
+    values.back() = -1;
+    CHECK_THAT(refusal(sound, listed(key, values)), ContainsSubstring("key '" + key + "': expected a number from 0"));
+    values.pop_back();
+    CHECK_THAT(refusal(sound, listed(key, values)), ContainsSubstring(" numbers as llama.block_count, found "));
+    CHECK_THAT(refusal(sound, listed(key, {})), ContainsSubstring(" numbers as llama.block_count, found 0"));
+  }
+}
+
+TEST_CASE("checkpoint_gguf: numbers at odds with each other are refused by name", "[checkpoint]") {
+  const gguf_image sound = llama();
+  const auto with = [&](const char* tail, auto value) {
+    return refusal(sound, [&](auto& i) { i.set("llama." + std::string(tail), value); });
+  };
+  CHECK_THAT(with("attention.value_length", std::uint32_t{8}),
+             ContainsSubstring("attention.value_length': expected 32 as attention.key_length, found 8"));
+  CHECK_THAT(refusal(sound,
+                     [](auto& i) {
+                       i.remove("llama.attention.key_length");
+                       i.set("llama.attention.value_length", std::uint32_t{8});
+                     }),
+             ContainsSubstring(" as embedding_length / attention.head_count, found 8"));
+  CHECK_THAT(refusal(sound,
+                     [](auto& i) {
+                       for (const char* tail : {"attention.value_length", "rope.dimension_count"})
+                         i.remove("llama." + std::string(tail));
+                       i.set("llama.attention.key_length", std::uint32_t{0});
+                     }),
+             ContainsSubstring("head_dim: expected 1 to 65536, found 0"));
+  CHECK_THAT(with("expert_used_count", std::uint32_t{2}),
+             ContainsSubstring("expected 0 without expert_count, found 2"));
+  CHECK_THAT(with("attention.layer_norm_rms_epsilon", 0.f), ContainsSubstring("rms_norm_eps: expected above 0"));
+  CHECK_THAT(with("attention.layer_norm_rms_epsilon", -1.f), ContainsSubstring("rms_norm_eps: expected above 0"));
+  CHECK_THAT(with("rope.freq_base", std::numeric_limits<float>::quiet_NaN()),
+             ContainsSubstring("rope_theta: expected"));
+  const auto idle = edited(sound, [](auto& i) { i.set("llama.rope.freq_base_swa", 5.f); });
+  REQUIRE(idle.warnings().size() == 1);
+  CHECK_THAT(idle.warnings()[0],
+             ContainsSubstring("key 'llama.rope.freq_base_swa' is not used: the model has no window"));
 }

@@ -82,6 +82,25 @@ TEST_CASE("gguf_value: a value of every type is found and stepped over", "[gguf]
   }
 }
 
+TEST_CASE("gguf_value: arrays in arrays are stepped over, down to a depth", "[gguf]") {
+  const auto inner = [](std::uint32_t element, std::uint64_t count, const bytes& values) {
+    return joined(bytes_of(element), bytes_of(count), values);
+  };
+  const bytes numbers = inner(4, 2, bytes(8)), words = inner(8, 1, text_bytes("word")), none = inner(6, 0, {}),
+              nested = inner(array, 2, joined(numbers, none)), all = joined(numbers, words, none, nested);
+  std::uint64_t end = 0;
+  const gguf_value found = read(joined(list(array, 4, all), bytes(3)), &end);
+  CHECK((found.type == gguf_type::array && found.element == gguf_type::array && found.count == 4));
+  CHECK(found.bytes == all.size());
+  CHECK(end == 25 + all.size());
+  CHECK(read(list(array, 0)).bytes == 0);
+  bytes deep = numbers;
+  for (std::uint64_t level = 2; level < gguf_limits::array_depth; ++level) deep = inner(array, 1, deep);
+  CHECK_NOTHROW(read(list(array, 1, deep)));
+  CHECK_THAT(refused(list(array, 1, inner(array, 1, deep))).text,
+             ContainsSubstring("arrays nested too deep: expected at most 8 levels, found more"));
+}
+
 TEST_CASE("gguf_value: what ends early is refused wherever it ends", "[gguf]") {
   for (const bytes& whole : {entry(10, bytes(8)), entry(8, text_bytes("text")), list(4, 2, bytes(8)),
                              list(8, 2, joined(text_bytes("x"), text_bytes("yz"))), list(7, 2, bytes(2))}) {
@@ -112,7 +131,10 @@ TEST_CASE("gguf_value: a claim that does not hold is refused where it stands", "
       {joined(bytes_of(limitless), bytes(16)), 0, "expected at most 24 bytes, found 18446744073709551615"},
       {entry(13, bytes(8)), 9, "key 7 'a': value type is unknown: expected 0 to 12, found 13"},
       {entry(0xFFFFFFFF, bytes(8)), 9, "found 4294967295"},
-      {list(array, 0, bytes(8)), 13, "element type is unknown: expected 0 to 12, no array, found 9"},
+      {list(array, 1, bytes(8)), 17, "array runs past the end of the file: expected at most 0 elements, found 1"},
+      {list(array, 1, joined(bytes_of(std::uint32_t{4}), bytes_of(std::uint64_t{2}), bytes(4))), 29,
+       "expected at most 1 elements, found 2"},
+      {list(array, 1, joined(bytes_of(std::uint32_t{13}), bytes_of(std::uint64_t{0}))), 25, "found 13"},
       {list(13, 0, bytes(8)), 13, "found 13"},
       {entry(7, bytes(1, std::byte{2})), 13, "key 7 'a' is not a bool: expected 0 or 1, found 2"},
       {list(7, 2, joined(bytes(1, std::byte{1}), bytes(1, std::byte{255}))), 26, "found 255"},

@@ -69,9 +69,15 @@ TEST_CASE("inspect: long arrays are cut, and an architecture that is no text is 
   append(texts, std::uint64_t{2});
   append_text(texts, "x"), append_text(texts, "");
   image.keys.push_back({"a.texts", 9, texts});
+  bytes nested = bytes_of(std::uint32_t{9});  // ten lists of one number and one of none
+  append(nested, std::uint64_t{11});
+  for (std::uint8_t i = 0; i < 10; ++i)
+    append(nested, std::uint32_t{0}), append(nested, std::uint64_t{1}), append(nested, i);
+  append(nested, std::uint32_t{7}), append(nested, std::uint64_t{0});
+  image.keys.push_back({"a.nested", 9, nested});
   const auto got = inspect(write_bytes(folder / "keys.gguf", image.build()));
   CHECK(got.architecture.empty());
-  REQUIRE(got.metadata.size() == 6);
+  REQUIRE(got.metadata.size() == 7);
   CHECK(got.metadata[0].text == "7");
   CHECK(got.metadata[1].text == "[]");
   CHECK(got.metadata[2].text == "[0]");
@@ -79,6 +85,8 @@ TEST_CASE("inspect: long arrays are cut, and an architecture that is no text is 
   CHECK((got.metadata[4].text == "[0, 1, 2, 3, 4, 5, 6, 7, ...]" && got.metadata[4].count == 9 &&
          got.metadata[4].type == "array of u8"));
   CHECK(got.metadata[5].text == "[x, ]");
+  CHECK((got.metadata[6].text == "[[0], [1], [2], [3], [4], [5], [6], [7], ...]" && got.metadata[6].count == 11 &&
+         got.metadata[6].type == "array of array"));
 }
 
 TEST_CASE("inspect: a folder that is sound but no model", "[inspect]") {

@@ -3,14 +3,20 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/gguf.hpp"
+#include "intaglio/io/gguf_keys.hpp"
 #include "intaglio/io/rope_factors.hpp"
 
 namespace intaglio::io {
@@ -42,14 +48,15 @@ class gguf_config {
   void read() {
     const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
     config_.hidden_size = required("embedding_length");
-    config_.intermediate_size = required("feed_forward_length");
     config_.num_hidden_layers = required("block_count");
-    config_.num_attention_heads = required("attention.head_count");
-    config_.num_key_value_heads = value("attention.head_count_kv").value_or(config_.num_attention_heads);
+    config_.intermediate_size = required_for_layers("feed_forward_length");
+    config_.num_attention_heads = required_for_layers("attention.head_count");
+    config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
     config_.max_position_embeddings = required("context_length");
     config_.vocab_size = vocab_size();
-    config_.rms_norm_eps = real("attention.layer_norm_rms_epsilon").value_or(-1.f);
-    if (config_.rms_norm_eps == -1.f) refuse(key("attention.layer_norm_rms_epsilon"), "a number", "no such key");
+    const auto eps = real("attention.layer_norm_rms_epsilon");
+    if (!eps) refuse(key("attention.layer_norm_rms_epsilon"), "a number", "no such key");
+    config_.rms_norm_eps = *eps;
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
     read_head_dim();
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
@@ -63,18 +70,56 @@ class gguf_config {
     read_rope_scaling(bitnet);
     if (config_.model_type == architecture::llama) read_rope_factors();
     read_windows(gemma);
-    if (const auto experts = value("expert_count"); experts && *experts != 0) {
-      if (config_.model_type != architecture::llama) refuse(key("expert_count"), "0", std::to_string(*experts));
-      config_.num_local_experts = *experts;
-      config_.num_experts_per_tok = required("expert_used_count");
+    read_experts();
+    judge_keys();
+  }
+
+  void read_experts() {
+    const auto experts = value("expert_count"), used = value("expert_used_count");
+    if (experts.value_or(0) == 0) {
+      if (used.value_or(0) != 0) refuse(key("expert_used_count"), "0 without expert_count", std::to_string(*used));
+      return;
     }
-    if (const auto cap = real("final_logit_softcapping"); cap && *cap != 0.f)
-      refuse(key("final_logit_softcapping"), "0", number_text(*cap));
+    if (config_.model_type != architecture::llama) refuse(key("expert_count"), "0", std::to_string(*experts));
+    config_.num_local_experts = *experts;
+    config_.num_experts_per_tok = required("expert_used_count");
+  }
+
+  /// Every key under the architecture's prefix is read, harmless or at its neutral value; the others are named.
+  void judge_keys() {
+    const std::string prefix = architecture_ + ".";
+    constexpr std::size_t named = 16;
+    std::size_t unknown = 0;
+    for (const gguf_value& each : file_.first().values()) {
+      const gguf_key_rule* rule = nullptr;
+      if (each.key.starts_with(prefix)) rule = gguf_key_rule_of(std::string_view(each.key).substr(prefix.size()));
+      else if (std::any_of(std::begin(gguf_free_prefixes), std::end(gguf_free_prefixes),
+                           [&](std::string_view free) { return each.key.starts_with(free); }))
+        continue;
+      if (rule != nullptr) judge(*rule);
+      else if (++unknown <= named) warn("key '" + printable(each.key, 100) + "' is unknown and not read");
+    }
+    if (unknown > named) warn("and " + std::to_string(unknown - named) + " more keys are unknown and not read");
+  }
+  void judge(const gguf_key_rule& rule) const {
+    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
+    const gguf_value& stored = *file_.first().find(key(rule.tail));
+    const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)
+                                                          : *file_.number<float>(stored.key);
+    float neutral = rule.neutral, absent = rule.absent;
+    if (rule.use == gguf_key_use::neutral_head_dim) neutral = absent = static_cast<float>(config_.head_dim);
+    if (rule.use == gguf_key_use::neutral_scale) {
+      neutral = 1.f / std::sqrt(static_cast<float>(config_.attention_scalar())), absent = 0.f;
+      if (std::fabs(found - neutral) <= 1e-5f * neutral) return;
+    }
+    if (found != neutral && found != absent)
+      refuse(stored.key, number_text(neutral) + (absent != neutral ? " or " + number_text(absent) : ""),
+             number_text(found));
   }
 
   std::uint32_t vocab_size() {
-    if (const auto stated = value("vocab_size")) return *stated;
     const gguf_tensor* embedding = file_.find_tensor("token_embd.weight");
+    if (const auto stated = value("vocab_size")) return *stated;
     if (embedding == nullptr) refuse(key("vocab_size"), "a number", "no such key");
     if (embedding->rows() > config_limits::vocab_size)
       refuse("rows of token_embd.weight", "at most " + std::to_string(config_limits::vocab_size),
@@ -95,31 +140,34 @@ class gguf_config {
   }
   void read_head_dim() {
     const std::uint32_t heads = config_.num_attention_heads;
-    if (const auto length = value("attention.key_length")) {
+    const auto length = value("attention.key_length"), values = value("attention.value_length");
+    if (length) {
       config_.head_dim = *length;
-      if (const auto other = value("attention.value_length"); other && *other != *length)
-        refuse(key("attention.value_length"), std::to_string(*length) + " as attention.key_length",
-               std::to_string(*other));
     } else {
       if (heads == 0 || config_.hidden_size % heads != 0)
         refuse(key("attention.head_count"), "a divisor of embedding_length " + std::to_string(config_.hidden_size),
                std::to_string(heads));
       config_.head_dim = config_.hidden_size / heads;
     }
+    const std::string wide = std::to_string(config_.head_dim);
+    if (values && *values != config_.head_dim)
+      refuse(key("attention.value_length"),
+             wide + (length ? " as attention.key_length" : " as embedding_length / attention.head_count"),
+             std::to_string(*values));
     if (const auto rotated = value("rope.dimension_count"); rotated && *rotated != config_.head_dim)
-      refuse(key("rope.dimension_count"), std::to_string(config_.head_dim) + " as the heads are wide",
-             std::to_string(*rotated));
+      refuse(key("rope.dimension_count"), wide + " as the heads are wide", std::to_string(*rotated));
   }
+  /// As llama.cpp: without a type the scaling is linear, and rope.scale_linear is the factor's older key.
   void read_rope_scaling(bool bitnet) {
-    const auto type = file_.value<std::string>(key("rope.scaling.type"));
-    const float factor = real("rope.scaling.factor").value_or(1.f);
-    if (!type || *type == "none" || (*type == "linear" && factor == 1.f)) return;
-    if (*type != "linear") refuse(key("rope.scaling.type"), "none or linear", "'" + printable(*type, 40) + "'");
-    if (!std::isfinite(factor) || factor <= 0.f)
-      refuse(key("rope.scaling.factor"), "a finite number above 0", number_text(factor));
-    if (bitnet)
-      refuse(key("rope.scaling.type"), "none, or linear with factor 1",
-             "'" + *type + "' with factor " + number_text(factor));
+    const std::string type = file_.value<std::string>(key("rope.scaling.type")).value_or("linear");
+    const std::string_view stated = real("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
+    const float factor = real(stated).value_or(1.f);
+    if (type != "none" && type != "linear")
+      refuse(key("rope.scaling.type"), "none or linear", "'" + printable(type, 40) + "'");
+    if (factor == 1.f) return;
+    if (type == "none") return warn("key '" + key(stated) + "' is not used: " + key("rope.scaling.type") + " is none");
+    if (!std::isfinite(factor) || factor < 1.f) refuse(key(stated), "a finite number from 1", number_text(factor));
+    if (bitnet) refuse(key(stated), "1: a BitNet is not scaled", number_text(factor));
     config_.rope_scaling = {.type = rope_type::linear, .factor = factor};
   }
   /// Llama 3.1's scaling comes as what each inverse frequency is divided by.
@@ -133,32 +181,85 @@ class gguf_config {
                        std::to_string(tensor->bytes) + " bytes of " + std::string(name(tensor->type)));
     std::vector<float> factors(static_cast<std::size_t>(tensor->bytes / sizeof(float)));
     file.read(tensor->offset, std::as_writable_bytes(std::span(factors)));
-    if (const auto scaling = llama3_scaling_of(factors, config_.rope_theta)) config_.rope_scaling = *scaling;
+    const auto scaling = llama3_scaling_of(factors, config_.rope_theta);
+    if (scaling && scaling->type == rope_type::plain) return;  // ones change nothing
+    if (scaling && config_.rope_scaling.type != rope_type::plain)
+      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight' beside " + key("rope.scaling.factor"),
+                       "one of the two", scaling_text(config_.rope_scaling) + " and " + scaling_text(*scaling));
+    if (scaling) config_.rope_scaling = *scaling;
     else
       throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'",
                        "factors of Llama 3.1's RoPE scaling (low_freq_factor 1, high_freq_factor 4)",
                        "others for rope_theta " + number_text(config_.rope_theta));
   }
   void read_windows(bool gemma) {
-    config_.sliding_window = gemma                      ? required("attention.sliding_window")
-                             : architecture_ == "llama" ? value("attention.sliding_window").value_or(0)
-                                                        : 0;
-    if (!gemma || config_.sliding_window == 0) return;
-    config_.sliding_window_pattern = value("attention.sliding_window_pattern").value_or(6);
-    config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    const auto window = value("attention.sliding_window");
+    if (config_.model_type == architecture::bitnet) {
+      if (window.value_or(0) != 0) refuse(key("attention.sliding_window"), "0 for a BitNet", std::to_string(*window));
+      return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "a BitNet has no windows");
+    }
+    config_.sliding_window = window.value_or(0);
+    if (config_.sliding_window == 0)
+      return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "the model has no window");
+    config_.sliding_window_pattern = window_pattern(gemma ? 6 : 0);
+    if (gemma) config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    else if (const auto base = real("rope.freq_base_swa"); base && *base != config_.rope_theta)
+      refuse(key("rope.freq_base_swa"), number_text(config_.rope_theta) + " as rope.freq_base", number_text(*base));
+    if (config_.sliding_window_pattern == 1)  // every layer sees all
+      config_.sliding_window = config_.sliding_window_pattern = 0;
     // No key says it: llama.cpp knows the 27B, whose scores are scaled otherwise, by its layers.
-    if (config_.num_hidden_layers == 62)
+    if (gemma && config_.num_hidden_layers == 62)
       config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
+  }
+  /// How often a layer sees all keys: a number, or for each layer whether it has the window.
+  std::uint32_t window_pattern(std::uint32_t absent) const {
+    const std::string name = key("attention.sliding_window_pattern");
+    const gguf_value* stored = file_.first().find(name);
+    if (stored == nullptr) return absent;
+    if (stored->type != gguf_type::array) return *file_.number<std::uint32_t>(name);
+    const std::vector<bool> windowed = *file_.array<bool>(name);
+    if (windowed.size() != config_.num_hidden_layers)
+      refuse(name, std::to_string(config_.num_hidden_layers) + " values as " + key("block_count"),
+             std::to_string(windowed.size()));
+    const auto pattern = window_pattern_of(windowed);
+    if (!pattern) refuse(name, "false in every n-th layer and true in the others", "another order");
+    return *pattern;
+  }
+  void not_used(std::initializer_list<std::string_view> tails, std::string_view why) {
+    for (const std::string_view tail : tails)
+      if (file_.first().find(key(tail)) != nullptr) warn("key '" + key(tail) + "' is not used: " + std::string(why));
   }
 
   std::string key(std::string_view tail) const { return architecture_ + "." + std::string(tail); }
-  std::optional<std::uint32_t> value(std::string_view tail) const { return file_.value<std::uint32_t>(key(tail)); }
+  std::optional<std::uint32_t> value(std::string_view tail) const { return file_.number<std::uint32_t>(key(tail)); }
   std::optional<float> real(std::string_view tail) const { return file_.value<float>(key(tail)); }
   std::uint32_t required(std::string_view tail) const {
     const auto found = value(tail);
     if (!found) refuse(key(tail), "a number", "no such key");
     return *found;
   }
+  /// A number that all layers share: once, or once for each layer.
+  std::optional<std::uint32_t> for_layers(std::string_view tail) const {
+    const std::string name = key(tail);
+    const gguf_value* stored = file_.first().find(name);
+    if (stored == nullptr || stored->type != gguf_type::array) return value(tail);
+    const std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
+    if (each.size() != config_.num_hidden_layers || each.empty())
+      refuse(name, std::to_string(config_.num_hidden_layers) + " numbers as " + key("block_count"),
+             std::to_string(each.size()));
+    const auto other = std::find_if(each.begin(), each.end(), [&](std::uint32_t n) { return n != each.front(); });
+    if (other != each.end())
+      refuse(name, "one number for all layers",
+             std::to_string(each.front()) + " and, in layer " + std::to_string(other - each.begin()) + ", " +
+                 std::to_string(*other));
+    return each.front();
+  }
+  std::uint32_t required_for_layers(std::string_view tail) const {
+    const auto found = for_layers(tail);
+    if (!found) refuse(key(tail), "a number", "no such key");
+    return *found;
+  }
+  void warn(const std::string& line) { warnings_.push_back(printable(file_.path(), 240) + ": " + line); }
   [[noreturn]] void refuse(std::string_view what, std::string expected, std::string found) const {
     const gguf_value* at = file_.first().find(what);
     throw file_error(file_.path(), at == nullptr ? std::nullopt : std::optional(at->offset),
@@ -183,8 +284,7 @@ inline vocabulary gguf_vocabulary(const gguf& file) {
   out.token_types = file.array<std::int32_t>("tokenizer.ggml.token_type").value_or(std::vector<std::int32_t>{});
   out.merges = file.array<std::string>("tokenizer.ggml.merges").value_or(std::vector<std::string>{});
   const auto id = [&](std::string_view key) -> std::optional<std::int64_t> {
-    const auto found = file.value<std::uint32_t>("tokenizer.ggml." + std::string(key));
-    return found ? std::optional<std::int64_t>(*found) : std::nullopt;
+    return file.number<std::int64_t>("tokenizer.ggml." + std::string(key));
   };
   out.bos_id = id("bos_token_id");
   out.eos_id = id("eos_token_id");

@@ -31,7 +31,7 @@ class gguf {
   static gguf from_file(mapped_file file) {
     gguf out;
     out.parts_.emplace_back(std::move(file), std::size_t{0}, std::nullopt);
-    if (const auto count = out.first().value<std::uint16_t>("split.count"); count && *count > 1)
+    if (const auto count = out.first().number<std::uint16_t>("split.count"); count && *count > 1)
       throw file_error(out.path(), std::nullopt, "one part of a split model cannot stand alone", "1 part",
                        std::to_string(*count));
     out.index();
@@ -50,10 +50,18 @@ class gguf {
                                      [&](std::size_t i, std::string_view n) { return tensors_[i].name < n; });
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
-  /// As gguf_part::value and gguf_part::array of the first part.
+  /// As gguf_part's accessors, of the first part.
   template <class T>
   std::optional<T> value(std::string_view key) const {
     return first().value<T>(key);
+  }
+  template <class T>
+  std::optional<T> number(std::string_view key) const {
+    return first().number<T>(key);
+  }
+  template <class T>
+  std::optional<std::vector<T>> numbers(std::string_view key) const {
+    return first().numbers<T>(key);
   }
   template <class T>
   std::optional<std::vector<T>> array(std::string_view key) const {
@@ -67,12 +75,12 @@ class gguf {
   gguf() = default;
 
   void open_other_parts(const std::filesystem::path& path) {
-    const auto count = first().value<std::uint16_t>("split.count");
-    const auto number = first().value<std::uint16_t>("split.no");
+    const auto count = first().number<std::uint16_t>("split.count");
+    const auto its_part = first().number<std::uint16_t>("split.no");
     if (!count || *count <= 1) return;
     const std::string file = path.filename().string();
     const auto part_name = [&](unsigned part) { return gguf_part_name(file, part, *count); };
-    if (!number)  // one that is not 0 was refused when the file was read
+    if (!its_part)  // one that is not 0 was refused when the file was read
       throw file_error(first().file().path(), std::nullopt, "this is not the first part of a split model",
                        printable(part_name(0)), "no split.no");
     if (file != part_name(0))
@@ -90,8 +98,8 @@ class gguf {
     for (unsigned part = 1; part < *count; ++part) {
       parts_.emplace_back(mapped_file(path.parent_path() / part_name(part)), std::size_t{part}, first().bitnet());
       const gguf_part& added = parts_.back();
-      const auto its_number = added.value<std::uint16_t>("split.no"),
-                 its_count = added.value<std::uint16_t>("split.count");
+      const auto its_number = added.number<std::uint16_t>("split.no"),
+                 its_count = added.number<std::uint16_t>("split.count");
       if (its_number != static_cast<std::uint16_t>(part) || its_count != count)
         throw file_error(added.file().path(), std::nullopt, "not the part of the split model that its name says",
                          "split.no " + std::to_string(part) + " of " + std::to_string(*count),
@@ -104,8 +112,8 @@ class gguf {
     }
     std::size_t total = 0;
     for (const gguf_part& part : parts_) total += part.tensors().size();
-    if (const auto stated = first().value<std::int32_t>("split.tensors.count");
-        stated && (*stated < 0 || static_cast<std::size_t>(*stated) != total))
+    if (const auto stated = first().number<std::int64_t>("split.tensors.count");
+        stated && !std::cmp_equal(*stated, total))
       throw file_error(first().file().path(), first().find("split.tensors.count")->offset, "split.tensors.count",
                        std::to_string(*stated), std::to_string(total));
   }

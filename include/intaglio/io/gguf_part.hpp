@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -167,6 +170,33 @@ class gguf_part {
     else return cursor.number<T>(key);
   }
 
+  /// A number of whatever type the file gives it, absent where the file does not have the key: counts come as u16, i32
+  /// or u64 too.
+  /// @throws file_error where it is no number, or one that T does not hold; a whole T takes no real numbers
+  template <class T>
+  std::optional<T> number(std::string_view key) const {
+    const gguf_value* found = find(key);
+    if (found == nullptr) return std::nullopt;
+    file_cursor cursor(file_);
+    cursor.skip(found->offset, key);
+    if (found->type == gguf_type::array) expect_type(*found, found->type, gguf_type_of<T>);
+    return next_number<T>(cursor, *found);
+  }
+  /// The elements of an array of numbers, likewise. @throws file_error also where it is no array
+  template <class T>
+  std::optional<std::vector<T>> numbers(std::string_view key) const {
+    const gguf_value* found = find(key);
+    if (found == nullptr) return std::nullopt;
+    expect_type(*found, found->type, gguf_type::array);
+    if (found->element == gguf_type_of<T>) return array<T>(key);
+    if (size_of(found->element) == 0 || found->element == gguf_type::boolean)
+      expect_type(*found, found->element, gguf_type_of<T>);
+    file_cursor cursor(file_);
+    cursor.skip(found->offset, key);
+    std::vector<T> out(static_cast<std::size_t>(found->count));
+    for (T& each : out) each = next_number<T>(cursor, *found);
+    return out;
+  }
   /// The elements of an array, absent where the file does not have the key. @throws file_error where it is no array of
   /// T.
   template <class T>
@@ -185,8 +215,10 @@ class gguf_part {
                     "at most " + std::to_string(gguf_limits::strings_returned), std::to_string(found->count));
       out.reserve(static_cast<std::size_t>(found->count));
       for (std::uint64_t i = 0; i < found->count; ++i) out.push_back(cursor.text(key, gguf_limits::string_bytes));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      out.reserve(static_cast<std::size_t>(found->count));
+      for (std::uint64_t i = 0; i < found->count; ++i) out.push_back(cursor.number<std::uint8_t>(key) != 0);
     } else {
-      static_assert(!std::is_same_v<T, bool>);
       out.resize(static_cast<std::size_t>(found->count));
       file_.read(found->offset, std::as_writable_bytes(std::span(out)));
     }
@@ -235,12 +267,12 @@ class gguf_part {
 
   /// Later parts have neither keys nor meaning without the first.
   void refuse_later_part() const {
-    const auto number = value<std::uint16_t>("split.no"), count = value<std::uint16_t>("split.count");
-    if (!number || !count || *number == 0) return;
+    const auto part = number<std::uint16_t>("split.no"), count = number<std::uint16_t>("split.count");
+    if (!part || !count || *part == 0) return;
     const std::string name = file_.path().substr(file_.path().rfind('/') + 1);
     throw file_error(file_.path(), find("split.no")->offset, "this is not the first part of a split model",
                      printable(gguf_part_name(name, 0, *count)),
-                     "part " + std::to_string(*number + 1) + " of " + std::to_string(*count));
+                     "part " + std::to_string(*part + 1) + " of " + std::to_string(*count));
   }
   bool architecture_is_bitnet() const {
     const gguf_value* found = find("general.architecture");
@@ -376,6 +408,65 @@ class gguf_part {
   void warn_trailing(std::uint64_t end) {
     warnings_.push_back(std::to_string(file_.size() - end) + " bytes follow the last tensor at offset " +
                         hexadecimal(end));
+  }
+  /// Calls `with` with the value at the cursor, as its type has it; with nothing where it is no number.
+  template <class With>
+  static void with_number(file_cursor& cursor, const gguf_value& of, With&& with) {
+    switch (of.element) {
+      case gguf_type::u8:
+        return with(cursor.number<std::uint8_t>(of.key));
+      case gguf_type::i8:
+        return with(cursor.number<std::int8_t>(of.key));
+      case gguf_type::u16:
+        return with(cursor.number<std::uint16_t>(of.key));
+      case gguf_type::i16:
+        return with(cursor.number<std::int16_t>(of.key));
+      case gguf_type::u32:
+        return with(cursor.number<std::uint32_t>(of.key));
+      case gguf_type::i32:
+        return with(cursor.number<std::int32_t>(of.key));
+      case gguf_type::u64:
+        return with(cursor.number<std::uint64_t>(of.key));
+      case gguf_type::i64:
+        return with(cursor.number<std::int64_t>(of.key));
+      case gguf_type::f32:
+        return with(cursor.number<float>(of.key));
+      case gguf_type::f64:
+        return with(cursor.number<double>(of.key));
+      case gguf_type::boolean:
+      case gguf_type::string:
+      case gguf_type::array:
+        return with(nullptr);
+    }
+  }
+  template <class T>
+  T next_number(file_cursor& cursor, const gguf_value& of) const {
+    const std::uint64_t at = cursor.offset();
+    T out{};
+    with_number(cursor, of, [&](auto value) {
+      using found = decltype(value);
+      if constexpr (std::is_same_v<found, std::nullptr_t> || (std::is_floating_point_v<found> && std::is_integral_v<T>))
+        expect_type(of, of.element, gguf_type_of<T>);
+      else if constexpr (std::is_integral_v<T>) {
+        if (!std::in_range<T>(value))
+          throw file_error(file_.path(), at, "key '" + printable(of.key) + "'",
+                           "a number from " + std::to_string((std::numeric_limits<T>::min)()) + " to " +
+                               std::to_string((std::numeric_limits<T>::max)()),
+                           std::to_string(value));
+        out = static_cast<T>(value);
+      } else {
+        out = real_of<T>(static_cast<double>(value));
+      }
+    });
+    return out;
+  }
+  /// A double beyond the range of float is infinite, which no key may be.
+  template <class T>
+  static T real_of(double value) {
+    const double most = static_cast<double>((std::numeric_limits<T>::max)());
+    if (value > most) return std::numeric_limits<T>::infinity();
+    if (value < -most) return -std::numeric_limits<T>::infinity();
+    return static_cast<T>(value);
   }
   void expect_type(const gguf_value& value, gguf_type found, gguf_type expected) const {
     if (found != expected)

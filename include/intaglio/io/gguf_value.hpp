@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "intaglio/io/file_cursor.hpp"
 
@@ -56,7 +58,7 @@ inline constexpr gguf_type gguf_type_of<double> = gguf_type::f64;
 struct gguf_value {
   std::string key;
   gguf_type type = gguf_type::u32;
-  gguf_type element = gguf_type::u32;  ///< of an array; else the same as type
+  gguf_type element = gguf_type::u32;  ///< of an array, itself an array where they nest; else the same as type
   std::uint64_t count = 1;             ///< elements of an array; else 1
   std::uint64_t offset = 0;            ///< of the value (of the first element), in the file
   std::uint64_t bytes = 0;             ///< from there to its end
@@ -70,8 +72,75 @@ struct gguf_limits {
   static constexpr std::uint64_t tensor_name_bytes = 63;
   static constexpr std::uint64_t string_bytes = std::uint64_t{1} << 30;
   static constexpr std::uint64_t array_elements = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t array_depth = 8;  ///< arrays in arrays
   static constexpr std::uint64_t strings_returned = std::uint64_t{1} << 20;
   static constexpr std::uint64_t alignment = std::uint64_t{1} << 20;
+};
+
+/// Steps over one value and checks everything that it claims; `what` names its key in errors.
+class gguf_value_walk {
+ public:
+  gguf_value_walk(file_cursor& cursor, std::string what) : cursor_(cursor), what_(std::move(what)) {}
+
+  gguf_type type() {
+    const std::uint64_t at = cursor_.offset();
+    const auto id = cursor_.number<std::uint32_t>(what_);
+    if (id > 12) cursor_.fail(at, what_ + ": value type is unknown", "0 to 12", std::to_string(id));
+    return static_cast<gguf_type>(id);
+  }
+  /// The element type and the number of elements of an array.
+  std::pair<gguf_type, std::uint64_t> array_head() {
+    const gguf_type element = type();
+    const std::uint64_t at = cursor_.offset(), count = cursor_.number<std::uint64_t>(what_),
+                        least = element == gguf_type::string  ? 8
+                                : element == gguf_type::array ? 4 + 8
+                                                              : size_of(element);
+    if (count > gguf_limits::array_elements || !(checked_size{count} * least).fits(cursor_.left()))
+      cursor_.fail(at, what_ + ": array runs past the end of the file",
+                   "at most " + std::to_string(cursor_.left() / least) + " elements", std::to_string(count));
+    return {element, count};
+  }
+  /// @param depth how many arrays the elements are in
+  void skip(gguf_type element, std::uint64_t count, std::uint64_t depth = 0) {
+    switch (element) {
+      case gguf_type::string:
+        for (std::uint64_t i = 0; i < count; ++i) skip_string();
+        return;
+      case gguf_type::boolean:
+        for (std::uint64_t i = 0; i < count; ++i) skip_bool();
+        return;
+      case gguf_type::array:
+        if (depth >= gguf_limits::array_depth && count != 0)
+          cursor_.fail(cursor_.offset(), what_ + ": arrays nested too deep",
+                       "at most " + std::to_string(gguf_limits::array_depth) + " levels", "more");
+        for (std::uint64_t i = 0; i < count; ++i) {
+          const auto [inner, inner_count] = array_head();
+          skip(inner, inner_count, depth + 1);
+        }
+        return;
+      default:
+        cursor_.skip(count * size_of(element), what_);
+    }
+  }
+
+ private:
+  /// A string is checked here only for its length; what an element says is for the accessors.
+  void skip_string() {
+    const std::uint64_t at = cursor_.offset();
+    const auto length = cursor_.number<std::uint64_t>(what_);
+    if (length > gguf_limits::string_bytes || length > cursor_.left())
+      cursor_.fail(at, what_ + ": string runs past the end of the file",
+                   "at most " + std::to_string(cursor_.left()) + " bytes", std::to_string(length));
+    cursor_.skip(length, what_);
+  }
+  void skip_bool() {
+    const std::uint64_t at = cursor_.offset();
+    if (const auto value = cursor_.number<std::uint8_t>(what_); value > 1)
+      cursor_.fail(at, what_ + " is not a bool", "0 or 1", std::to_string(value));
+  }
+
+  file_cursor& cursor_;
+  std::string what_;
 };
 
 /// Reads one key and steps over its value, checking everything that the value claims.
@@ -85,46 +154,11 @@ inline gguf_value read_gguf_value(file_cursor& cursor, std::uint64_t number) {
   if (!is_printable(out.key))
     cursor.fail(start, where + " is not a name", "UTF-8 without control characters", "'" + printable(out.key) + "'");
   const std::string what = where + " '" + printable(out.key) + "'";
-
-  const auto known_type = [&](std::string_view role, bool may_be_array) {
-    const std::uint64_t at = cursor.offset();
-    const auto id = cursor.number<std::uint32_t>(what);
-    if (id > 12 || (id == 9 && !may_be_array))
-      cursor.fail(at, what + ": " + std::string(role) + " is unknown", may_be_array ? "0 to 12" : "0 to 12, no array",
-                  std::to_string(id));
-    return static_cast<gguf_type>(id);
-  };
-  // A string is checked here only for its length; what an element says is for the accessors.
-  const auto skip_string = [&] {
-    const std::uint64_t at = cursor.offset();
-    const auto length = cursor.number<std::uint64_t>(what);
-    if (length > gguf_limits::string_bytes || length > cursor.left())
-      cursor.fail(at, what + ": string runs past the end of the file",
-                  "at most " + std::to_string(cursor.left()) + " bytes", std::to_string(length));
-    cursor.skip(length, what);
-  };
-  const auto check_bool = [&] {
-    const std::uint64_t at = cursor.offset();
-    if (const auto value = cursor.number<std::uint8_t>(what); value > 1)
-      cursor.fail(at, what + " is not a bool", "0 or 1", std::to_string(value));
-  };
-
-  out.type = out.element = known_type("value type", true);
-  if (out.type == gguf_type::array) {
-    out.element = known_type("element type", false);
-    const std::uint64_t at = cursor.offset();
-    out.count = cursor.number<std::uint64_t>(what);
-    const std::uint64_t least = out.element == gguf_type::string ? 8 : size_of(out.element);
-    if (out.count > gguf_limits::array_elements || !(checked_size{out.count} * least).fits(cursor.left()))
-      cursor.fail(at, what + ": array runs past the end of the file",
-                  "at most " + std::to_string(cursor.left() / least) + " elements", std::to_string(out.count));
-  }
+  gguf_value_walk walk(cursor, what);
+  out.type = out.element = walk.type();
+  if (out.type == gguf_type::array) std::tie(out.element, out.count) = walk.array_head();
   out.offset = cursor.offset();
-  if (out.element == gguf_type::string)
-    for (std::uint64_t i = 0; i < out.count; ++i) skip_string();
-  else if (out.element == gguf_type::boolean)
-    for (std::uint64_t i = 0; i < out.count; ++i) check_bool();
-  else cursor.skip(out.count * size_of(out.element), what);
+  walk.skip(out.element, out.count, 1);
   out.bytes = cursor.offset() - out.offset;
   if (out.type == gguf_type::string) {
     file_cursor again(cursor.file());

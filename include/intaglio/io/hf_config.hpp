@@ -185,12 +185,11 @@ class hf_config_reader {
       return true;
     };
     if (fits()) return;
-    const auto first =
-        static_cast<std::uint32_t>(std::find(windowed.begin(), windowed.end(), false) - windowed.begin());
-    c.sliding_window_pattern = first == c.num_hidden_layers ? 0 : first + 1;
-    if (!fits())
+    const auto pattern = window_pattern_of(windowed);
+    if (!pattern)
       document_.refuse(list.where(), "full_attention in every n-th layer and sliding_attention in the others",
                        "another order");
+    c.sliding_window_pattern = *pattern;
   }
 
   void read_activation(const json_place& text) {

@@ -126,11 +126,17 @@ class model_inspector {
   static std::string text_of(const gguf_part& part, const gguf_value& value) {
     file_cursor cursor(part.file());
     cursor.skip(value.offset, value.key);
-    std::string out;
-    const std::uint64_t shown = (std::min)(value.count, shown_elements);
-    for (std::uint64_t i = 0; i < shown; ++i) out += (i ? ", " : "") + element_text(cursor, value);
-    if (value.type != gguf_type::array) return out;
-    return "[" + out + (shown < value.count ? ", ..." : "") + "]";
+    if (value.type != gguf_type::array) return element_text(cursor, value);
+    return array_text(cursor, value);
+  }
+  /// The elements from the cursor on, which it leaves behind them. Arrays nest no deeper than gguf_limits allow.
+  static std::string array_text(file_cursor& cursor, const gguf_value& value) {
+    std::string out = "[";
+    for (std::uint64_t i = 0; i < (std::min)(value.count, shown_elements); ++i)
+      out.append(i == 0 ? "" : ", ").append(element_text(cursor, value));
+    if (value.count <= shown_elements) return out + "]";
+    gguf_value_walk(cursor, value.key).skip(value.element, value.count - shown_elements);
+    return out + ", ...]";
   }
   static std::string element_text(file_cursor& cursor, const gguf_value& value) {
     switch (value.element) {
@@ -156,8 +162,11 @@ class model_inspector {
         return number_text(static_cast<float>(cursor.number<double>(value.key)));
       case gguf_type::boolean:
         return cursor.number<std::uint8_t>(value.key) != 0 ? "true" : "false";
+      case gguf_type::array: {
+        const auto [element, count] = gguf_value_walk(cursor, value.key).array_head();
+        return array_text(cursor, {.key = value.key, .type = gguf_type::array, .element = element, .count = count});
+      }
       case gguf_type::string:
-      case gguf_type::array:
         break;
     }
     return cursor.text(value.key, gguf_limits::string_bytes);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Ranges of a model's hyperparameters, and how two configs differ.
+// Ranges of a model's hyperparameters and their relations, in one table for all forms of files, and how two configs
+// differ.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -22,58 +24,132 @@ struct config_limits {
                                  max_position_embeddings = std::uint64_t{1} << 31, num_local_experts = 1024;
 };
 
-/// Checks the whole config. @param path the file that the error names
+/// The range of one number of a config, under config.json's key. A number that is 0 where `zero_is_none` is not there.
+struct number_range {
+  std::string_view key;
+  double (*value)(const decoder_config&);
+  double least = 1, most = 0;  ///< most 0: any finite number
+  bool above = false;          ///< more than `least`
+  bool zero_is_none = false;
+  bool (*applies)(const decoder_config&) = nullptr;  ///< nullptr: always
+};
+
+inline constexpr number_range number_ranges[] = {
+    {"hidden_size", [](const decoder_config& c) -> double { return c.hidden_size; }, 1, config_limits::hidden_size},
+    {"intermediate_size", [](const decoder_config& c) -> double { return c.intermediate_size; }, 1,
+     config_limits::intermediate_size},
+    {"num_hidden_layers", [](const decoder_config& c) -> double { return c.num_hidden_layers; }, 1,
+     config_limits::num_hidden_layers},
+    {"num_attention_heads", [](const decoder_config& c) -> double { return c.num_attention_heads; }, 1,
+     config_limits::num_attention_heads},
+    {"num_key_value_heads", [](const decoder_config& c) -> double { return c.num_key_value_heads; }, 1,
+     config_limits::num_attention_heads},
+    {"head_dim", [](const decoder_config& c) -> double { return c.head_dim; }, 1, config_limits::head_dim},
+    {"vocab_size", [](const decoder_config& c) -> double { return c.vocab_size; }, 1, config_limits::vocab_size},
+    {"max_position_embeddings", [](const decoder_config& c) -> double { return c.max_position_embeddings; }, 1,
+     config_limits::max_position_embeddings},
+    {"rms_norm_eps", [](const decoder_config& c) -> double { return c.rms_norm_eps; }, 0, 1, true},
+    {"rope_theta", [](const decoder_config& c) -> double { return c.rope_theta; }},
+    {"rope_local_base_freq", [](const decoder_config& c) -> double { return c.rope_local_base_freq; }, 1, 0, false,
+     true},
+    {"sliding_window", [](const decoder_config& c) -> double { return c.sliding_window; }, 1,
+     config_limits::max_position_embeddings, false, true},
+    {"sliding_window_pattern", [](const decoder_config& c) -> double { return c.sliding_window_pattern; }, 1,
+     config_limits::num_hidden_layers, false, true},
+    {"query_pre_attn_scalar", [](const decoder_config& c) -> double { return c.query_pre_attn_scalar; }, 1,
+     config_limits::hidden_size, false, true},
+    {"num_local_experts", [](const decoder_config& c) -> double { return c.num_local_experts; }, 1,
+     config_limits::num_local_experts, false, true},
+    {"num_experts_per_tok", [](const decoder_config& c) -> double { return c.num_experts_per_tok; }, 1,
+     config_limits::num_local_experts, false, false, [](const decoder_config& c) { return c.num_local_experts != 0; }},
+    {"rope_scaling.factor", [](const decoder_config& c) -> double { return c.rope_scaling.factor; }, 1, 0, false, false,
+     [](const decoder_config& c) { return c.rope_scaling.type != rope_type::plain; }},
+    {"rope_scaling.original_max_position_embeddings",
+     [](const decoder_config& c) -> double { return c.rope_scaling.original_max_position_embeddings; }, 1,
+     config_limits::max_position_embeddings, false, false,
+     [](const decoder_config& c) { return c.rope_scaling.type == rope_type::llama3; }},
+    {"rope_scaling.low_freq_factor", [](const decoder_config& c) -> double { return c.rope_scaling.low_freq_factor; },
+     0, 0, true, false, [](const decoder_config& c) { return c.rope_scaling.type == rope_type::llama3; }},
+};
+
+/// How two numbers of a config stand to each other.
+struct number_relation {
+  std::string_view key;
+  bool (*holds)(const decoder_config&);
+  std::string (*expected)(const decoder_config&);
+  std::string (*found)(const decoder_config&);
+};
+
+inline constexpr number_relation number_relations[] = {
+    {"num_key_value_heads", [](const decoder_config& c) { return c.num_key_value_heads <= c.num_attention_heads; },
+     [](const decoder_config& c) { return "1 to " + std::to_string(c.num_attention_heads); },
+     [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
+    {"num_key_value_heads", [](const decoder_config& c) { return c.num_attention_heads % c.num_key_value_heads == 0; },
+     [](const decoder_config& c) {
+       return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
+     },
+     [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
+    {"head_dim", [](const decoder_config& c) { return c.head_dim % 2 == 0; },
+     [](const decoder_config&) { return std::string("an even number"); },
+     [](const decoder_config& c) { return std::to_string(c.head_dim); }},
+    {"num_attention_heads * head_dim",
+     [](const decoder_config& c) {
+       return std::uint64_t{c.num_attention_heads} * c.head_dim <= config_limits::hidden_size;
+     },
+     [](const decoder_config&) { return "at most " + std::to_string(config_limits::hidden_size); },
+     [](const decoder_config& c) { return std::to_string(std::uint64_t{c.num_attention_heads} * c.head_dim); }},
+    {"num_experts_per_tok",
+     [](const decoder_config& c) { return c.num_local_experts == 0 || c.num_experts_per_tok <= c.num_local_experts; },
+     [](const decoder_config& c) { return "1 to " + std::to_string(c.num_local_experts); },
+     [](const decoder_config& c) { return std::to_string(c.num_experts_per_tok); }},
+    {"rope_scaling.high_freq_factor",
+     [](const decoder_config& c) {
+       return c.rope_scaling.type != rope_type::llama3 ||
+              (std::isfinite(c.rope_scaling.high_freq_factor) &&
+               c.rope_scaling.high_freq_factor > c.rope_scaling.low_freq_factor);
+     },
+     [](const decoder_config& c) {
+       return "a finite number above low_freq_factor " + number_text(c.rope_scaling.low_freq_factor);
+     },
+     [](const decoder_config& c) { return number_text(c.rope_scaling.high_freq_factor); }},
+};
+
+/// "1 to 4096", "above 0, at most 1", "a finite number from 1".
+inline std::string range_text(const number_range& range) {
+  const auto text = [](double value) { return std::to_string(static_cast<std::uint64_t>(value)); };
+  if (range.most == 0) return "a finite number " + std::string(range.above ? "above " : "from ") + text(range.least);
+  return range.above ? "above " + text(range.least) + ", at most " + text(range.most)
+                     : text(range.least) + " to " + text(range.most);
+}
+
+/// Holds a config against number_ranges and number_relations. @param path the file that the error names
 /// @throws file_error with the key as config.json spells it, its range and its value
 inline void check_config(const decoder_config& c, const std::string& path) {
-  const auto refuse = [&](std::string_view key, std::string expected, std::string found) {
-    throw file_error(path, std::nullopt, std::string(key), std::move(expected), std::move(found));
-  };
-  const auto between = [&](std::string_view key, std::uint64_t value, std::uint64_t most) {
-    if (value < 1 || value > most) refuse(key, "1 to " + std::to_string(most), std::to_string(value));
-  };
-  between("hidden_size", c.hidden_size, config_limits::hidden_size);
-  between("intermediate_size", c.intermediate_size, config_limits::intermediate_size);
-  between("num_hidden_layers", c.num_hidden_layers, config_limits::num_hidden_layers);
-  between("num_attention_heads", c.num_attention_heads, config_limits::num_attention_heads);
-  between("num_key_value_heads", c.num_key_value_heads, c.num_attention_heads);
-  between("head_dim", c.head_dim, config_limits::head_dim);
-  between("vocab_size", c.vocab_size, config_limits::vocab_size);
-  between("max_position_embeddings", c.max_position_embeddings, config_limits::max_position_embeddings);
-  if (c.num_attention_heads % c.num_key_value_heads != 0)
-    refuse("num_key_value_heads", "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads),
-           std::to_string(c.num_key_value_heads));
-  if (c.head_dim % 2 != 0) refuse("head_dim", "an even number", std::to_string(c.head_dim));
-  if (std::uint64_t{c.num_attention_heads} * c.head_dim > config_limits::hidden_size)
-    refuse("num_attention_heads * head_dim", "at most " + std::to_string(config_limits::hidden_size),
-           std::to_string(std::uint64_t{c.num_attention_heads} * c.head_dim));
-  if (!std::isfinite(c.rms_norm_eps) || c.rms_norm_eps <= 0.f || c.rms_norm_eps > 1.f)
-    refuse("rms_norm_eps", "above 0, at most 1", number_text(c.rms_norm_eps));
-  if (!std::isfinite(c.rope_theta) || c.rope_theta < 1.f)
-    refuse("rope_theta", "a finite number from 1", number_text(c.rope_theta));
-  if (c.rope_local_base_freq != 0.f && (!std::isfinite(c.rope_local_base_freq) || c.rope_local_base_freq < 1.f))
-    refuse("rope_local_base_freq", "a finite number from 1", number_text(c.rope_local_base_freq));
-  if (c.sliding_window != 0) between("sliding_window", c.sliding_window, config_limits::max_position_embeddings);
-  if (c.sliding_window_pattern != 0)
-    between("sliding_window_pattern", c.sliding_window_pattern, config_limits::num_hidden_layers);
-  if (c.query_pre_attn_scalar != 0)
-    between("query_pre_attn_scalar", c.query_pre_attn_scalar, config_limits::hidden_size);
-  if (c.num_local_experts != 0) {
-    between("num_local_experts", c.num_local_experts, config_limits::num_local_experts);
-    between("num_experts_per_tok", c.num_experts_per_tok, c.num_local_experts);
+  for (const number_range& range : number_ranges) {
+    const double value = range.value(c);
+    if ((range.applies != nullptr && !range.applies(c)) || (range.zero_is_none && value == 0)) continue;
+    const bool inside = std::isfinite(value) && (range.above ? value > range.least : value >= range.least) &&
+                        (range.most == 0 || value <= range.most);
+    if (!inside)
+      throw file_error(path, std::nullopt, std::string(range.key), range_text(range),
+                       value == std::floor(value) && std::fabs(value) < 1e15
+                           ? std::to_string(static_cast<std::int64_t>(value))
+                           : number_text(static_cast<float>(value)));
   }
-  const rope_scaling_config& scaling = c.rope_scaling;
-  if (scaling.type == rope_type::plain) return;
-  if (!std::isfinite(scaling.factor) || scaling.factor < 1.f)
-    refuse("rope_scaling.factor", "a finite number from 1", number_text(scaling.factor));
-  if (scaling.type != rope_type::llama3) return;
-  between("rope_scaling.original_max_position_embeddings", scaling.original_max_position_embeddings,
-          config_limits::max_position_embeddings);
-  if (!std::isfinite(scaling.low_freq_factor) || scaling.low_freq_factor <= 0.f)
-    refuse("rope_scaling.low_freq_factor", "a finite number above 0", number_text(scaling.low_freq_factor));
-  if (!std::isfinite(scaling.high_freq_factor) || scaling.high_freq_factor <= scaling.low_freq_factor)
-    refuse("rope_scaling.high_freq_factor",
-           "a finite number above low_freq_factor " + number_text(scaling.low_freq_factor),
-           number_text(scaling.high_freq_factor));
+  for (const number_relation& relation : number_relations)
+    if (!relation.holds(c))
+      throw file_error(path, std::nullopt, std::string(relation.key), relation.expected(c), relation.found(c));
+}
+
+/// sliding_window_pattern for layers of which `windowed` have the window: n where every n-th layer sees all keys, 0
+/// where none does. Nothing for any other order.
+inline std::optional<std::uint32_t> window_pattern_of(const std::vector<bool>& windowed) {
+  const auto all = std::find(windowed.begin(), windowed.end(), false);
+  if (all == windowed.end()) return 0;
+  const auto every = static_cast<std::size_t>(all - windowed.begin()) + 1;
+  for (std::size_t layer = 0; layer < windowed.size(); ++layer)
+    if (windowed[layer] != ((layer + 1) % every != 0)) return std::nullopt;
+  return static_cast<std::uint32_t>(every);
 }
 
 /// "linear by 8", "llama3 by 8, low 1, high 4, from 8192"; "default" for none.

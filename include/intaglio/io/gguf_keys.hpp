@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// What each metadata key under an architecture's prefix means to this library: read, harmless, or allowed only with the
+// value that changes nothing. Key names: gguf-py's constants.py and llama.cpp's llama-arch.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace intaglio::io {
+
+enum class gguf_key_use : std::uint8_t {
+  read,              ///< by gguf_config
+  harmless,          ///< no part of what is computed
+  neutral,           ///< a number that must be `neutral` or `absent`, both of which leave the computation as it is
+  neutral_head_dim,  ///< a number that must be the heads' width
+  neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim)
+};
+
+/// One key without its prefix.
+struct gguf_key_rule {
+  std::string_view tail;
+  gguf_key_use use = gguf_key_use::read;
+  float neutral = 0.f, absent = 0.f;
+};
+
+/// In the order of llama.cpp's list. A key that is not here is unknown, and the loader warns of it by name.
+inline constexpr gguf_key_rule gguf_key_rules[] = {
+    {"vocab_size"},
+    {"context_length"},
+    {"embedding_length"},
+    {"block_count"},
+    {"feed_forward_length"},
+    {"attention.head_count"},
+    {"attention.head_count_kv"},
+    {"attention.key_length"},
+    {"attention.value_length"},
+    {"attention.layer_norm_rms_epsilon"},
+    {"attention.sliding_window"},
+    {"attention.sliding_window_pattern"},
+    {"rope.dimension_count"},
+    {"rope.freq_base"},
+    {"rope.freq_base_swa"},
+    {"rope.scaling.type"},
+    {"rope.scaling.factor"},
+    {"rope.scale_linear"},
+    {"expert_count"},
+    {"expert_used_count"},
+    // Of YaRN, which is refused by its type; finetuned says how the weights were made.
+    {"rope.scaling.finetuned", gguf_key_use::harmless},
+    {"rope.scaling.original_context_length", gguf_key_use::harmless},
+    {"rope.scaling.yarn_beta_fast", gguf_key_use::harmless},
+    {"rope.scaling.yarn_beta_slow", gguf_key_use::harmless},
+    // Of embedding models and of writers.
+    {"pooling_type", gguf_key_use::harmless},
+    {"tensor_data_layout", gguf_key_use::harmless},
+    {"dropout", gguf_key_use::harmless},
+    {"attention.dropout", gguf_key_use::harmless},
+    {"use_parallel_residual", gguf_key_use::neutral},
+    {"logit_scale", gguf_key_use::neutral, 1.f, 0.f},
+    {"residual_scale", gguf_key_use::neutral, 1.f, 0.f},
+    {"embedding_scale", gguf_key_use::neutral, 1.f, 0.f},
+    {"attn_logit_softcapping", gguf_key_use::neutral},
+    {"final_logit_softcapping", gguf_key_use::neutral},
+    {"router_logit_softcapping", gguf_key_use::neutral},
+    {"attention.max_alibi_bias", gguf_key_use::neutral},
+    {"attention.clamp_kqv", gguf_key_use::neutral},
+    {"attention.causal", gguf_key_use::neutral, 1.f, 1.f},
+    {"attention.scale", gguf_key_use::neutral_scale},
+    {"attention.output_scale", gguf_key_use::neutral, 1.f, 0.f},
+    {"attention.temperature_length", gguf_key_use::neutral},
+    {"attention.temperature_scale", gguf_key_use::neutral},
+    {"attention.shared_kv_layers", gguf_key_use::neutral},
+    {"attention.key_length_swa", gguf_key_use::neutral_head_dim},
+    {"attention.value_length_swa", gguf_key_use::neutral_head_dim},
+    {"rope.dimension_count_swa", gguf_key_use::neutral_head_dim},
+    {"rope.scaling.attn_factor", gguf_key_use::neutral, 1.f, 0.f},
+    {"rope.scaling.alpha", gguf_key_use::neutral, 1.f, 0.f},
+    {"rope.scaling.yarn_ext_factor", gguf_key_use::neutral, 0.f, -1.f},
+    {"rope.scaling.yarn_attn_factor", gguf_key_use::neutral, 1.f, 0.f},
+    {"rope.scaling.yarn_log_multiplier", gguf_key_use::neutral},
+    {"leading_dense_block_count", gguf_key_use::neutral},
+    {"interleave_moe_layer_step", gguf_key_use::neutral, 1.f, 0.f},
+    {"moe_every_n_layers", gguf_key_use::neutral, 1.f, 0.f},
+    {"nextn_predict_layers", gguf_key_use::neutral},
+    {"expert_shared_count", gguf_key_use::neutral},
+    {"expert_shared_feed_forward_length", gguf_key_use::neutral},
+    {"expert_group_count", gguf_key_use::neutral, 1.f, 0.f},
+    {"expert_group_used_count", gguf_key_use::neutral, 1.f, 0.f},
+    {"expert_weights_scale", gguf_key_use::neutral, 1.f, 0.f},
+    {"expert_weights_norm", gguf_key_use::neutral, 1.f, 1.f},
+    {"expert_gating_func", gguf_key_use::neutral, 1.f, 0.f},  // 1: softmax
+    {"embedding_length_per_layer_input", gguf_key_use::neutral},
+    {"swin_norm", gguf_key_use::neutral},
+};
+
+/// Nothing for a key that this library does not know.
+constexpr const gguf_key_rule* gguf_key_rule_of(std::string_view tail) {
+  const auto* const found = std::find_if(std::begin(gguf_key_rules), std::end(gguf_key_rules),
+                                         [&](const gguf_key_rule& rule) { return rule.tail == tail; });
+  return found == std::end(gguf_key_rules) ? nullptr : found;
+}
+
+/// Prefixes of keys that say nothing of a model's mathematics, whatever stands behind them.
+inline constexpr std::string_view gguf_free_prefixes[] = {"general.", "tokenizer.", "split.", "quantize.", "imatrix."};
+
+}  // namespace intaglio::io
