@@ -100,7 +100,8 @@ class mixtral_model {
         set("attention.head_count_kv", c_.num_key_value_heads);
     set("attention.layer_norm_rms_epsilon", c_.rms_norm_eps), set("rope.freq_base", c_.rope_theta),
         set("expert_count", c_.num_local_experts), set("expert_used_count", c_.num_experts_per_tok);
-    io::write_vocabulary_keys(out, words);
+    std::vector<std::string> warnings;
+    io::write_vocabulary_keys(out, words, warnings);
     for (const auto& [name, t] : tensors_) {
       const std::uint64_t experts = name.find("_exps") != name.npos ? c_.num_local_experts : 1;
       const std::array<std::uint64_t, 3> shape{t.columns, t.rows / experts, experts};

@@ -67,6 +67,8 @@ json inspection_json(const io::inspection& of) {
     if (each.count != 1) entry["count"] = each.count;
     out["metadata"].push_back(std::move(entry));
   }
+  out["unused"] = json::array();
+  for (const auto& each : of.unused) out["unused"].push_back({{"key", each.key}, {"value", each.text}});
   out["tensors"] = json::array();
   for (const auto& each : of.tensors)
     out["tensors"].push_back({{"name", each.name},
@@ -109,6 +111,8 @@ void print_inspection(const io::inspection& of, bool all_tensors) {
   for (const auto& each : of.metadata)
     row(printable(each.key),
         printable(each.text, 100) + (each.count != 1 ? "  (" + std::to_string(each.count) + " values)" : ""));
+  if (!of.unused.empty()) print_line("not used");
+  for (const auto& each : of.unused) row(printable(each.key), printable(each.text, 100));
   if (all_tensors) {
     print_line("tensors");
     for (const auto& each : of.tensors)

@@ -50,3 +50,30 @@ TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and wh
            read.chat_template == own.chat_template));
   }
 }
+
+TEST_CASE("gguf_model_keys: every end of a generation comes back, llama.cpp's three keys first", "[convert]") {
+  const temporary_folder folder;
+  const auto written = [&](std::vector<std::int64_t> ends, std::vector<std::string>& warnings) {
+    vocabulary words = *checkpoint::open(conformance("mistral-tiny") / "hf").vocabulary();
+    words.end_ids = std::move(ends);
+    gguf_writer out(folder / "keys.gguf");
+    out.set("general.architecture", "llama");
+    write_vocabulary_keys(out, words, warnings);
+    out.begin();
+    out.finish();
+    const auto types = checked_token_types(words);
+    auto file = gguf::open(folder / "keys.gguf");
+    CHECK(end_of_generation_tokens(gguf_vocabulary(file), types) == end_of_generation_tokens(words, types));
+    return file;
+  };
+  std::vector<std::string> warnings;
+  CHECK(written({2}, warnings).first().find("tokenizer.ggml.eot_token_id") == nullptr);
+  const auto two = written({2, 337, 338}, warnings);
+  CHECK(two.value<std::uint32_t>("tokenizer.ggml.eos_token_id") == 2u);
+  CHECK(two.value<std::uint32_t>("tokenizer.ggml.eot_token_id") == 337u);
+  CHECK(two.value<std::uint32_t>("tokenizer.ggml.eom_token_id") == 338u);
+  CHECK(two.first().find(end_ids_key) == nullptr);
+  CHECK(warnings.empty());
+  CHECK(written({337, 338, 339}, warnings).first().find(end_ids_key) != nullptr);
+  CHECK(warnings.size() == 1);
+}

@@ -53,6 +53,7 @@ packed_index full_index() {
   words.tokens = {"", "a", std::string("\0b", 2)};
   words.scores = {-1.f, 0.5f}, words.token_types = {6}, words.merges = {"a b", "c d"};
   words.bos_id = 1, words.eos_id = -2, words.eot_id = 3, words.unknown_id = 4, words.padding_id = 5;
+  words.eom_id = 6, words.end_ids = {7, -8};
   words.add_bos = true, words.add_eos = false, words.add_space_prefix = true, words.remove_extra_whitespaces = false,
   words.space_prefix_once = true, words.ignore_merges = false;
   words.chat_template = "{{ x }}";
@@ -172,6 +173,7 @@ TEST_CASE("packed index: every field comes back", "[packed]") {
          words.merges == wanted.merges));
   CHECK(
       (words.bos_id == 1 && words.eos_id == -2 && words.eot_id == 3 && words.unknown_id == 4 && words.padding_id == 5));
+  CHECK((words.eom_id == 6 && words.end_ids == std::vector<std::int64_t>{7, -8}));
   CHECK((words.add_bos == true && words.add_eos == false && words.add_space_prefix == true));
   CHECK((words.remove_extra_whitespaces == false && words.space_prefix_once == true && words.ignore_merges == false));
   CHECK(words.chat_template == "{{ x }}");

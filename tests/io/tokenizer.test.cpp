@@ -82,7 +82,7 @@ TEST_CASE("a BitNet b1.58 file without a pre-tokenizer name is cut as Llama 3 cu
   REQUIRE_FALSE(file.pre_tokenizer);
   const tokenizer model(file, 1024);
   CHECK(model.pretokenizer_kind() == io::pretokenizer::llama_bpe);
-  CHECK(model.eot() == 1009);
+  CHECK(model.is_end_of_generation(1009));
   CHECK(model.adds_bos());
   expect_goldens(model, goldens()["tokenizers"]["llama-tiny"]["hf"]["raw"], false);
   const tokenizer published(io::vocabulary_from_hf_directory(shared("conformance/bitnet-tiny/hf-bf16")));
@@ -111,7 +111,6 @@ TEST_CASE("the production vocabulary llama-bpe agrees with tiktoken") {
   expect_goldens(model, expected["tiktoken"]["raw"], false);
   expect_goldens(model, expected["tiktoken"]["parsed"], true);
   expect_round_trips(model, false);
-  CHECK(model.eot() == 128009);
   CHECK(model.end_of_generation_ids() == ids{128001, 128009});
 }
 
@@ -187,13 +186,11 @@ TEST_CASE("ends of a generation are known by their texts") {
   file.eos_id.reset(), file.eot_id.reset();
   const auto ends = [&](const char* text) {
     file.tokens.back() = text;
-    const tokenizer model(file);
-    return std::pair{model.end_of_generation_ids(), model.eot()};
+    return tokenizer(file).end_of_generation_ids();
   };
-  // <|end_of_text|> stands at 262.
-  CHECK(ends("<|eot_id|>") == std::pair{ids{262, 263}, std::optional<std::int32_t>(263)});
-  CHECK(ends("<|eom_id|>") == std::pair{ids{262, 263}, std::optional<std::int32_t>()});
-  CHECK(ends("<|other|>") == std::pair{ids{262}, std::optional<std::int32_t>()});
+  // <|end_of_text|> is token 262.
+  for (const auto text : io::end_of_generation_texts) CHECK(ends(std::string(text).c_str()) == ids{262, 263});
+  CHECK(ends("<|other|>") == ids{262});
   file.add_eos = true;
   CHECK_THROWS_AS(tokenizer(file), file_error);
   file.eos_id = 262;

@@ -289,8 +289,12 @@ inline vocabulary gguf_vocabulary(const gguf& file) {
   out.bos_id = id("bos_token_id");
   out.eos_id = id("eos_token_id");
   out.eot_id = id("eot_token_id");
+  out.eom_id = id("eom_token_id");
   out.unknown_id = id("unknown_token_id");
   out.padding_id = id("padding_token_id");
+  for (const std::uint32_t end :
+       file.array<std::uint32_t>(std::string(end_ids_key)).value_or(std::vector<std::uint32_t>{}))
+    out.end_ids.push_back(end);
   out.add_bos = file.value<bool>("tokenizer.ggml.add_bos_token");
   out.add_eos = file.value<bool>("tokenizer.ggml.add_eos_token");
   out.add_space_prefix = file.value<bool>("tokenizer.ggml.add_space_prefix");

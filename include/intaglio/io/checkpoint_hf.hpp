@@ -212,6 +212,7 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
                                                    : vocabulary_from_sentencepiece_file(folder / "tokenizer.model");
     builder.vocabulary()->architecture = builder.stated_architecture();
     hf::read_config(folder, true, *builder.vocabulary());
+    hf::read_model_config(folder, *builder.vocabulary());
   } else {
     builder.warn("neither tokenizer.json nor tokenizer.model in this folder");
     return;
@@ -227,6 +228,8 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
   hf_config config = read_hf_config(folder / "config.json");
   builder.stated_architecture() = config.model_type;
   for (const std::string& line : config.warnings) builder.warn(line);
+  if (const auto path = folder / "generation_config.json"; std::filesystem::exists(path))
+    for (const std::string& line : read_generation_config(path).warnings) builder.warn(line);
   builder.config() = config.config;
   read_folder_vocabulary(folder, builder);
   if (!safetensors_model::are_in(folder) && torch_model::are_in(folder))

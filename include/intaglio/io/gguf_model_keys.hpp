@@ -3,16 +3,21 @@
 // microsoft/BitNet's convert-hf-to-gguf-bitnet.py write them.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/end_of_generation.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/io/unicode.hpp"
+#include "intaglio/io/vocabulary_check.hpp"
 
 namespace intaglio::io {
 
@@ -23,8 +28,31 @@ inline std::string gguf_architecture(const decoder_config& c) {
   return c.hidden_act == activation::silu ? "bitnet" : "bitnet-b1.58";
 }
 
-/// A tokenizer's keys.
-inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from) {
+/// eos_token_id, eot_token_id and eom_token_id, which is where llama.cpp looks, and all ends in a key of our own where
+/// these three and the texts that it knows are not all of them. @return whether llama.cpp will miss one
+inline bool write_end_keys(gguf_writer& out, const vocabulary& from) {
+  std::array<std::pair<const char*, std::optional<std::int64_t>>, 3> keys{
+      {{"eos_token_id", from.eos_id}, {"eot_token_id", from.eot_id}, {"eom_token_id", from.eom_id}}};
+  vocabulary plain = from;
+  plain.end_ids.clear();
+  const auto types = checked_token_types(from);
+  const auto known = end_of_generation_tokens(plain, types), all = end_of_generation_tokens(from, types);
+  bool misses = false;
+  for (const std::int32_t id : all) {
+    if (std::binary_search(known.begin(), known.end(), id)) continue;
+    const auto vacant = std::find_if(keys.begin(), keys.end(), [](const auto& key) { return !key.second; });
+    if (vacant != keys.end()) vacant->second = id;
+    else misses = true;
+  }
+  for (const auto& [key, id] : keys)
+    if (id && *id >= 0 && *id <= 0xFFFFFFFFll)
+      out.set(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(*id));
+  if (misses) out.set_array<std::uint32_t>(end_ids_key, std::vector<std::uint32_t>(all.begin(), all.end()));
+  return misses;
+}
+
+/// A tokenizer's keys; what llama.cpp will not see goes to `warnings`.
+inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std::vector<std::string>& warnings) {
   out.set("tokenizer.ggml.model", from.model);
   if (from.pre_tokenizer) out.set("tokenizer.ggml.pre", *from.pre_tokenizer);
   out.set_array<std::string>("tokenizer.ggml.tokens", from.tokens);
@@ -36,8 +64,9 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from) {
       out.set(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(*value));
   };
   id("bos_token_id", from.bos_id);
-  id("eos_token_id", from.eos_id);
-  id("eot_token_id", from.eot_id);
+  if (write_end_keys(out, from))
+    warnings.push_back("the model has more ends of a generation than llama.cpp has keys for: all of them are in " +
+                       std::string(end_ids_key) + ", which it does not read");
   id("unknown_token_id", from.unknown_id);
   id("padding_token_id", from.padding_id);
   if (from.add_bos) out.set("tokenizer.ggml.add_bos_token", *from.add_bos);
@@ -101,7 +130,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   if (c.query_pre_attn_scalar != 0)
     warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
                        ", not its head_dim " + std::to_string(c.head_dim));
-  if (model.vocabulary()) write_vocabulary_keys(out, *model.vocabulary());
+  if (model.vocabulary()) write_vocabulary_keys(out, *model.vocabulary(), warnings);
 }
 
 }  // namespace intaglio::io

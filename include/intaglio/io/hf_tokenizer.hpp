@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/io/generation_config.hpp"
 #include "intaglio/io/mapped_file.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
 #include "intaglio/io/strict_json.hpp"
@@ -298,6 +299,24 @@ inline void read_config(const std::filesystem::path& directory, bool templated, 
   }
 }
 
+/// config.json and generation_config.json, where they are there: the architecture, and the ends of a generation.
+inline void read_model_config(const std::filesystem::path& directory, vocabulary& out) {
+  const auto add = [&](const std::vector<std::int64_t>& ids) {
+    for (const std::int64_t id : ids)
+      if (std::find(out.end_ids.begin(), out.end_ids.end(), id) == out.end_ids.end()) out.end_ids.push_back(id);
+  };
+  if (const auto config = directory / "config.json"; std::filesystem::exists(config)) {
+    strict_json document(config.string());
+    document.read_file(config);
+    const json_place root(document.path(), "", &document.root());
+    if (out.architecture.empty()) out.architecture = root["model_type"].text_or("");
+    add(eos_ids_of(root["eos_token_id"]));
+    if (const json_place text = root["text_config"]; text.is_object()) add(eos_ids_of(text["eos_token_id"]));
+  }
+  if (const auto config = directory / "generation_config.json"; std::filesystem::exists(config))
+    add(read_generation_config(config).eos_ids);
+}
+
 }  // namespace hf
 
 /// Fills a vocabulary from the text of a tokenizer.json; `name` is for errors. @throws file_error
@@ -359,11 +378,7 @@ inline vocabulary vocabulary_from_hf_directory(const std::filesystem::path& dire
   std::string text(static_cast<std::size_t>(bytes.size()), '\0');
   bytes.read(0, std::as_writable_bytes(std::span(text)));
   vocabulary out = vocabulary_from_tokenizer_json(text, path.string(), directory);
-  if (const auto config = directory / "config.json"; std::filesystem::exists(config)) {
-    strict_json document(config.string());
-    document.read_file(config);
-    out.architecture = json_place(document.path(), "", &document.root())["model_type"].text_or("");
-  }
+  hf::read_model_config(directory, out);
   return out;
 }
 

@@ -39,6 +39,7 @@ struct inspection {
   std::vector<inspected_file> files;
   std::vector<inspected_key> metadata;
   std::vector<inspected_tensor> tensors;
+  std::vector<inspected_key> unused;  ///< of generation_config.json: what nothing here follows
   std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;  ///< tensors and bytes of each type
   std::uint64_t parameters = 0;          ///< values in all tensors (of packed bytes, four each)
   std::optional<decoder_config> config;  ///< absent where the library does not run the model
@@ -188,6 +189,7 @@ class model_inspector {
       const auto model = safetensors_model::open(path);
       for (const safetensors_file& file : model.files()) list_file(file);
     }
+    list_generation(path / "generation_config.json");
     const char* const config = original ? "params.json" : "config.json";
     strict_json document((path / config).string());
     document.read_file(path / config);
@@ -199,6 +201,12 @@ class model_inspector {
                                                  : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
                                value.is_array() ? value.size() : 1});
     }
+  }
+  void list_generation(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return;
+    for (const unused_key& each : read_generation_config(path).unused)
+      out_.unused.push_back({"generation_config.json: " + each.key, "json", each.value});
   }
   template <class File>
   void list_file(const File& file) {

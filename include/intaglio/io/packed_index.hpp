@@ -176,8 +176,9 @@ void packed_fields(Stream& with, Index& index) {
     with.list(words.scores, 4, "scores", number);
     with.list(words.token_types, 4, "token_types", number);
     with.list(words.merges, 4, "merges", text);
-    for (auto* id : {&words.bos_id, &words.eos_id, &words.eot_id, &words.unknown_id, &words.padding_id})
+    for (auto* id : {&words.bos_id, &words.eos_id, &words.eot_id, &words.eom_id, &words.unknown_id, &words.padding_id})
       with.maybe(*id, "id of a special token", number);
+    with.list(words.end_ids, 8, "ends of a generation", number);
     for (auto* way : {&words.add_bos, &words.add_eos, &words.add_space_prefix, &words.remove_extra_whitespaces,
                       &words.space_prefix_once, &words.ignore_merges})
       with.maybe(*way, "way of the tokenizer", flag);

@@ -42,15 +42,6 @@ inline std::string unescape_spaces(std::string_view text) {
   return out;
 }
 
-/// Value of a byte token's text: exactly <0xHH> with capital digits; nothing otherwise.
-constexpr std::optional<std::uint8_t> byte_token_value(std::string_view text) {
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return std::nullopt;
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
-  const int high = digit(text[3]), low = digit(text[4]);
-  if (high < 0 || low < 0) return std::nullopt;
-  return static_cast<std::uint8_t>(high * 16 + low);
-}
-
 /// The encoder of "llama" vocabularies.
 class sentencepiece_bpe {
  public:

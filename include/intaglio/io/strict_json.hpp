@@ -144,6 +144,12 @@ class json_place {
     if (!present() || !value_->is_number_unsigned()) refuse("a natural number");
     return value_->get<std::uint64_t>();
   }
+  std::int64_t integer() const {
+    if (!present() || !value_->is_number_integer() ||
+        (value_->is_number_unsigned() && value_->get<std::uint64_t>() > 0x7FFF'FFFF'FFFF'FFFF))
+      refuse("a whole number of 64 bits");
+    return value_->get<std::int64_t>();
+  }
   double number() const {
     if (!present() || !value_->is_number()) refuse("a number");
     return value_->get<double>();

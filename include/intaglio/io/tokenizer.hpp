@@ -15,6 +15,7 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/byte_level_bpe.hpp"
+#include "intaglio/io/end_of_generation.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
 #include "intaglio/io/special_tokens.hpp"
 #include "intaglio/io/vocabulary.hpp"
@@ -67,13 +68,13 @@ class tokenizer {
   std::size_t size() const { return types_.size(); }
   std::optional<std::int32_t> bos() const { return bos_; }
   std::optional<std::int32_t> eos() const { return eos_; }
-  std::optional<std::int32_t> eot() const { return eot_; }
   std::optional<std::int32_t> unknown() const { return unknown_; }
   std::optional<std::int32_t> padding() const { return padding_; }
   /// What the model wants around a whole text; encode does it only when its options say so.
   bool adds_bos() const { return adds_bos_; }
   bool adds_eos() const { return adds_eos_; }
-  /// Tokens after which a model has said what it wanted: EOS, EOT and others known by their text, ascending.
+  /// Tokens after which a model has said what it wanted: EOS, EOT, others that the files name, and control tokens known
+  /// by their text, ascending.
   const std::vector<std::int32_t>& end_of_generation_ids() const { return end_of_generation_; }
   bool is_end_of_generation(std::int32_t id) const {
     return std::binary_search(end_of_generation_.begin(), end_of_generation_.end(), id);
@@ -168,7 +169,11 @@ class tokenizer {
   void read_special_ids(const vocabulary& file) {
     bos_ = checked_special_id(file, "tokenizer.ggml.bos_token_id", file.bos_id);
     eos_ = checked_special_id(file, "tokenizer.ggml.eos_token_id", file.eos_id);
-    eot_ = checked_special_id(file, "tokenizer.ggml.eot_token_id", file.eot_id);
+    checked_special_id(file, "tokenizer.ggml.eot_token_id", file.eot_id);
+    checked_special_id(file, "tokenizer.ggml.eom_token_id", file.eom_id);
+    for (const std::int64_t id : file.end_ids)
+      if (id < 0 || id >= static_cast<std::int64_t>(size()))
+        warnings_.push_back("eos_token_id " + std::to_string(id) + " is not a token and is ignored");
     unknown_ = checked_special_id(file, "tokenizer.ggml.unknown_token_id", file.unknown_id);
     if (file.padding_id && (*file.padding_id < 0 || *file.padding_id >= static_cast<std::int64_t>(size())))
       warnings_.push_back("tokenizer.ggml.padding_token_id " + std::to_string(*file.padding_id) +
@@ -260,19 +265,7 @@ class tokenizer {
                        "none");
     adds_bos_ = file.add_bos.value_or(bos_ && (sentences || kind == pretokenizer::llama_bpe));
     adds_eos_ = file.add_eos.value_or(false);
-
-    constexpr std::array<std::string_view, 8> ends{"<|eot_id|>",    "<|im_end|>", "<|end|>",    "<end_of_turn>",
-                                                   "<|endoftext|>", "<EOT>",      "<|eom_id|>", "<|end_of_text|>"};
-    for (const auto& text : ends)
-      if (const auto id = special_id(text)) {
-        end_of_generation_.push_back(*id);
-        if (!eot_ && text != "<|eom_id|>" && text != "<|end_of_text|>") eot_ = id;
-      }
-    for (const auto& id : {eos_, eot_})
-      if (id) end_of_generation_.push_back(*id);
-    std::sort(end_of_generation_.begin(), end_of_generation_.end());
-    end_of_generation_.erase(std::unique(end_of_generation_.begin(), end_of_generation_.end()),
-                             end_of_generation_.end());
+    end_of_generation_ = end_of_generation_tokens(file, types_);
   }
 
   std::vector<token_type> types_;
@@ -280,7 +273,7 @@ class tokenizer {
   token_index ordinary_;
   std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe> model_;
   special_tokens special_, always_;  ///< all; those that are found without parse_special
-  std::optional<std::int32_t> bos_, eos_, eot_, unknown_, padding_;
+  std::optional<std::int32_t> bos_, eos_, unknown_, padding_;
   bool adds_bos_ = false, adds_eos_ = false;
   std::vector<std::int32_t> end_of_generation_;
   std::vector<std::string> warnings_;

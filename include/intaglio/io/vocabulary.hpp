@@ -6,12 +6,25 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace intaglio::io {
 
 /// Kind of a token; numbers as in SentencePiece's ModelProto and GGUF's tokenizer.ggml.token_type.
 enum class token_type : std::int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+/// Value of a byte token's text: exactly <0xHH> with capital digits; nothing otherwise.
+constexpr std::optional<std::uint8_t> byte_token_value(std::string_view text) {
+  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return std::nullopt;
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
+  const int high = digit(text[3]), low = digit(text[4]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<std::uint8_t>(high * 16 + low);
+}
+
+/// Our own key of a GGUF file: ids that end a generation, where there are more than llama.cpp has keys for.
+inline constexpr std::string_view end_ids_key = "intaglio.end_of_generation_ids";
 
 /// The tokenizer part of a model file, not yet validated. An absent optional means that the file does not say.
 struct vocabulary {
@@ -26,7 +39,8 @@ struct vocabulary {
   std::vector<std::int32_t> token_types;  ///< empty (all normal), or one for each token: numbers of io::token_type
   std::vector<std::string> merges;  ///< "left right", the strongest first; the first space from position 1 separates
 
-  std::optional<std::int64_t> bos_id, eos_id, eot_id, unknown_id, padding_id;
+  std::optional<std::int64_t> bos_id, eos_id, eot_id, eom_id, unknown_id, padding_id;
+  std::vector<std::int64_t> end_ids;  ///< what else the files say ends a generation: eos_token_id of a config.json
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
   std::optional<bool>
       space_prefix_once;  ///< only Hugging Face files: a space goes before the start of the text, unless one is there
