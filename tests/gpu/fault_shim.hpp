@@ -6,9 +6,11 @@
 
 #include <intaglio/gpu/instance.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -243,6 +245,28 @@ inline PFN_vkGetInstanceProcAddr real_entry() {
   return entry;
 }
 
+/// Changes what devices say of their limits, where it is set: see lowered_limits.
+inline std::function<void(VkPhysicalDeviceLimits&)> lowering;
+
+/// While it lives, devices say that they have at most these limits. 0: what the driver says. The driver keeps its own.
+struct lowered_limits {
+  std::uint32_t shared_memory_bytes = 0, workgroup_invocations = 0;
+  lowered_limits(std::uint32_t shared_bytes, std::uint32_t invocations)
+      : shared_memory_bytes(shared_bytes), workgroup_invocations(invocations) {
+    lowering = [this](VkPhysicalDeviceLimits& limits) {
+      const auto lower = [](std::uint32_t& limit, std::uint32_t to) {
+        if (to != 0) limit = (std::min)(limit, to);
+      };
+      lower(limits.maxComputeSharedMemorySize, shared_memory_bytes);
+      lower(limits.maxComputeWorkGroupInvocations, workgroup_invocations);
+      for (std::uint32_t& size : limits.maxComputeWorkGroupSize) lower(size, workgroup_invocations);
+    };
+  }
+  lowered_limits(const lowered_limits&) = delete;
+  lowered_limits& operator=(const lowered_limits&) = delete;
+  ~lowered_limits() { lowering = nullptr; }
+};
+
 /// Where the shim's own functions lead; another layer may stand there (gpu/kept_device.hpp).
 inline std::atomic<PFN_vkGetInstanceProcAddr> beneath{nullptr};
 
@@ -304,6 +328,9 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
         }
       }
       return result;
+    } else if constexpr (Which == id::vkGetPhysicalDeviceProperties2) {
+      real.load()(arguments...);
+      if (lowering) lowering(std::get<1>(given)->properties.limits);
     } else {
       return real.load()(arguments...);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/checked_device.hpp"
+#include "gpu/fault_shim.hpp"
 #include "gpu/scale_add.hpp"
 
 #include <intaglio/gpu/pipeline.hpp>
@@ -98,4 +99,82 @@ TEST_CASE("what the driver tells of a pipeline is kept where it was asked for") 
   const auto lines = gpu::pipeline(checked.device, description).statistics();
   CHECK(lines.empty() != contains(checked.device.on()->enabled, gpu::feature::pipeline_executable_info));
   for (const auto& line : lines) CHECK(line.find(": ") != std::string::npos);
+}
+
+TEST_CASE("a workgroup beyond the device's limits is refused by name, and no pipeline is made") {
+  const checked_device checked;
+  const gpu::specialization wide[] = {{0, checked.device.limits().max_workgroup_invocations * 2}, {1, 3}};
+  auto description = sound();
+  description.constants = wide;
+  const std::string most = std::to_string(checked.device.limits().max_workgroup_invocations);
+  CHECK(refusal(checked.device, description)
+            .ends_with("scale_add: workgroup size: expected 1 to " + most + " invocations, found " +
+                       std::to_string(wide[0].value)));
+  const gpu::specialization none[] = {{0, 0}};
+  description.constants = none;
+  CHECK(refusal(checked.device, description).ends_with("invocations, found 0"));
+  const gpu::specialization odd[] = {{0, checked.device.limits().subgroup_size + 1}};
+  description.constants = odd;
+  CHECK(refusal(checked.device, description).find("expected a multiple of the subgroup size") != std::string::npos);
+  // The sound ones of a list are not made either.
+  const gpu::pipeline_description mixed[] = {sound(), sound(), description};
+  CHECK_THROWS_AS(gpu::build_pipelines(checked.device, mixed), device_error);
+  CHECK(checked.device.counters().pipelines == 0);
+}
+
+TEST_CASE("each demand that a device does not meet is a sentence of its own") {
+  gpu::device_limits limits;
+  limits.max_shared_memory_bytes = 16384;
+  limits.max_workgroup_invocations = 128;
+  limits.max_workgroup_size = {128, 128, 64};
+  limits.subgroup_size = 32;
+  limits.max_subgroups_per_workgroup = 2;
+  limits.subgroup_operations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+  gpu::feature_set enabled;
+  kernels::module_demands of;
+  of.workgroup = {64, 1, 1};
+  of.shared_memory_bytes = 16384;
+  const auto said = [&](std::uint32_t required = 0) { return gpu::unmet_demand(limits, enabled, of, required, true); };
+  CHECK(said().empty());
+  CHECK(said(32).empty());
+  CHECK(said(16) == "subgroups of a workgroup: expected 1 to 2, found 4");
+  of.shared_memory_bytes += 4;
+  CHECK(said() == "shared memory: expected at most 16384 bytes, found 16388");
+  of.shared_memory_bytes = 0;
+  of.workgroup = {1, 1, 65};
+  CHECK(said() == "workgroup size in z: expected 1 to 64 invocations, found 65");
+  of.workgroup = {32, 3, 2};
+  CHECK(said() == "workgroup size: expected 1 to 128 invocations, found 192");
+  of.workgroup = {32, 1, 1};
+  of.capabilities = {1, 61, 11};
+  of.capability_count = 3;
+  CHECK(said() == "shaderInt64: expected a device with this feature enabled, found one without");
+  enabled.set(static_cast<std::size_t>(gpu::feature::shader_int64));
+  CHECK(said().empty());
+  of.capabilities[1] = 65;
+  CHECK(said() == "subgroup operations: expected shuffle operations in compute shaders, found a device without");
+  of.problem = "an instruction lacks an operand";
+  of.problem_word = 7;
+  CHECK(said() ==
+        "SPIR-V: expected declarations that can be read, found at word 7 that an instruction lacks an operand");
+}
+
+TEST_CASE("what a device says of its limits decides") {
+  std::uint32_t shared_bytes = 0;
+  {
+    const checked_device checked;
+    shared_bytes = checked.device.limits().max_shared_memory_bytes;
+  }
+  const faults::lowered_limits lowered(16384, 64);
+  gpu::device_options options;
+  options.entry = &faults::entry;
+  const checked_device checked(options);
+  CHECK(checked.device.limits().max_shared_memory_bytes == (std::min)(shared_bytes, 16384u));
+  CHECK(checked.device.limits().max_workgroup_invocations == 64);
+  CHECK(gpu::pipeline(checked.device, sound()).handle() != VK_NULL_HANDLE);
+  const gpu::specialization wide[] = {{0, 128}};
+  auto description = sound();
+  description.constants = wide;
+  CHECK(refusal(checked.device, description)
+            .ends_with("scale_add: workgroup size: expected 1 to 64 invocations, found 128"));
 }

@@ -148,7 +148,7 @@ TEST_CASE("limits of the device are kept", "[plan][verify]") {
   {
     broken b;
     CHECK_THAT(std::string(b.verdict({.shared_memory_bytes = 1024}).view()),
-               ContainsSubstring("bytes of shared memory, found 10436"));
+               ContainsSubstring("bytes of shared memory, found "));
   }
   {
     broken b;

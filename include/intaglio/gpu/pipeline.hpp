@@ -4,6 +4,7 @@
 #pragma once
 
 #include <intaglio/gpu/pipeline_cache.hpp>
+#include <intaglio/gpu/pipeline_demands.hpp>
 
 #include <cstring>
 #include <functional>
@@ -12,12 +13,6 @@
 #include <thread>
 
 namespace intaglio::gpu {
-
-/// The value of one specialization constant: 32 bits, whatever its type in the shader.
-struct specialization {
-  std::uint32_t id = 0;
-  std::uint32_t value = 0;
-};
 
 /// What a pipeline is made of. The spans and texts must live until build_pipelines returns.
 struct pipeline_description {
@@ -65,8 +60,14 @@ class pipeline {
     });
   }
 
+  /// Refuses what the device cannot run, without asking its driver.
+  /// @error device_error: the SPIR-V is none, or a limit is exceeded or a feature missing (named)
+  static void check(const device& on, const pipeline_description& of) {
+    translated([&] { check_limits(*on.on(), of); });
+  }
+
   /// Makes one pipeline.
-  /// @error device_error: the SPIR-V is none, or a limit is exceeded (named); out_of_memory
+  /// @error as of `check`; out_of_memory
   pipeline(const device& on, const pipeline_description& of, VkPipelineCache cache = VK_NULL_HANDLE) {
     translated([&] { create(on.on(), of, cache); });
   }
@@ -87,13 +88,16 @@ class pipeline {
       refuse("push constants: expected a multiple of 4 up to " + std::to_string(limits.max_push_constant_bytes) +
              " bytes, found " + std::to_string(of.push_constant_bytes));
     const std::uint32_t size = of.required_subgroup_size;
-    if (size == 0) return;
-    if (!limits.subgroup_size_selectable || size < limits.min_subgroup_size || size > limits.max_subgroup_size ||
-        (size & (size - 1)) != 0)
+    if (size != 0 && (!limits.subgroup_size_selectable || size < limits.min_subgroup_size ||
+                      size > limits.max_subgroup_size || (size & (size - 1)) != 0))
       refuse("subgroup size: expected a power of two from " + std::to_string(limits.min_subgroup_size) + " to " +
              std::to_string(limits.max_subgroup_size) +
              (limits.subgroup_size_selectable ? "" : " that this device does not let a shader choose") + ", found " +
              std::to_string(size));
+    if (const std::string unmet =
+            unmet_demand(limits, on.enabled, demands_of(of.spirv, of.constants), size, of.full_subgroups);
+        !unmet.empty())
+      refuse(unmet);
   }
 
   void create(const std::shared_ptr<connection>& on, const pipeline_description& of, VkPipelineCache cache) {
@@ -173,7 +177,8 @@ class pipeline {
 };
 
 /// Makes all pipelines, on up to `threads` threads (0: as many as the machine has, 16 at most), which begin with the
-/// first description. `cache` may be null; it counts what it held and what had to be compiled.
+/// first description, when none of them is refused by `pipeline::check`. `cache` may be null; it counts what it held
+/// and what had to be compiled.
 /// @param take is given each with its description's index as soon as it is made, on any of the threads, one call at a
 /// time
 /// @error as of `pipeline`; the first failure in order of the descriptions, after all threads have ended; then some
@@ -181,6 +186,7 @@ class pipeline {
 inline void build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache,
                             unsigned threads, const std::function<void(std::size_t, pipeline&&)>& take) {
   translated([&] {
+    for (const pipeline_description& each : descriptions) pipeline::check(on, each);
     std::vector<std::exception_ptr> failures(descriptions.size());
     const VkPipelineCache handle = cache != nullptr ? cache->handle() : VK_NULL_HANDLE;
     std::atomic<std::size_t> next{0};

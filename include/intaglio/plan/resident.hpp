@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <string_view>
 
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/declared_modules.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 
 namespace intaglio::plan {
@@ -35,17 +38,20 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
   return out;
 }
 
-/// Shared memory of the kernel, in bytes, at least as much as it declares. @param long_contexts of the form for those
-constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::uint64_t layers, std::uint64_t head_dim,
-                                                     bool long_contexts = false) {
-  const std::uint64_t of_layers = layers * (8 * kernels::layers::argument_count + 4 * 3 * 4);
-  // Over long contexts attention's sums of values of octets, of two heads, are where a product's input is.
-  const std::uint64_t input = widest + 48 * 16, octets = head_dim * 4 * (long_contexts ? 64 : 32),
-                      pool = long_contexts ? (std::max)(input, octets) : input + octets;
-  const std::uint64_t attention =
-      head_dim * 4 * ((long_contexts ? resident_sharing : 1) + 2) + (long_contexts ? 3 * 32 * 16 : 2 * 32 * 4);
-  const std::uint64_t products = 5 * 24 + 4 * 32 * 8 + 32 * 4 * 4 + 32 * 4 + 32 * 4 + 16 * 16;
-  return pool + of_layers + attention + products + 64 * 16 + ((widest + 127) / 128 + 1) * 4 + 128;
+/// Whether a module of all layers finds room in the shared memory that such modules ask of a device.
+/// @param constants all on which its shared memory depends
+constexpr bool memory_fits(std::string_view module, std::initializer_list<kernels::named_constant> constants) {
+  return kernels::shared_memory_bytes(module, constants) <= kernels::layers::resident_shared_memory_bytes;
+}
+/// The same of the kernel `layers`. @param module one of its modules
+constexpr bool resident_memory_fits(const decoder_config& c, std::string_view module) {
+  return memory_fits(
+      module, {{"workgroup_size", kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width},
+               {"hidden_size", c.hidden_size},
+               {"intermediate_size", c.intermediate_size},
+               {"layers", c.num_hidden_layers},
+               {"head_dim", c.head_dim},
+               {"heads", c.num_attention_heads}});
 }
 
 /// @param cache_element of kernels::element
@@ -67,8 +73,7 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
       !holds(resident_share_of(c.hidden_size, 2 * c.intermediate_size, workgroups), 5) ||
       !holds(resident_share_of(c.intermediate_size, c.hidden_size, workgroups), 5))
     return false;
-  return resident_shared_memory_bytes((std::max)({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
-                                      c.head_dim) <= kernels::layers::resident_shared_memory_bytes;
+  return resident_memory_fits(c, "layers");
 }
 
 /// First position from which the form for long contexts is the faster one: where in the other workgroups have a second
@@ -83,20 +88,7 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
     return false;
   const std::uint32_t spans = kernels::attention_spans(context), pairs = c.num_key_value_heads * ((spans + 1) / 2);
   if (c.num_attention_heads > pairs || pairs + c.num_key_value_heads * spans > workgroups) return false;
-  return resident_shared_memory_bytes((std::max)({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
-                                      c.head_dim, true) <= kernels::layers::resident_shared_memory_bytes;
-}
-
-/// Shared memory of the kernel for coded weights (shaders/layers_coded.comp), in bytes, at least as much as it
-/// declares.
-constexpr std::uint64_t resident_coded_shared_memory_bytes(kernels::codec type, std::uint64_t widest,
-                                                           std::uint64_t hidden, std::uint64_t head_dim,
-                                                           std::uint64_t parts, bool windows) {
-  const bool dense = type == kernels::codec::f16 || type == kernels::codec::f32 || type == kernels::codec::bf16;
-  const std::uint64_t x = dense ? (widest + 7) / 8 * 32 : widest / 32 * 96, scales = dense ? 8 : widest / 32 * 8;
-  return (std::max)(x, 32 * head_dim * 4 + 208 * 16) + scales + (hidden + 127) / 128 * 8 +
-         head_dim * (windows ? 8 : 4) + 2 * 8 * kernels::layers::argument_count + head_dim * 8 +
-         16 * (hidden / 2 / parts + 2) + 16;
+  return resident_memory_fits(c, "layers_long");
 }
 
 /// @param layer_context positions of the cache of layers that see them all
@@ -116,9 +108,16 @@ constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type,
   for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size})
     if (columns % step != 0) return false;
   if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
-  return resident_coded_shared_memory_bytes(type, (std::max)({c.hidden_size, c.intermediate_size, c.q_size()}),
-                                            c.hidden_size, c.head_dim, workgroups,
-                                            ring != 0) <= kernels::layers::resident_shared_memory_bytes;
+  return memory_fits(
+      kernels::layers_coded::is_dense(static_cast<std::uint32_t>(type)) ? "layers_dense" : "layers_coded",
+      {{"workgroup_size", threads},
+       {"codec", static_cast<std::uint64_t>(type)},
+       {"hidden_size", c.hidden_size},
+       {"intermediate_size", c.intermediate_size},
+       {"head_dim", c.head_dim},
+       {"heads", c.num_attention_heads},
+       {"full_every", ring != 0 ? 2u : 1u},
+       {"parts", workgroups}});
 }
 
 /// Whether heads have so many channels, and as many of them share each key.
@@ -135,13 +134,16 @@ constexpr std::uint32_t few_parts(std::uint32_t hidden, std::uint32_t most) {
     if (hidden / 16 % parts == 0) return hidden / 16 / parts <= shares ? parts : 0;
   return 0;
 }
-/// Its shared memory in bytes, at least as much as it declares.
-constexpr std::uint64_t few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads,
-                                                std::uint64_t parts) {
-  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
-                      tasks = (8 * (heads / heads_each) + parts - 1) / parts;
-  return 4 * 16 * 36 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + 8 * head_dim / 2 * 8 + 3 * 8 * 4 +
-         (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+/// What the shared memory of all layers of a batch's pass depends on.
+/// @param subgroups of 32
+constexpr bool batch_memory_fits(const decoder_config& c, std::string_view module, std::uint32_t subgroups,
+                                 std::uint32_t slot_count, std::uint32_t parts) {
+  return memory_fits(module, {{"workgroup_size", std::uint64_t{subgroups} * kernels::layers::resident_subgroup_width},
+                              {"head_dim", c.head_dim},
+                              {"heads", c.num_attention_heads},
+                              {"kv_heads", c.num_key_value_heads},
+                              {"slots", slot_count},
+                              {"parts", parts}});
 }
 /// Whether inputs are whole steps of columns, of which subgroups have room for as many, and every workgroup has a tile
 /// of each product.
@@ -159,9 +161,7 @@ constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint3
   if (kernels::is_dense(type)) return false;
   if (!heads_fit(c, 64, 128)) return false;
   const std::uint32_t parts = few_parts(c.hidden_size, most);
-  return few_products_fit(c, type, parts) &&
-         few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <=
-             kernels::layers::resident_shared_memory_bytes;
+  return few_products_fit(c, type, parts) && batch_memory_fits(c, "layers_few", resident_subgroups, most_tokens, parts);
 }
 
 /// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
@@ -185,44 +185,18 @@ constexpr std::uint32_t normed_few_subgroups(const decoder_config& c) {
          : steps <= 2 * least_subgroups ? least_subgroups
                                         : 0;
 }
-/// Its shared memory in bytes, at least as much as it declares.
-constexpr std::uint64_t normed_few_shared_memory_bytes(std::uint64_t subgroups, std::uint64_t head_dim,
-                                                       std::uint64_t heads, std::uint64_t kv_heads,
-                                                       std::uint64_t parts) {
-  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
-                      tasks = (8 * (heads / heads_each) * (head_dim / 64) + parts - 1) / parts;
-  return 4 * subgroups * 35 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + subgroups * 4 + 3 * 8 * 4 +
-         (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
-}
 /// @param most workgroups that all run at once
 constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   if (type == kernels::codec::f32) return false;
   if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = normed_few_parts(c.hidden_size, most), subgroups = normed_few_subgroups(c);
   return subgroups != 0 && few_products_fit(c, type, parts) &&
-         normed_few_shared_memory_bytes(subgroups, c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <=
-             kernels::layers::resident_shared_memory_bytes;
+         batch_memory_fits(c, "layers_few_normed", subgroups, kernels::layers_few::most_tokens, parts);
 }
 
 /// The same over more tokens, with one left for a helper.
 constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) {
   return most == 0 ? 0 : few_parts(hidden, most - 1);
-}
-/// Shared memory of the same over more tokens (shaders/layers_many.comp) in bytes, at least as much as both forms
-/// declare.
-/// @param tasks_of_row of attention  @param of_form what it has of its own
-constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads_each,
-                                                 std::uint64_t tasks_of_row, std::uint64_t slot_count,
-                                                 std::uint64_t parts, std::uint64_t of_form) {
-  const std::uint64_t tasks = (slot_count * tasks_of_row + parts - 1) / parts;
-  return 2048 * 16 + 320 * 16 + slot_count * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 4 * slot_count * 4 +
-         (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64 + of_form;
-}
-constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads,
-                                                 std::uint64_t slot_count, std::uint64_t parts) {
-  const std::uint64_t each = kernels::layers_many::heads_each(heads, kv_heads),
-                      own = (heads + 2 * kv_heads) * head_dim / 16 / parts;
-  return many_shared_memory_bytes(head_dim, each, heads / each, slot_count, parts, own * slot_count * 4 * 16);
 }
 /// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its
 /// tiles.
@@ -260,8 +234,7 @@ constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint
            columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
   };
   return 4 * (tiles / shares) <= most_row_quads && many_products_fit(c, slot_count, parts, tiles, columns_fit) &&
-         many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slot_count, parts) <=
-             kernels::layers::resident_shared_memory_bytes;
+         batch_memory_fits(c, "layers_many", resident_subgroups, slot_count, parts);
 }
 
 /// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
@@ -269,14 +242,6 @@ constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint
 constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t most) {
   const std::uint32_t parts = most == 0 ? 0 : normed_few_parts(hidden, most - 1);
   return parts != 0 && 2 * ((hidden / 8 + parts - 1) / parts) <= kernels::layers_many::most_row_quads ? parts : 0;
-}
-/// Its shared memory in bytes, at least as much as it declares.
-constexpr std::uint64_t normed_many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads,
-                                                        std::uint64_t kv_heads, std::uint64_t slot_count,
-                                                        std::uint64_t parts) {
-  using namespace kernels::layers_many_normed;
-  return many_shared_memory_bytes(head_dim, heads_each(heads, kv_heads), slices_of_row(head_dim, heads, kv_heads),
-                                  slot_count, parts, 16 * 4 + slot_count * 4);
 }
 /// @param most workgroups that all run at once
 constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
@@ -295,8 +260,7 @@ constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, st
            columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
   };
   return many_products_fit(c, slot_count, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
-         normed_many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slot_count, parts) <=
-             kernels::layers::resident_shared_memory_bytes;
+         batch_memory_fits(c, "layers_many_normed", resident_subgroups, slot_count, parts);
 }
 
 /// The same of plans of so many slots: of up to layers_few::most_tokens by the first kernel, of more by the second. A
@@ -314,18 +278,6 @@ constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, st
 constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t parts) {
   return (rows / 16 + parts - 1) / parts;
 }
-/// Shared memory of all layers of ternary weights of a batch's pass (shaders/layers_ternary_few.comp) in bytes, at
-/// least as much as it declares.
-constexpr std::uint64_t ternary_few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads,
-                                                        std::uint64_t kv_heads, std::uint64_t slot_count,
-                                                        std::uint64_t parts) {
-  const std::uint64_t rows = (slot_count + 7) / 8 * 8, heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
-                      tasks = (rows * (heads / heads_each) + parts - 1) / parts;
-  const std::uint64_t tiles = ternary_few_tiles(static_cast<std::uint32_t>((heads + 2 * kv_heads) * head_dim),
-                                                static_cast<std::uint32_t>(parts));
-  return 4 * 16 * 36 * 16 + tiles * 8 * rows * 8 + 4 * rows * 4 + 64 * 4 + 16 * 4 +
-         2 * kernels::layers::argument_count * 8 + (heads_each + 1) * head_dim * 4 + (tasks + 1) * 32 * 4 + 64;
-}
 constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts) {
   using namespace kernels::layers_ternary_few;
   if (!heads_fit(c, 64, 128)) return false;
@@ -342,8 +294,7 @@ constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slot_coun
          product_fits(c.q_size(), c.hidden_size, most_tiles) &&
          product_fits(c.hidden_size, 2 * std::uint64_t{c.intermediate_size}, 2 * most_tiles) &&
          product_fits(c.intermediate_size, c.hidden_size, most_tiles) &&
-         ternary_few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slot_count, parts) <=
-             kernels::layers::resident_shared_memory_bytes;
+         batch_memory_fits(c, "layers_ternary_few", resident_subgroups, slot_count, parts);
 }
 
 /// Fewest of `workgroups` with which a shape still fits, all numbers between fitting too.

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/dispatch_demands.hpp"
 #include "intaglio/plan/order.hpp"
 #include "intaglio/plan/resident.hpp"
 #include "intaglio/plan/table.hpp"
@@ -18,172 +19,12 @@ namespace intaglio::plan {
 struct limits {
   std::uint32_t push_constant_bytes = kernels::max_push_constant_bytes;
   std::uint32_t shared_memory_bytes = 32768;
+  std::uint32_t matrix_shared_memory_bytes =
+      kernels::matrix_shared_memory_bytes;  ///< of devices with cooperative matrices
   std::uint32_t workgroup_count = 65535;
   std::uint32_t workgroup_invocations = 1024;
   std::uint32_t widest_subgroup = 64;
 };
-
-/// Activations of a product as CPU drivers multiply with them, where they find room
-/// (shaders/include/ternary_product.glsl).
-constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64_t tokens) {
-  const std::uint64_t octets = tokens * (columns / 16);
-  return octets <= 768 ? 32 * (octets + 1) : 32;
-}
-
-/// Of more than 128 channels the queries stand where sums do.
-constexpr std::uint64_t attention_chunk_bytes(std::uint64_t head_dim) {
-  return kernels::attention_tile *
-         ((head_dim > 128 ? 2 : head_dim * 4) + 1024 + 32 * 4 +
-          (std::max<std::uint64_t>)((std::min<std::uint64_t>)(head_dim, 128) * 16, 256) + 16 + 4 + 16);
-}
-
-/// Shared memory of a dispatch, at least as much as its shader declares: int8 inputs of a product, the head's
-/// normalised input, a norm's sums of blocks and what its subgroups found, what attention has of a span.
-constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
-  const auto& face = kernels::interface_of(d.kernel);
-  const auto constant = [&](std::string_view name) {
-    return std::uint64_t{d.specialization[face.specialization_index(name)]};
-  };
-  const std::uint64_t combining =
-      std::uint64_t{d.subgroups} * 16 * 4;  // the narrowest subgroup has 4 invocations, the widest 64
-  const auto norm = [&](std::uint64_t width) {
-    return ((width + 127) / 128 + 1) * 4 + 2 * combining;
-  };  // sums of blocks
-  switch (d.kernel) {
-    case kernels::kernel::ternary_matmul: {
-      const bool quantises = constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize);
-      const std::uint64_t pairs =
-          d.subgroups == 1 ? activation_pair_bytes(constant("columns"), constant("tile_tokens")) : 0;  // of CPU drivers
-      return (quantises ? constant("columns") : 0) + 16 + pairs + norm(quantises ? constant("columns") : 0);
-    }
-    case kernels::kernel::layers: {
-      const std::uint64_t widest = (std::max)(
-          {constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
-      if (is_resident(d)) return resident_shared_memory_bytes(widest, constant("layers"), constant("head_dim"));
-      return widest + 16 + activation_pair_bytes(widest, 1) + norm(widest) + 256 * 4 * constant("heads_together") +
-             combining;
-    }
-    case kernels::kernel::layers_coded: {
-      const std::uint64_t widest = (std::max)(
-          {constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
-      return resident_coded_shared_memory_bytes(static_cast<kernels::codec>(constant("codec")), widest,
-                                                constant("hidden_size"), constant("head_dim"), constant("parts"),
-                                                constant("full_every") != 1);
-    }
-    case kernels::kernel::layers_few:
-      return few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("parts"));
-    case kernels::kernel::layers_few_normed:
-      return normed_few_shared_memory_bytes(d.subgroups, constant("head_dim"), constant("heads"), constant("kv_heads"),
-                                            constant("parts"));
-    case kernels::kernel::layers_many:
-      return many_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"),
-                                      constant("parts"));
-    case kernels::kernel::layers_many_normed:
-      return normed_many_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"),
-                                             constant("slots"), constant("parts"));
-    case kernels::kernel::layers_ternary_few:
-      return ternary_few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"),
-                                             constant("slots"), constant("parts"));
-    case kernels::kernel::ternary_few:
-      return 32 * combining;  // a vector of sums for each of eight tokens
-    case kernels::kernel::ternary_chunk:
-      return (constant("tile_rows") + constant("tile_tokens")) * ((constant("columns") % 128 == 0 ? 128 : 64) + 16);
-    case kernels::kernel::ternary_float:
-      return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns")
-                                                                                              : 0);
-    case kernels::kernel::dense_few:
-    case kernels::kernel::dense_rows:
-    case kernels::kernel::ternary_rows:
-      return 4;
-    case kernels::kernel::dense_matmul:
-      return constant("columns") * 4 + norm(constant("columns")) + combining;
-    case kernels::kernel::head_screen:
-      return constant("columns") * 2 + norm(constant("columns")) + combining;
-    case kernels::kernel::head_rescore:
-      return constant("columns") * 4 + constant("lowest_count") * 4 + d.subgroups * 64 * 4 + 2 * combining + 16;
-    case kernels::kernel::attention:  // sums of a span's 32 octets, 128 channels at a time, their totals and scores
-      return 32 * ((std::min<std::uint64_t>)(constant("head_dim"), 128) * 4 + 4) +
-             256 * 4 * (std::max<std::uint64_t>)(constant("heads_together"), 1) + combining + 4;
-    case kernels::kernel::attention_few: {  // queries and sums; scores; what octets have; sums of half a span's octets,
-                                            // 64 quads at a time, and what is one a quad
-      const std::uint64_t row = (std::min<std::uint64_t>)(constant("head_dim") * 4, 1024 / constant("heads_together"));
-      return constant("heads_together") * (2 * constant("head_dim") * 4 + 1024 + 256 + 16 * row + row + row + 4) + 128 +
-             64;
-    }
-    case kernels::kernel::attention_chunk:  // queries, scores, sums of four groups and what is one a token, octet or
-                                            // group
-      return attention_chunk_bytes(constant("head_dim"));
-    case kernels::kernel::attention_halves: {  // queries, keys or values of a tile, scores and factors of 16 tokens a
-                                               // subgroup; or, without matrices, as attention_chunk
-      const std::uint64_t tile = kernels::attention_halves_tile(static_cast<std::uint32_t>(constant("head_dim")));
-      return (std::max)(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096,
-                        attention_chunk_bytes(constant("head_dim")));
-    }
-    case kernels::kernel::sample: {  // a list and its marks, or what a cut is searched among, and 256 bins; what is one
-                                     // a list
-      const std::uint64_t lists = kernels::sample_lists(static_cast<std::uint32_t>(constant("vocab_size")),
-                                                        static_cast<std::uint32_t>(constant("slice"))),
-                          room = (std::min)(lists * constant("slice"), (std::max<std::uint64_t>)(40 * lists, 4096));
-      return 4 * ((std::max)(constant("slice") * 33 / 32, room) + 512) + 28 * lists + 144 + 4 * combining;
-    }
-    case kernels::kernel::norm_quantize:
-    case kernels::kernel::norm_add:
-    case kernels::kernel::rms_norm:
-      return norm(constant("width"));
-    case kernels::kernel::matmul:
-      return (constant("staged") == 1
-                  ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")),
-                                                 static_cast<std::uint32_t>(constant("columns")),
-                                                 static_cast<std::uint32_t>(constant("tile_tokens")))
-                  : 0) +
-             32 + (constant("keeps_firsts") != 0 ? combining : 0) +
-             norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns")
-                                                                                              : 0);
-    case kernels::kernel::route:
-    case kernels::kernel::expert_sum:
-      return 4;
-    case kernels::kernel::expert_tiles:
-      return 4 * (constant("experts") + 64 * std::uint64_t{d.subgroups});
-    case kernels::kernel::fixed:
-      return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0);
-    case kernels::kernel::matmul_few:
-      return 4;
-    case kernels::kernel::halves:
-      return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0) +
-             combining;
-    case kernels::kernel::matmul_chunk:  // 64 columns as halves, and 16 bytes; of a few tokens sums of 8 tokens and 32
-                                         // rows by subgroup
-      return constant("tile_tokens") <= kernels::most_few_tokens
-                 ? 16 * 8 * 32 * 4
-                 : (constant("tile_rows") + constant("tile_tokens")) * 144;
-    case kernels::kernel::walk_gate_up:  // on CPUs, of one subgroup, also pairs of activations
-      return constant("columns") + 16 + norm(constant("columns")) + 12 * constant("features") + 8 +
-             (d.subgroups == 1 ? activation_pair_bytes(constant("columns"), 1) : 0);
-    case kernels::kernel::walk_down: {  // the norm's sums; a list; sums of rows, of up to four shares of it
-      const std::uint64_t blocks = (constant("columns") + 127) / 128,
-                          listed = d.subgroups == 1
-                                       ? 129 * 16
-                                       : 4 * ((constant("columns") / 4 + constant("splits") - 1) / constant("splits"));
-      return 40 * blocks + combining + 4 * (listed + 64) +
-             4 * 16 * (d.subgroups == 1 ? 1 : kernels::walk_down_lists) * (constant("words") + 1) + 16;
-    }
-    case kernels::kernel::walk_select:
-      return 4 * (256 + 16) + 9 * 64 * std::uint64_t{d.subgroups};
-    case kernels::kernel::walk_trace:
-      return 4 * (256 + 16) + 13 * 64 * std::uint64_t{d.subgroups};
-    case kernels::kernel::walk_up:
-      return constant("columns") * 4 + norm(constant("columns")) + combining;
-    case kernels::kernel::walk_sum: {  // sums of a workgroup's slots, and its values where they are few
-      const std::uint64_t own = kernels::walk_sum_slots / constant("splits"),
-                          staged = (constant("count") + kernels::walk_sum_slots - 1) / kernels::walk_sum_slots * own;
-      return 4 * own * constant("stripe") + 4 * (staged <= 4096 ? staged : 1);
-    }
-    case kernels::kernel::head_norm:
-      return constant("head_dim") * 4 + norm(constant("head_dim"));
-    default:
-      return combining;
-  }
-}
 
 namespace verification {
 
@@ -260,11 +101,20 @@ constexpr bool keeps_limits(const sequence& s, const dispatch& d, const limits& 
     return false;
   const bool resident = is_resident(d);
   const std::uint32_t width = resident ? kernels::layers::resident_subgroup_width : limit.widest_subgroup;
-  if (over("invocations a workgroup", limit.workgroup_invocations, std::uint64_t{d.subgroups} * width)) return false;
-  const bool more = resident || d.kernel == kernels::kernel::matmul_chunk ||
-                    d.kernel == kernels::kernel::attention_halves;  // the forms without matrices take less
-  return !over("bytes of shared memory", more ? kernels::matrix_shared_memory_bytes : limit.shared_memory_bytes,
-               shared_memory_bytes(d));
+  const dispatch_demands demands = demands_of(d, width);
+  if (!demands.undefined.empty()) {
+    begin(out, s, d);
+    out.append("expected constants that give its workgroup a size, found some that leave that of ", demands.undefined,
+               " undefined");
+    return false;
+  }
+  if (over("invocations a workgroup", limit.workgroup_invocations, demands.invocations)) return false;
+  const auto needs_more = [&](std::uint64_t found, std::uint64_t most) {
+    return found != 0 && over("bytes of shared memory", most, found);
+  };
+  const auto most = resident ? limit.matrix_shared_memory_bytes : limit.shared_memory_bytes;
+  return !needs_more(demands.shared_memory_bytes, most) &&
+         !needs_more(demands.matrix_shared_memory_bytes, limit.matrix_shared_memory_bytes);
 }
 
 constexpr bool no_overlap(const sequence& s, text<256>& out) {

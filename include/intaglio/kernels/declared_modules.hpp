@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// The modules of each kernel with what they demand of a device, so that planning can ask for it without the modules
+// themselves.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/module_use.hpp"
+#include "intaglio/kernels/spirv/demands.hpp"
+
+namespace intaglio::kernels {
+
+/// Which devices a module is for.
+enum class module_target : std::uint8_t {
+  any,        ///< every device
+  gpu,        ///< all but CPU drivers with wide loads
+  cpu,        ///< CPU drivers with wide loads
+  matrix,     ///< devices with cooperative matrices
+  few_matrix  ///< devices with cooperative matrices, for a few tokens, in tiles that are chosen at run time
+};
+
+/// A module of a kernel, without its code.
+struct declared_module {
+  kernel of;
+  module_target target;
+  std::string_view name;                   ///< as in kernels/spirv/
+  void (*demand)(module_use&);             ///< fills in what a use of it demands
+  std::span<const unsigned> capabilities;  ///< as SPIR-V numbers them
+};
+
+/// All modules, in the order of the kernels.
+inline constexpr auto declared_modules = std::to_array<declared_module>({
+#define INTAGLIO_MODULE(kernel_name, target, module)                                             \
+  declared_module{kernel::kernel_name, module_target::target, #module, &spirv::module##_demands, \
+                  spirv::module##_capabilities}
+    INTAGLIO_MODULE(embed, any, embed),
+    INTAGLIO_MODULE(norm_quantize, gpu, norm_quantize),
+    INTAGLIO_MODULE(norm_quantize, cpu, norm_quantize_cpu),
+    INTAGLIO_MODULE(ternary_matmul, gpu, ternary_matmul),
+    INTAGLIO_MODULE(ternary_matmul, gpu, ternary_matmul_portable),
+    INTAGLIO_MODULE(ternary_matmul, cpu, ternary_matmul_cpu),
+    INTAGLIO_MODULE(ternary_few, any, ternary_few),
+    INTAGLIO_MODULE(ternary_few, any, ternary_few_portable),
+    INTAGLIO_MODULE(ternary_few, few_matrix, ternary_few_matrix),
+    INTAGLIO_MODULE(ternary_chunk, any, ternary_chunk),
+    INTAGLIO_MODULE(ternary_chunk, any, ternary_chunk_portable),
+    INTAGLIO_MODULE(ternary_chunk, matrix, ternary_chunk_matrix),
+    INTAGLIO_MODULE(ternary_float, gpu, ternary_float),
+    INTAGLIO_MODULE(ternary_float, cpu, ternary_float_cpu),
+    INTAGLIO_MODULE(attention, gpu, attention),
+    INTAGLIO_MODULE(attention, cpu, attention_cpu),
+    INTAGLIO_MODULE(attention_chunk, any, attention_chunk),
+    INTAGLIO_MODULE(dense_matmul, gpu, dense_matmul),
+    INTAGLIO_MODULE(dense_matmul, cpu, dense_matmul_cpu),
+    INTAGLIO_MODULE(dense_few, any, dense_few),
+    INTAGLIO_MODULE(head_screen, any, head_screen),
+    INTAGLIO_MODULE(head_screen, any, head_screen_portable),
+    INTAGLIO_MODULE(head_rescore, any, head_rescore),
+    INTAGLIO_MODULE(sample, gpu, sample),
+    INTAGLIO_MODULE(sample, cpu, sample_cpu),
+    INTAGLIO_MODULE(accept, any, accept),
+    INTAGLIO_MODULE(layers, gpu, layers),
+    INTAGLIO_MODULE(layers, gpu, layers_long),
+    INTAGLIO_MODULE(layers, cpu, layers_cpu),
+    INTAGLIO_MODULE(matmul, gpu, matmul),
+    INTAGLIO_MODULE(matmul, gpu, matmul_portable),
+    INTAGLIO_MODULE(matmul, cpu, matmul_cpu),
+    INTAGLIO_MODULE(head_norm, any, head_norm),
+    INTAGLIO_MODULE(norm_add, any, norm_add),
+    INTAGLIO_MODULE(route, any, route),
+    INTAGLIO_MODULE(expert_sum, any, expert_sum),
+    INTAGLIO_MODULE(halves, any, halves),
+    INTAGLIO_MODULE(matmul_chunk, any, matmul_chunk),
+    INTAGLIO_MODULE(matmul_chunk, few_matrix, matmul_chunk_few),
+    INTAGLIO_MODULE(matmul_chunk, matrix, matmul_chunk_matrix),
+    INTAGLIO_MODULE(attention_halves, any, attention_halves_portable),
+    INTAGLIO_MODULE(attention_halves, matrix, attention_halves),
+    INTAGLIO_MODULE(walk_gate_up, gpu, walk_gate_up),
+    INTAGLIO_MODULE(walk_gate_up, gpu, walk_gate_up_portable),
+    INTAGLIO_MODULE(walk_gate_up, cpu, walk_gate_up_cpu),
+    INTAGLIO_MODULE(walk_down, gpu, walk_down),
+    INTAGLIO_MODULE(walk_down, gpu, walk_down_portable),
+    INTAGLIO_MODULE(walk_down, cpu, walk_down_cpu),
+    INTAGLIO_MODULE(pages, any, pages),
+    INTAGLIO_MODULE(walk_select, any, walk_select),
+    INTAGLIO_MODULE(walk_up, any, walk_up),
+    INTAGLIO_MODULE(walk_sum, any, walk_sum),
+    INTAGLIO_MODULE(fixed, any, fixed),
+    INTAGLIO_MODULE(matmul_few, any, matmul_few),
+    INTAGLIO_MODULE(matmul_few, any, matmul_few_portable),
+    INTAGLIO_MODULE(matmul_few, few_matrix, matmul_few_matrix),
+    INTAGLIO_MODULE(matmul_few, few_matrix, matmul_few_tiled),
+    INTAGLIO_MODULE(layers_coded, gpu, layers_coded),
+    INTAGLIO_MODULE(layers_coded, gpu, layers_dense),
+    INTAGLIO_MODULE(walk_trace, any, walk_trace),
+    INTAGLIO_MODULE(rms_norm, any, rms_norm),
+    INTAGLIO_MODULE(attention_few, any, attention_few),
+    INTAGLIO_MODULE(expert_tiles, any, expert_tiles),
+    INTAGLIO_MODULE(dense_rows, any, dense_rows),
+    INTAGLIO_MODULE(ternary_rows, any, ternary_rows),
+    INTAGLIO_MODULE(layers_few, matrix, layers_few),
+    INTAGLIO_MODULE(layers_ternary_few, matrix, layers_ternary_few),
+    INTAGLIO_MODULE(layers_many, matrix, layers_many),
+    INTAGLIO_MODULE(layers_few_normed, matrix, layers_few_normed),
+    INTAGLIO_MODULE(layers_many_normed, matrix, layers_many_normed),
+#undef INTAGLIO_MODULE
+});
+
+/// What a module demands with these specialization constants, by constant_id.
+constexpr module_use use_of(const declared_module& module, std::span<const std::uint32_t> constants) {
+  module_use out{constants};
+  module.demand(out);
+  return out;
+}
+
+/// A specialization constant by name.
+struct named_constant {
+  std::string_view name;
+  std::uint64_t value;
+};
+/// Shared memory of a module in bytes.
+/// @param constants all on which it depends; where one of them is missing, no memory is enough
+constexpr std::uint64_t shared_memory_bytes(std::string_view module, std::initializer_list<named_constant> constants) {
+  constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
+  for (const declared_module& each : declared_modules) {
+    if (each.name != module) continue;
+    std::array<std::uint32_t, max_specialization_constants> bits{};
+    module_use out{bits, ~0u};
+    const kernel_interface& face = interface_of(each.of);
+    for (const named_constant& one : constants)
+      if (const std::size_t id = face.specialization_index(one.name); id < face.specialization_count()) {
+        bits[id] = static_cast<std::uint32_t>(one.value);
+        out.absent &= ~(1u << id);
+      }
+    each.demand(out);
+    return out.defined ? out.shared_memory_bytes : never;
+  }
+  return never;
+}
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What a planned dispatch demands of a device, read from its kernel's modules with the dispatch's constants. A constant
+// that is chosen at run time (the subgroups' width, whether x is staged, tiles by matrices) is taken as it demands most
+// of what every device must give.
+#pragma once
+
+#include <span>
+
+#include "intaglio/kernels/declared_modules.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// Whether a module may run a dispatch. Those with few_matrix have other constants, which are chosen at run time;
+/// gpu::check_demands looks at them.
+constexpr bool may_run(const kernels::declared_module& module, const dispatch& d) {
+  const auto constant = [&](std::string_view name) {
+    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
+  };
+  if (module.target == kernels::module_target::few_matrix) return false;
+  if (module.target == kernels::module_target::cpu) return d.subgroups == 1;
+  if (d.kernel == kernels::kernel::layers)
+    return d.subgroups != 1 && (module.name == "layers_long") == (constant("heads_together") != 1);
+  if (d.kernel == kernels::kernel::layers_coded)
+    return (module.name == "layers_dense") == kernels::layers_coded::is_dense(constant("codec"));
+  return true;
+}
+
+/// The constants of a dispatch with subgroups of a width, as far as its plan has them.
+constexpr auto known_constants(const dispatch& d, std::uint32_t subgroup_width) {
+  auto out = d.specialization;
+  out[0] = d.subgroups * subgroup_width;
+  if (d.kernel == kernels::kernel::matmul) {
+    auto& staged = out[kernels::interface_of(d.kernel).specialization_index("staged")];
+    if (staged == kernels::staged_where_room) staged = 0;  // only where there is room
+  }
+  return out;
+}
+
+/// What the modules of a dispatch demand at most: those with cooperative matrices, or the others.
+struct dispatch_demands {
+  std::string_view undefined;  ///< a module whose demands these constants leave undefined
+  std::uint64_t invocations = 0;
+  std::uint64_t shared_memory_bytes = 0;         ///< of modules without matrices
+  std::uint64_t matrix_shared_memory_bytes = 0;  ///< of modules with matrices
+};
+
+constexpr dispatch_demands demands_of(const dispatch& d, std::uint32_t subgroup_width) {
+  dispatch_demands out;
+  const auto constants = known_constants(d, subgroup_width);
+  for (const kernels::declared_module& module : kernels::declared_modules) {
+    if (module.of != d.kernel || !may_run(module, d)) continue;
+    const kernels::module_use found = kernels::use_of(module, constants);
+    if (!found.defined && out.undefined.empty()) out.undefined = module.name;
+    if (found.invocations() > out.invocations) out.invocations = found.invocations();
+    std::uint64_t& bytes =
+        module.target == kernels::module_target::matrix ? out.matrix_shared_memory_bytes : out.shared_memory_bytes;
+    if (found.shared_memory_bytes > bytes) bytes = found.shared_memory_bytes;
+  }
+  return out;
+}
+
+}  // namespace intaglio::plan
