@@ -44,7 +44,12 @@ class Intaglio(ConanFile):
             Apt(self).check(["libvulkan-dev", "nlohmann-json3-dev", "libxxhash-dev"])
 
     def validate(self):
-        check_min_cppstd(self, 20)
+        try:
+            check_min_cppstd(self, 20)
+        except ConanInvalidConfiguration:
+            raise ConanInvalidConfiguration(
+                f"intaglio needs C++20, the profile has compiler.cppstd={self.settings.get_safe('compiler.cppstd')}: "
+                "add -s compiler.cppstd=20, or write it into the profile") from None
         oldest = {"gcc": "12", "clang": "16"}.get(str(self.settings.compiler))
         if oldest and Version(self.settings.compiler.version) < oldest:
             raise ConanInvalidConfiguration(

@@ -29,6 +29,8 @@ def main():
 // Written by tools/generate_unicode_tables.py from Unicode {unicodedata2.unidata_version}; do not edit.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 
 namespace intaglio::io {{

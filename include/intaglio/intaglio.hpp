@@ -2,6 +2,7 @@
 // Everything but Vulkan: layers, models, plans and their proofs. <intaglio/vulkan.hpp> runs them.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
 #include "intaglio/core/fits_together.hpp"
 #include "intaglio/core/version.hpp"
 #include "intaglio/graph/layers/embedding.hpp"

@@ -37,6 +37,7 @@ need_for_tests() {
   need "libclang-rt-$clang_version-dev" "/usr/lib/llvm-$clang_version/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"
   need "clang-format-$clang_version" "clang-format-$clang_version"
   need spirv-tools spirv-val
+  need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix
   need pkg-config pkg-config
   need python3 python3
   need python3-numpy '/usr/lib/python3/dist-packages/numpy/__init__.py'

@@ -2,6 +2,8 @@
 // Arithmetic on sizes that come from files or users: every result is either right or absent.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <optional>

@@ -3,6 +3,8 @@
 // ggml-common.h) and, for I2_S, microsoft/BitNet's fork.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

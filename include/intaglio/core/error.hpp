@@ -3,6 +3,8 @@
 // react.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <stdexcept>

@@ -2,6 +2,8 @@
 // IEEE binary16 and bfloat16 to and from binary32, round to nearest even, usable in constant expressions.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <bit>
 #include <cstdint>
 

@@ -3,6 +3,8 @@
 // through again and again.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstdint>
 

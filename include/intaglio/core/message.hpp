@@ -2,6 +2,8 @@
 // Sentences that are put together in constant expressions and shown by the compiler: libstdc++ 12 has no <format>.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -153,8 +155,8 @@ struct sentence {
 #if defined(__clang__)
 template <auto Text>
 struct spelled {
-  template <std::size_t... I>
-  static sentence<Text.data[I]...> letters(std::index_sequence<I...>);
+  template <std::size_t... At>
+  static sentence<Text.data[At]...> letters(std::index_sequence<At...>);
   using type = decltype(letters(std::make_index_sequence<Text.size>{}));
 };
 template <auto Text>

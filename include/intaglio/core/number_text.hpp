@@ -2,6 +2,8 @@
 // Numbers in messages and generated files, where no constant expression is needed (that is message.hpp).
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <charconv>
 #include <cmath>

@@ -2,6 +2,8 @@
 // Square roots in constant expressions: std::sqrt is none before C++26.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 namespace intaglio {
 
 /// The root of a finite x above 0, computed in binary64 and rounded once to binary32; 0 for x of 0 or less.

@@ -2,6 +2,8 @@
 // The version of the library, semantic; CMake and Conan read it from here.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #define INTAGLIO_VERSION_MAJOR 0
 #define INTAGLIO_VERSION_MINOR 1
 #define INTAGLIO_VERSION_PATCH 0

@@ -4,6 +4,8 @@
 // Vulkan-Hpp (exceptions, constructors, smart handles) changes what this room does, and nothing links to libvulkan.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <vulkan/vulkan.hpp>
 
 #include <atomic>

@@ -126,7 +126,7 @@ inline report examine(PFN_vkGetInstanceProcAddr entry = nullptr) {
       const auto devices = list_devices(opened);
       for (const auto& each : devices) out.push_back(report_device(each));
       try {
-        const device_description& chosen = choose_device(devices, "", true);
+        const device_description chosen = choose_device(devices, "", true);
         add("chosen", std::to_string(chosen.index) + ": " + chosen.label());
       } catch (const device_error& none) { add("chosen", std::string("none: ") + none.what()); }
     } catch (const device_error& problem) { add("problem", problem.what()); }

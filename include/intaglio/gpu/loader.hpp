@@ -33,7 +33,9 @@ class loader {
 
   /// Uses the entry point of a program that has opened Vulkan itself, or of a layer under test.
   /// @error device_error: the entry point is null or knows no vkCreateInstance
-  explicit loader(PFN_vkGetInstanceProcAddr entry) : entry_(entry) { check("the entry point passed by the program"); }
+  explicit loader(PFN_vkGetInstanceProcAddr of_program) : entry_(of_program) {
+    check("the entry point passed by the program");
+  }
 
   PFN_vkGetInstanceProcAddr entry() const noexcept { return entry_; }
   /// Whether it was opened here, not passed by the program.

@@ -4,6 +4,8 @@
 // model is told.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstdint>
 #include <optional>

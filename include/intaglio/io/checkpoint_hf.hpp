@@ -91,11 +91,11 @@ class hf_tensor_collector {
       else builder_.add(std::move(parts));
     }
     if (vision_ != 0) builder_.warn(std::to_string(vision_) + " tensors of the vision model are not read");
-    for (const auto& [owner, scale] : scales_) {
+    for (const auto& [owner, found] : scales_) {
       checkpoint_tensor* matrix = builder_.find(owner);
       if (matrix == nullptr || matrix->stored.type != dtype::u8)
-        builder_.fault("a scale without its packed matrix: " + printable(scale.name, 100));
-      else matrix->packed_scale = scale.value;
+        builder_.fault("a scale without its packed matrix: " + printable(found.name, 100));
+      else matrix->packed_scale = found.value;
     }
     for (const tensor_rule& rule : tensor_rules(config_.config))
       if (const checkpoint_tensor* tensor = builder_.find(rule.name);

@@ -3,6 +3,8 @@
 // forgery.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 // The library's names stay out of programs that link it.
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -2,6 +2,8 @@
 // What a change of codec did to the values: largest and root mean square difference.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>

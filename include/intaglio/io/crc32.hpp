@@ -2,6 +2,8 @@
 // CRC-32 as ZIP uses it (ISO 3309: polynomial 0xEDB88320, reflected), eight bytes a step.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <bit>
 #include <cstddef>

@@ -3,6 +3,8 @@
 // read back behind checksums and bounds. Files alone: hnsw.hpp makes and searches graphs, and needs hnswlib for it.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

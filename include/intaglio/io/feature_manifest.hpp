@@ -3,6 +3,8 @@
 // (docs/walk.md).
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstdint>
 #include <cstdio>

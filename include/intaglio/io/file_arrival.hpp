@@ -3,6 +3,8 @@
 // bytes.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 
 namespace intaglio::io {

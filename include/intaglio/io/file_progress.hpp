@@ -2,6 +2,8 @@
 // How far a long operation on a file is.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -4,6 +4,8 @@
 // appears whole or not at all.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>

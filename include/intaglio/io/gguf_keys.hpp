@@ -3,6 +3,8 @@
 // value that changes nothing. Key names: gguf-py's constants.py and llama.cpp's llama-arch.cpp.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>

@@ -111,9 +111,9 @@ inline std::optional<std::string> byte_level_pretokenizer(const json_place& fiel
   std::optional<std::string> split;
   bool digits = false;
   for (const json_place& step : steps) {
-    const std::string& type = step["type"].text();
+    const std::string type = step["type"].text();
     if (type == "Split" && step["pattern"]["Regex"].present()) {
-      const std::string& expression = step["pattern"]["Regex"].text();
+      const std::string expression = step["pattern"]["Regex"].text();
       if (split) step.refuse("one Split");
       if (step["behavior"].text() != "Isolated" || step["invert"].boolean_or(false))
         step.refuse("behavior Isolated, not inverted");
@@ -149,14 +149,14 @@ inline void read_space_rules(const json_place& normalizer, const json_place& pre
     else steps.push_back(normalizer);
   }
   for (const json_place& step : steps) {
-    const std::string& type = step["type"].text();
+    const std::string type = step["type"].text();
     if (type == "Prepend" && step["prepend"].text() == lower_block && !replaces) out.add_space_prefix = true;
     else if (type == "Replace" && step["pattern"]["String"].text_or("") == " " && step["content"].text() == lower_block)
       replaces = true;
     else step.refuse("Prepend U+2581, or Replace of a space by U+2581");
   }
   if (pre_tokenizer.present()) {
-    const std::string& type = pre_tokenizer["type"].text();
+    const std::string type = pre_tokenizer["type"].text();
     if (type == "Metaspace" && !replaces && !*out.add_space_prefix && !pre_tokenizer["split"].boolean_or(true)) {
       if (pre_tokenizer["replacement"].text_or(lower_block) != lower_block) pre_tokenizer.refuse("replacement U+2581");
       const std::string scheme = pre_tokenizer["prepend_scheme"].text_or("always");
@@ -176,11 +176,11 @@ inline void read_space_rules(const json_place& normalizer, const json_place& pre
 inline std::pair<std::optional<std::string>, std::optional<std::string>> template_tokens(const json_place& field) {
   std::pair<std::optional<std::string>, std::optional<std::string>> out;
   if (!field.present()) return out;
-  const std::string& type = field["type"].text();
+  const std::string type = field["type"].text();
   std::vector<json_place> steps{field};
   if (type == "Sequence") steps = field["processors"].elements();
   for (const json_place& step : steps) {
-    const std::string& kind = step["type"].text();
+    const std::string kind = step["type"].text();
     if (kind == "ByteLevel") continue;
     if (kind != "TemplateProcessing") step["type"].refuse("ByteLevel or TemplateProcessing");
     bool after = false;
@@ -224,7 +224,7 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
   const std::size_t ordinary = all.size();
   for (const json_place& added : root["added_tokens"].elements()) {
     const std::uint64_t id = added["id"].natural();
-    const std::string& text = added["content"].text();
+    const std::string text = added["content"].text();
     if (text.empty()) added["content"].refuse("a text");
     for (const char* flag : {"single_word", "lstrip", "rstrip"})
       if (added[flag].boolean_or(false)) added[flag].refuse("false");

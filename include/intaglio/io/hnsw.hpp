@@ -4,6 +4,8 @@
 // read; the links come from feature_graph.hpp.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #if !__has_include(<hnswlib/hnswlib.h>)
 #error "intaglio/io/hnsw.hpp needs hnswlib (Debian: libhnswlib-dev): see docs/packaging.md"
 #endif

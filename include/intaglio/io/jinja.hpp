@@ -4,6 +4,8 @@
 // limits.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #if !__has_include(<minja/minja.hpp>)
 #error "intaglio/io/jinja.hpp needs minja (Debian: libminja-dev): see docs/packaging.md"
 #endif

@@ -2,6 +2,8 @@
 // Base of readers that take large JSON piece by piece, without a document: safetensors headers and indexes.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -3,6 +3,8 @@
 // and alone.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>

@@ -3,6 +3,8 @@
 // large file.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>

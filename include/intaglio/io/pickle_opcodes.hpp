@@ -2,6 +2,8 @@
 // Names of pickle's opcodes, so that one that is refused can be called by its name. Python's Lib/pickletools.py.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 #include <string_view>
 

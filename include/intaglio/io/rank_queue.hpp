@@ -5,6 +5,8 @@
 // four times as much).
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

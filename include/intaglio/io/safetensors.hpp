@@ -208,8 +208,8 @@ class safetensors_file {
     std::uint64_t end = 0;
     std::string before = "the header";
     for (const std::size_t i : order) {
-      safetensors_tensor& tensor = tensors_[i];
-      const std::string what = "tensor '" + printable(tensor.name, 70) + "'";
+      safetensors_tensor& entry = tensors_[i];
+      const std::string what = "tensor '" + printable(entry.name, 70) + "'";
       const auto [first, last] = ranges[i];
       if (last < first) refuse(data, what + ": data_offsets", "begin <= end", pair(ranges[i]));
       if (first != end)
@@ -220,17 +220,17 @@ class safetensors_file {
                "at most " + std::to_string(file_.size() - data), pair(ranges[i]));
       checked_size bytes = 1;
       for (const auto& row : safetensors_dtypes)
-        if (row.name == tensor.stored_type) bytes = row.bytes;
+        if (row.name == entry.stored_type) bytes = row.bytes;
       bool empty = false;
-      for (const std::uint64_t size : tensor.shape) empty = empty || size == 0;
-      for (const std::uint64_t size : tensor.shape) bytes = bytes * size;
+      for (const std::uint64_t size : entry.shape) empty = empty || size == 0;
+      for (const std::uint64_t size : entry.shape) bytes = bytes * size;
       // 2^40 x 0 x 2^40 is empty in any order of multiplication.
       if (empty ? last != first : !bytes || bytes.value() != last - first)
         refuse(data + first, what + ": shape and data_offsets disagree",
                bytes ? std::to_string(bytes.value()) + " bytes" : "fewer than 2^64 bytes",
                std::to_string(last - first));
-      tensor.offset = data + first;
-      tensor.bytes = last - first;
+      entry.offset = data + first;
+      entry.bytes = last - first;
       end = last;
       before = what;
     }

@@ -3,6 +3,8 @@
 // order, without holes.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -2,6 +2,8 @@
 // SHA-256 (FIPS 180-4), in pieces as they come.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -3,6 +3,8 @@
 // names the place.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>

@@ -3,6 +3,8 @@
 // merge. All built once from a validated vocabulary; lookups allocate nothing.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <chrono>

@@ -71,12 +71,12 @@ class torch_file {
   mapped_file release_file() && { return std::move(file_); }
 
  private:
-  const zip_member& required(const zip_archive& archive, const std::string& name, std::uint64_t most) const {
-    const zip_member* member = archive.find(name);
+  const zip_member& required(const zip_archive& archive, const std::string& wanted, std::uint64_t most) const {
+    const zip_member* member = archive.find(wanted);
     if (member == nullptr)
-      throw file_error(file_.path(), std::nullopt, "member of the archive", "'" + printable(name, 70) + "'", "none");
+      throw file_error(file_.path(), std::nullopt, "member of the archive", "'" + printable(wanted, 70) + "'", "none");
     if (member->bytes == 0 || member->bytes > most)
-      throw file_error(file_.path(), member->offset, "member '" + printable(name, 70) + "'",
+      throw file_error(file_.path(), member->offset, "member '" + printable(wanted, 70) + "'",
                        "1 to " + std::to_string(most) + " bytes", std::to_string(member->bytes));
     check_member(file_, *member);
     return *member;
@@ -115,10 +115,10 @@ class torch_file {
     }
     for (const torch_view& view : pickle.tensors()) {
       const torch_storage_type& type = *pickle.storages()[view.storage].type;
-      std::uint64_t bytes = type.bytes;
-      for (const std::uint64_t size : view.shape) bytes *= size;
+      std::uint64_t taken = type.bytes;
+      for (const std::uint64_t size : view.shape) taken *= size;
       tensors_.push_back({view.name, type.name, type.type, type.bytes, view.shape, view.strides, 0,
-                          data[view.storage]->offset + view.offset * type.bytes, bytes});
+                          data[view.storage]->offset + view.offset * type.bytes, taken});
     }
   }
 

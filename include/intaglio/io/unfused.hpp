@@ -4,6 +4,8 @@
 // -ffp-contract=fast fuses all the same.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #if defined(__clang__)
 #define INTAGLIO_UNFUSED
 /// First in the function's body.

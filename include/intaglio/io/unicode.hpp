@@ -108,7 +108,7 @@ inline void append_replacing_invalid(std::string& out, std::string_view text) {
 
 constexpr unicode_class search_unicode_class(char32_t value) {
   const std::uint32_t key = static_cast<std::uint32_t>(value) << 3 | 7;
-  const auto* run = std::upper_bound(std::begin(unicode_class_runs), std::end(unicode_class_runs), key) - 1;
+  const auto* run = std::ranges::upper_bound(unicode_class_runs, key) - 1;  // constexpr in libstdc++'s debug mode too
   return static_cast<unicode_class>(*run & 7);
 }
 

@@ -2,6 +2,8 @@
 // Written by tools/generate_unicode_tables.py from Unicode 18.0.0; do not edit.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 
 namespace intaglio::io {

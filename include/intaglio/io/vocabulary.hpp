@@ -3,6 +3,8 @@
 // Names follow the tokenizer.ggml.* keys of GGUF.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>

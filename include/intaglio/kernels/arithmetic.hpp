@@ -4,6 +4,8 @@
 // (Moshier), single precision.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -3,6 +3,8 @@
 // lanes, a position each, read 16 neighbouring bytes of halves each; values stand row by row.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 
 namespace intaglio::kernels {

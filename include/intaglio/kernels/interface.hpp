@@ -3,6 +3,8 @@
 // width. kernels/reflection.hpp holds every SPIR-V module against its interface at compile time.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

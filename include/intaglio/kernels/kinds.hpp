@@ -2,6 +2,8 @@
 // Which kernels there are, and what their specialization constants choose.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstddef>
 #include <cstdint>
 

@@ -3,6 +3,8 @@
 // it then demands. Sizes: std430, in the order of declaration (kernels/module_demands.hpp).
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstdint>
 #include <span>

@@ -3,6 +3,8 @@
 // row.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -3,6 +3,8 @@
 // belongs together.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstdint>
 

@@ -3,6 +3,8 @@
 // to 3.49.16.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

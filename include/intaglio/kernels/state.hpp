@@ -4,6 +4,8 @@
 // compares the two.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cstdint>
 
 namespace intaglio::kernels::state {

@@ -4,6 +4,7 @@
 // Source: microsoft/bitnet-b1.58-2B-4T (config.json), Ma et al. 2025; transformers, models/bitnet.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
 #include "intaglio/core/fits_together.hpp"
 
 #include "intaglio/graph/layers/embedding.hpp"

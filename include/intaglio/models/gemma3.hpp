@@ -4,6 +4,7 @@
 // Technical Report 2025.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
 #include "intaglio/core/fits_together.hpp"
 
 #include "intaglio/core/float16.hpp"

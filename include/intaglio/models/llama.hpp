@@ -4,6 +4,7 @@
 // published with. A named model is a template over the codec of its matrices: mistral_7b<dtype::q4_0>.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
 #include "intaglio/core/fits_together.hpp"
 
 #include "intaglio/graph/layers/embedding.hpp"

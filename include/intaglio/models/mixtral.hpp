@@ -4,6 +4,7 @@
 // template over the codec of its matrices.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
 #include "intaglio/core/fits_together.hpp"
 
 #include "intaglio/graph/layers/embedding.hpp"

@@ -380,8 +380,8 @@ class machine {
       std::vector<float> out;
       const std::size_t words = kernels::fixed_words(static_cast<std::uint32_t>(columns));
       for (std::size_t row = 0; row < rows; ++row) {
-        const auto values = fixed_values(memory<std::uint32_t>("input").subspan(row * words, words));
-        out.insert(out.end(), values.begin(), values.end());
+        const auto numbers = fixed_values(memory<std::uint32_t>("input").subspan(row * words, words));
+        out.insert(out.end(), numbers.begin(), numbers.end());
       }
       return out;
     }

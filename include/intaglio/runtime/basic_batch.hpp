@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "intaglio/io/checkpoint.hpp"
+#include "intaglio/io/prompt.hpp"
 #include "intaglio/runtime/batch_executor.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/page_pool.hpp"

@@ -3,6 +3,8 @@
 // constructors know the plans.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <filesystem>
 

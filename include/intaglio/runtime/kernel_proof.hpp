@@ -210,8 +210,8 @@ inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& tabl
                                   const weight_memory& weights, std::span<const plan::sequence* const> sequences,
                                   bool draws = true) {
   std::vector<kernel_proof::claim> claims;
-  for (const plan::sequence* each : sequences) {
-    const auto some = kernel_proof::claims_of(*each, kernels);
+  for (const plan::sequence* sequence : sequences) {
+    const auto some = kernel_proof::claims_of(*sequence, kernels);
     std::copy_if(some.begin(), some.end(), std::back_inserter(claims),
                  [&](const auto& each) { return draws || !each.may_wait; });
   }

@@ -4,6 +4,8 @@
 // the long side.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <cstdint>
 

@@ -4,6 +4,8 @@
 // page is wanted, the longest unused first.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -25,7 +27,7 @@ class page_pool {
   };
 
   page_pool(std::uint32_t pages, std::uint32_t page_size) : page_size_(page_size), pages_(pages) {
-    for (std::uint32_t page = pages; page-- > 0;) unused_.push_back(page);
+    for (std::uint32_t number = pages; number-- > 0;) unused_.push_back(number);
   }
 
   std::uint32_t page_size() const noexcept { return page_size_; }
@@ -36,7 +38,7 @@ class page_pool {
   bool has_room(std::span<const std::int32_t> tokens, std::uint32_t positions) const {
     const auto known = remembered(tokens, positions);
     std::uint32_t idle = 0;
-    for (const std::uint32_t page : known) idle += pages_[page].users == 0 ? 1 : 0;
+    for (const std::uint32_t number : known) idle += pages_[number].users == 0 ? 1 : 0;
     return pages_of(positions) - known.size() <= free() - idle;
   }
 
@@ -46,7 +48,7 @@ class page_pool {
     if (!has_room(tokens, positions)) return std::nullopt;
     list out{remembered(tokens, positions), 0};
     out.shared = static_cast<std::uint32_t>(out.pages.size());
-    for (const std::uint32_t page : out.pages) use(page);
+    for (const std::uint32_t number : out.pages) use(number);
     while (out.pages.size() < pages_of(positions)) out.pages.push_back(fresh());
     return out;
   }

@@ -2,6 +2,8 @@
 // A loop over independent items on a few threads.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

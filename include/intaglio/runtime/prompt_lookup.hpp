@@ -3,6 +3,8 @@
 // Source: Saxena 2023, prompt lookup decoding; transformers, prompt_lookup_num_tokens and max_matching_ngram_size.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

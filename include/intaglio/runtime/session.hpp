@@ -3,6 +3,8 @@
 // program that writes `extern template class intaglio::session<Model>;` in all but one file compiles them once.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <filesystem>
 

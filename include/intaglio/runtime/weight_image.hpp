@@ -49,8 +49,8 @@ class weight_image {
   /// Bytes of float masters that measure() reads to find their scales.
   std::uint64_t measured_bytes() const {
     std::uint64_t out = 0;
-    for (const auto& [name, source] : sources_)
-      if (source.ternary && is_float(source.tensor->stored.type)) out += source.tensor->stored.bytes;
+    for (const auto& [name, each] : sources_)
+      if (each.ternary && is_float(each.tensor->stored.type)) out += each.tensor->stored.bytes;
     return out;
   }
   /// Opens every ternary matrix, which finds its scale; must precede fill(). `done(bytes)` is called from worker
@@ -283,11 +283,11 @@ class weight_image {
       const std::uint64_t stop = (std::min)(end, (group / window + 1) * window);
       std::array<std::uint64_t, 3> first_row{};
       std::array<std::span<const std::int8_t>, 3> spans{};
-      const auto read = [&](std::uint8_t source, std::uint64_t row, std::uint64_t count) {
-        codes[source].resize(static_cast<std::size_t>(count * w.columns));
-        at(w, source, layer).codes->rows(row, count, codes[source]);
-        first_row[source] = row;
-        spans[source] = codes[source];
+      const auto read = [&](std::uint8_t index, std::uint64_t row, std::uint64_t count) {
+        codes[index].resize(static_cast<std::size_t>(count * w.columns));
+        at(w, index, layer).codes->rows(row, count, codes[index]);
+        first_row[index] = row;
+        spans[index] = codes[index];
       };
       if (heads) {
         const kernels::source_row from = order(static_cast<std::uint32_t>(group / window * window * 4));
@@ -310,12 +310,12 @@ class weight_image {
                         first = begin / vector, end = (begin + out.size() + vector - 1) / vector;
     std::vector<std::uint32_t> words;
     std::vector<std::int8_t> codes;
-    const io::ternary_tensor& source = *at(w, 0, layer).codes;
+    const io::ternary_tensor& matrix = *at(w, 0, layer).codes;
     if (turned) {
       words.resize(static_cast<std::size_t>((end - first) * vector / 4));
       codes.resize(static_cast<std::size_t>(kernels::tile_columns) * w.columns);
       for (std::uint64_t word = 0; word < width / kernels::tile_columns; ++word) {
-        source.rows(word * kernels::tile_columns, kernels::tile_columns, codes);
+        matrix.rows(word * kernels::tile_columns, kernels::tile_columns, codes);
         kernels::pack_feature_columns(codes, w.columns, first, word, width, words);
       }
       return copy_overlap(first * vector, std::as_bytes(std::span(words)), begin, out);
@@ -325,7 +325,7 @@ class weight_image {
       const std::uint64_t count = (std::min)(step, end - f);
       codes.resize(static_cast<std::size_t>(count * width));
       words.resize(static_cast<std::size_t>(count * vector / 4));
-      source.rows(f, count, codes);
+      matrix.rows(f, count, codes);
       kernels::pack_feature_rows(codes, words);
       copy_overlap(f * vector, std::as_bytes(std::span(words)), begin, out);
     }
@@ -424,11 +424,11 @@ class weight_image {
     }
   }
   /// Where the row of a source lies in the merged matrix.
-  static std::uint64_t position_of(const plan::weight& w, std::uint8_t source, std::uint64_t row) {
-    return w.order == plan::row_order::gate_up ? 2 * row + source : row;
+  static std::uint64_t position_of(const plan::weight& w, std::uint8_t index, std::uint64_t row) {
+    return w.order == plan::row_order::gate_up ? 2 * row + index : row;
   }
 
-  void put_values(const plan::weight& w, std::uint8_t source, io::feature_vector which, std::uint64_t feature,
+  void put_values(const plan::weight& w, std::uint8_t index, io::feature_vector which, std::uint64_t feature,
                   std::span<const float> vector, std::uint64_t begin, std::span<std::byte> out) const {
     if (!kernels::is_dense(w.codec))
       throw argument_error(
@@ -437,18 +437,18 @@ class weight_image {
           std::string(kernels::info(w.codec).name));
     const std::uint64_t element = kernels::info(w.codec).block_bytes;
     std::vector<std::byte> bytes(static_cast<std::size_t>(vector.size() * element));
-    convert(*at(w, source, 0).tensor, w, feature, vector, bytes);
+    convert(*at(w, index, 0).tensor, w, feature, vector, bytes);
     const std::uint64_t row = w.layout == plan::weight_layout::row_groups
                                   ? kernels::matmul_group_bytes(w.codec, w.columns) / 4
                                   : w.columns * element;
     if (w.layout == plan::weight_layout::turned) return copy_overlap(feature * bytes.size(), bytes, begin, out);
     if (which != io::feature_vector::down)
-      return copy_overlap(position_of(w, source, feature) * row, bytes, begin, out);
+      return copy_overlap(position_of(w, index, feature) * row, bytes, begin, out);
     for (std::size_t h = 0; h < vector.size(); ++h)
       copy_overlap(h * row + feature * element, std::span<const std::byte>(bytes).subspan(h * element, element), begin,
                    out);
   }
-  void put_codes(const plan::weight& w, std::uint8_t source, io::feature_vector which, std::uint64_t feature,
+  void put_codes(const plan::weight& w, std::uint8_t index, io::feature_vector which, std::uint64_t feature,
                  std::span<const float> vector, std::uint64_t begin, std::span<std::byte> out) const {
     std::vector<std::int8_t> codes;
     for (const float value : vector) codes.push_back(static_cast<std::int8_t>((value > 0) - (value < 0)));
@@ -457,7 +457,7 @@ class weight_image {
     const auto bytes = std::as_bytes(std::span(words));
     if (w.layout != plan::weight_layout::ternary_tiles) return copy_overlap(feature * bytes.size(), bytes, begin, out);
     for (std::uint64_t i = 0; which != io::feature_vector::down && i < words.size(); ++i)
-      copy_overlap(4 * kernels::tile_word(position_of(w, source, feature), i * kernels::tile_columns, w.columns),
+      copy_overlap(4 * kernels::tile_word(position_of(w, index, feature), i * kernels::tile_columns, w.columns),
                    bytes.subspan(4 * i, 4), begin, out);
     // A column: two bits of a word in every row.
     const std::uint32_t shift = kernels::tile_shift(static_cast<std::uint32_t>(feature % kernels::tile_columns));

@@ -4,6 +4,8 @@
 // in this order.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <bit>
 #include <cstdint>
