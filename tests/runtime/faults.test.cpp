@@ -229,3 +229,28 @@ TEST_CASE("nothing allocates on the host while tokens are drawn") {
   CHECK(stream.result().ids.size() == 40);
   CHECK(seen == 0);
 }
+
+TEST_CASE("a device with less than a plan demands is refused by name, and makes no pipeline") {
+  const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
+  const std::array<const plan::table*, 1> tables{&fable_portable_table()};
+  const auto refusal = [&](std::uint32_t shared_bytes, std::uint32_t invocations) -> std::string {
+    const faults::lowered_limits lowered(shared_bytes, invocations);
+    faults::the_shim().reset();
+    const gpu::device on(shimmed());
+    try {
+      basic_session session(on, tables, file, {.cache_folder = ""});
+    } catch (const error& problem) {
+      CHECK(faults::the_shim().calls(faults::id::vkCreateComputePipelines) == 0);
+      return problem.what();
+    }
+    return "";
+  };
+  const std::string memory = refusal(16384, 0), invocations = refusal(0, 16);
+  INFO(memory << '\n' << invocations);
+  CHECK(memory.find("shared memory") != std::string::npos);
+  CHECK(memory.find("16384") != std::string::npos);
+  CHECK(memory.find("found ") != std::string::npos);
+  CHECK(memory.size() <= 400);
+  CHECK(invocations.find("expected 1 to 16 invocations") != std::string::npos);
+  CHECK(invocations.size() <= 400);
+}
