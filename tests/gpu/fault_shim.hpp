@@ -133,8 +133,12 @@ class shim {
     always_code_ = VK_SUCCESS;
     injected_ = false;
     lost_ = false;
+    hangs_ = false;
     wrong_destroys_ = 0;
   }
+  /// From now, until the next reset(), what is submitted never begins.
+  void hang() { hangs_ = true; }
+  bool hangs() const { return hangs_; }
   /// From now the `nth` call of `which` returns `code`.
   void arm(id which, std::size_t nth, VkResult code) {
     reset();
@@ -225,6 +229,7 @@ class shim {
   fallible_call target_{}, always_{};
   VkResult code_ = VK_SUCCESS, always_code_ = VK_SUCCESS;
   bool armed_ = false, injected_ = false, lost_ = false;
+  std::atomic<bool> hangs_{false};
   std::size_t wrong_destroys_ = 0;
 };
 
@@ -318,6 +323,8 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
         if (code == VK_ERROR_DEVICE_LOST)
           drain_device();  // only when this one returns is nothing of a lost device in use
       if (fails) return code;
+      if constexpr (Which == id::vkQueueSubmit)
+        if (the_shim().hangs()) return VK_SUCCESS;
       const VkResult result = real.load()(arguments...);
       if constexpr (Does == role::create) {
         const auto made = std::get<sizeof...(Arguments) - 1>(given);

@@ -39,10 +39,11 @@ struct connection : std::enable_shared_from_this<connection> {
   feature_set enabled;
   VkPhysicalDeviceMemoryProperties memory{};
   device_counters counters;
-  std::atomic<bool> lost{false};       ///< set when nothing is in flight any more, or all that is in flight is kept
-  std::atomic<bool> reported{false};   ///< the driver said so
-  std::atomic<bool> abandoned{false};  ///< work on it never ended: what is made on it is never destroyed
-  std::shared_ptr<connection> kept;    ///< itself, once abandoned
+  std::atomic<std::uint64_t> ended{0};  ///< grows when submissions of any line were seen to end
+  std::atomic<bool> lost{false};        ///< set when nothing is in flight any more, or all that is in flight is kept
+  std::atomic<bool> reported{false};    ///< the driver said so
+  std::atomic<bool> abandoned{false};   ///< work on it never ended: what is made on it is never destroyed
+  std::shared_ptr<connection> kept;     ///< itself, once abandoned
   std::vector<std::shared_ptr<const void>> kept_memory;  ///< of the host, which work that never ended may read
   ::pid_t process = ::getpid();
 

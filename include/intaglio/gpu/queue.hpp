@@ -5,6 +5,7 @@
 #pragma once
 
 #include <intaglio/gpu/device.hpp>
+#include <intaglio/gpu/progress_watch.hpp>
 
 #include <chrono>
 #include <span>
@@ -19,13 +20,9 @@ namespace intaglio::gpu {
 class queue {
  public:
   static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  /// For a line whose waits come behind the first dispatches of other lines: CPU drivers compile a kernel when it first
-  /// runs, which may take a slow machine a minute.
-  static std::chrono::nanoseconds patience_with_others(const device& on) {
-    return patience * (on.description().type == device_type::cpu ? 12 : 1);
-  }
 
-  /// @param limit how long a wait lasts that names no other, the last one's of all too
+  /// @param limit how long a wait that names no other, and the last one of all, goes on without a sign of life
+  /// (gpu/progress_watch.hpp)
   explicit queue(const device& on, std::chrono::nanoseconds limit = patience) : limit_(limit) {
     translated([&] { create(on.on()); });
   }
@@ -81,7 +78,8 @@ class queue {
   }
 
   /// Waits until the submission and all before it are done.
-  /// @error device_lost: the device was lost, or did not finish within `limit`; both name what was in flight.
+  /// @param limit how long it goes on without a sign of life, whatever it lasts in all
+  /// @error device_lost: the device was lost, or hangs; both name what was in flight.
   /// out_of_memory: the wait itself failed, the device goes on
   void wait(std::uint64_t submission) { wait(submission, limit_); }
   void wait(std::uint64_t submission, std::chrono::nanoseconds limit) {
@@ -93,10 +91,11 @@ class queue {
         throw argument_error("submission to wait for", "at most " + std::to_string(submitted_),
                              std::to_string(submission));
       on->counters.waits += 1;
-      const VkResult result = ask(submission, limit);
-      if (result == VK_TIMEOUT && reached() < submission) give_up(limit, in_flight(reached(), submitted_));
+      VkResult result = VK_SUCCESS;
+      if (const std::chrono::nanoseconds quiet = wait_while_alive(submission, limit, result); quiet.count() != 0)
+        give_up(quiet, in_flight(reached(), submitted_));
       if (result != VK_SUCCESS && result != VK_TIMEOUT) refuse(result, "wait for the device", {}, submitted_);
-      finished_ = submission;
+      finish(submission);
     });
   }
 
@@ -111,7 +110,7 @@ class queue {
       VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
       if (result == VK_SUCCESS && value > submitted_) result = VK_ERROR_DEVICE_LOST;  // some drivers jump to the end
       if (result != VK_SUCCESS) refuse(result, "ask for progress", {}, submitted_);
-      finished_ = (std::max)(finished_, value);
+      finish((std::max)(finished_, value));
       return submission <= finished_;
     });
   }
@@ -126,14 +125,26 @@ class queue {
       const auto& on = semaphore_.on();
       on->require_alive("wait for the device");
       on->counters.waits += 1;
-      const auto end = std::chrono::steady_clock::now() + limit_;
-      for (std::uint64_t value = 0;;) {
-        const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
-        on->check(result == VK_SUCCESS && value == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result,
+      const auto value = [&] {
+        std::uint64_t out = 0;
+        const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &out);
+        on->check(result == VK_SUCCESS && out == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result,
                   "wait for the device");  // some drivers jump to the end
-        if (value >= submission) return;
-        if (std::chrono::steady_clock::now() > end) give_up(limit_, {});
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        return out;
+      };
+      std::uint64_t now_at = value();
+      if (now_at >= submission) return;
+      progress_watch watch(on->description.type == device_type::cpu, limit_, now_at + on->ended, processor_time());
+      const auto start = std::chrono::steady_clock::now();
+      for (auto turn = start; now_at < submission; now_at = value()) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - turn > limit_) {
+          if (watch.hangs(now_at + on->ended, processor_time())) give_up(watch.quiet(), {});
+          turn = now;
+        }
+        // So rarely in the end that looking computes next to nothing.
+        std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(
+            (now - start) / 8, std::chrono::microseconds(50), std::chrono::milliseconds(20)));
       }
     });
   }
@@ -141,13 +152,34 @@ class queue {
   std::uint64_t submitted() const noexcept { return submitted_; }
 
  private:
-  /// Leaves a device that did not finish in time. @param what was in flight, or nothing
-  [[noreturn]] void give_up(std::chrono::nanoseconds limit, const std::string& what) const {
+  /// Waits as long as the device shows signs of life. What waits shortly asks for none.
+  /// @param result of the last wait, VK_TIMEOUT also where the submission is done
+  /// @return how long there was no sign of life where the device hangs, else 0
+  std::chrono::nanoseconds wait_while_alive(std::uint64_t submission, std::chrono::nanoseconds limit,
+                                            VkResult& result) const noexcept {
+    const auto ends = [&](std::chrono::nanoseconds turn) {
+      result = ask(submission, turn);
+      return result != VK_TIMEOUT || reached() >= submission;
+    };
+    if (ends(limit / 8)) return {};
+    const auto& on = semaphore_.on();
+    const auto ended = [&] { return reached() + on->ended; };
+    progress_watch watch(on->description.type == device_type::cpu, limit, ended(), processor_time());
+    while (!ends(limit))
+      if (watch.hangs(ended(), processor_time())) return (std::max)(watch.quiet(), std::chrono::nanoseconds(1));
+    return {};
+  }
+  void finish(std::uint64_t submission) {
+    if (submission > finished_) semaphore_.on()->ended += 1;
+    finished_ = submission;
+  }
+  /// Leaves a device that hangs. @param what was in flight, or nothing
+  [[noreturn]] void give_up(std::chrono::nanoseconds quiet, const std::string& what) const {
     const auto& on = semaphore_.on();
     on->abandon();
     throw device_lost(on->label, "wait for the device",
-                      "no end after " +
-                          std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" +
+                      "no progress for " +
+                          std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(quiet).count()) + " ms" +
                           what,
                       static_cast<int>(VK_TIMEOUT));
   }
@@ -205,8 +237,8 @@ class queue {
     if (!semaphore_ || finished_ >= submitted_) return;
     const auto& on = semaphore_.on();
     if (on->usable() && !on->lost) {
-      const VkResult result = ask(submitted_, limit_);
-      if (result == VK_TIMEOUT && reached() < submitted_) on->abandon();
+      VkResult result = VK_SUCCESS;
+      if (wait_while_alive(submitted_, limit_, result).count() != 0) on->abandon();
       else if (result == VK_ERROR_DEVICE_LOST) on->lose();
       else if (result < VK_SUCCESS) on->settle();
     }

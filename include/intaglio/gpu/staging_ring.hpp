@@ -20,7 +20,7 @@ class staging_ring {
 
   /// @error argument_error: no place or no bytes; out_of_memory
   staging_ring(const device& on, std::uint64_t place_bytes, std::size_t places)
-      : device_(on), states_(places), place_bytes_(place_bytes), line_(on, queue::patience_with_others(on)) {
+      : device_(on), states_(places), place_bytes_(place_bytes), line_(on) {
     if (places == 0) throw argument_error("places of a staging ring", "at least one", "0");
     // Cached by the host, so that it is checked where it was read to; devices fetch from it as fast as from any.
     memory_ = buffer(device_, place_bytes * places, placement::readback, "staging");

@@ -20,8 +20,7 @@ class transfer {
   /// @param staging_bytes size of each of the staging buffers, made when first needed
   /// @param direct false: through staging buffers even where host and device share memory
   explicit transfer(const device& on, std::uint64_t staging_bytes = std::uint64_t{16} << 20U, bool direct = true)
-      : device_(on), line_(on, queue::patience_with_others(on)),
-        staging_bytes_((std::max<std::uint64_t>)(staging_bytes, 4096)), direct_(direct) {}
+      : device_(on), line_(on), staging_bytes_((std::max<std::uint64_t>)(staging_bytes, 4096)), direct_(direct) {}
 
   /// Writes [offset, offset + size) of a buffer with what `produce` gives, piece after piece. The copies may still run
   /// when it returns: later submissions on this device see them, finish() waits for them. The device must not be using
