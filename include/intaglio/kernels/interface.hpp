@@ -71,12 +71,12 @@ struct kernel_interface {
 
   /// Place of a push constant by name, or push.size() where there is none.
   constexpr std::size_t push_index(std::string_view wanted) const {
-    for (std::size_t i = 0; i < push_count(); ++i)
+    for (std::size_t i = 0; i < push.size() && !push[i].name.empty(); ++i)
       if (push[i].name == wanted) return i;
     return push.size();
   }
   constexpr std::size_t specialization_index(std::string_view wanted) const {
-    for (std::size_t i = 0; i < specialization_count(); ++i)
+    for (std::size_t i = 0; i < specialization.size() && !specialization[i].name.empty(); ++i)
       if (specialization[i].name == wanted) return i;
     return specialization.size();
   }

@@ -300,10 +300,10 @@ class coded_layers_in_one : public layers_in_one {
     set("full_every", windows ? pattern_.period : 1);
     d.activation = period[gated_step()].activation;
     d.groups = {parts_, 1, 1};
+    const auto codec = static_cast<kernels::codec>(constant(period[0], "codec"));
     d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
       return shares_heads(n) == shares_heads(parts_) &&
-             resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), inner_norms_, n,
-                                 context_, ring_);
+             resident_coded_fits(config_, codec, inner_norms_, n, context_, ring_);
     });
     for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer)
       for (std::size_t i = 0; i < steps_; ++i) d.weight_bytes += period[pattern_(layer) * steps_ + i].weight_bytes;

@@ -288,8 +288,8 @@ class layers_in_one {
     d.activation = period[3].activation;
     d.groups = {parts_, 1, 1};
     if (resident())
-      d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
-        return resident_fits(config_, constant(period[0], "cache_element"), n, context_);
+      d.least_groups = least_resident(parts_, [&, element = constant(period[0], "cache_element")](std::uint32_t n) {
+        return resident_fits(config_, element, n, context_);
       });
     for (const auto& each : period) d.weight_bytes += config_.num_hidden_layers * each.weight_bytes;
     in_one.push_back(d);
@@ -301,8 +301,8 @@ class layers_in_one {
     long_from = resident_long_from(config_, parts_);
     d.specialization[kernels::layers_interface.specialization_index("heads_together")] =
         config_.num_attention_heads / config_.num_key_value_heads;
-    d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
-      return resident_fits(config_, constant(period[0], "cache_element"), n, context_) &&
+    d.least_groups = least_resident(parts_, [&, element = constant(period[0], "cache_element")](std::uint32_t n) {
+      return resident_fits(config_, element, n, context_) &&
              resident_long_fits(config_, n, context_);
     });
     d.label.append(", from position ", long_from);
