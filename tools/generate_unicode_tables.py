@@ -1,32 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes include/intaglio/io/unicode_tables.hpp: the classes of code points that pre-tokenizers ask for.
+"""Writes include/intaglio/io/unicode_tables.hpp and nfc_unicode_tables.hpp: the classes of code points that
+pre-tokenizers ask for, and what composing characters (NFC) takes.
 
-usage: pip install unicodedata2 && python3 tools/generate_unicode_tables.py > include/intaglio/io/unicode_tables.hpp
+usage: pip install unicodedata2 && python3 tools/generate_unicode_tables.py include/intaglio/io
 """
-import unicodedata2
+import sys
+import unicodedata2 as data
 
 # The White_Space property (PropList.txt); unchanged since Unicode 6.3.
 WHITE_SPACE = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
-CLASSES = {"L": 1, "N": 2, "P": 4}
+# As unicode_class in unicode.hpp.
+CLASSES = {"Lu": 5, "Lt": 5, "Ll": 6, "L": 1, "N": 2, "P": 4, "M": 7, "S": 8}
 SPACE = 3
-
-
-def class_of(code_point):
-    if code_point in WHITE_SPACE:
-        return SPACE
-    return CLASSES.get(unicodedata2.category(chr(code_point))[0], 0)
-
-
-def main():
-    entries, previous = [], None
-    for code_point in range(0x110000):
-        found = class_of(code_point)
-        if found != previous:
-            entries.append(code_point << 3 | found)
-            previous = found
-    print(f"""// SPDX-License-Identifier: MIT
-// Written by tools/generate_unicode_tables.py from Unicode {unicodedata2.unidata_version}; do not edit.
+HANGUL = range(0xAC00, 0xD7A4)  # composed by arithmetic
+HEAD = """// SPDX-License-Identifier: MIT
+// Written by tools/generate_unicode_tables.py from Unicode {version}; do not edit.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -34,13 +23,71 @@ def main():
 #include <cstdint>
 
 namespace intaglio::io {{
-
-/// Starts of runs of code points of one class, ascending: (first code point << 3) | class.
-/// Classes: 0 other, 1 letter (L), 2 number (N), 3 white space (White_Space), 4 punctuation (P).
-inline constexpr std::uint32_t unicode_class_runs[] = {{""")
-    for i in range(0, len(entries), 14):
-        print("    " + ", ".join(f"0x{entry:x}" for entry in entries[i:i + 14]) + ",")
-    print("};\n\n}  // namespace intaglio::io")
+"""
 
 
-main()
+def class_of(code_point):
+    if code_point in WHITE_SPACE:
+        return SPACE
+    category = data.category(chr(code_point))
+    return CLASSES.get(category, CLASSES.get(category[0], 0))
+
+
+def runs(value_of, shift):
+    out, previous = [], None
+    for code_point in range(0x110000):
+        found = value_of(code_point)
+        if found != previous:
+            out.append(code_point << shift | found)
+            previous = found
+    return out
+
+
+def lines(values):
+    return "".join("    " + ", ".join(values[i:i + 12]) + ",\n" for i in range(0, len(values), 12))
+
+
+def array(comment, name, values):
+    return f"\n{comment}\ninline constexpr std::uint32_t {name}[] = {{\n{lines([hex(v) for v in values])}}};\n"
+
+
+def write_classes(folder):
+    with open(folder + "/unicode_tables.hpp", "w") as out:
+        out.write(HEAD.format(version=data.unidata_version))
+        out.write(array("""/// Starts of runs of code points of one class, ascending: (first code point << 4) | class.
+/// Classes: 0 other, 1 letter without case (Lm, Lo), 2 number (N), 3 white space (White_Space), 4 punctuation (P),
+/// 5 upper case (Lu, Lt), 6 lower case (Ll), 7 mark (M), 8 symbol (S).""", "unicode_class_runs", runs(class_of, 4)))
+        out.write("\n}  // namespace intaglio::io\n")
+
+
+def write_normal_forms(folder):
+    rows, pairs = [], []
+    for code_point in range(0x110000):
+        text = data.decomposition(chr(code_point))
+        if not text or text.startswith("<") or code_point in HANGUL:
+            continue
+        parts = [int(part, 16) for part in text.split()]
+        rows.append((code_point, parts[0], parts[1] if len(parts) > 1 else 0))
+        if len(parts) == 2 and data.normalize("NFC", chr(code_point)) == chr(code_point):
+            pairs.append((parts[0], parts[1], code_point))
+    with open(folder + "/nfc_unicode_tables.hpp", "w") as out:
+        out.write(HEAD.format(version=data.unidata_version))
+        out.write(array("/// Starts of runs of one canonical combining class, ascending: (first code point << 8) | class.",
+                        "combining_class_runs", runs(lambda c: data.combining(chr(c)), 8)))
+        out.write("""
+struct canonical_mapping {
+  std::uint32_t composed, first, second;  ///< second 0: a single character
+};
+
+/// Canonical decompositions, one step each, ascending by the composed character; without Hangul syllables.
+""")
+        out.write("inline constexpr canonical_mapping canonical_decompositions[] = {\n" +
+                  lines(["{%#x, %#x, %#x}" % row for row in rows]) + "};\n")
+        out.write("\n/// Those that composing makes, ascending by the first and then the second character.\n")
+        out.write("inline constexpr canonical_mapping canonical_compositions[] = {\n" +
+                  lines(["{%#x, %#x, %#x}" % (c, a, b) for a, b, c in sorted(pairs)]) + "};\n")
+        out.write("\n}  // namespace intaglio::io\n")
+
+
+write_classes(sys.argv[1])
+write_normal_forms(sys.argv[1])

@@ -2,6 +2,7 @@
 #include "intaglio/io/gguf_model_keys.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <functional>
 
 #include "../conformance.hpp"
 #include "files.hpp"
@@ -49,6 +50,25 @@ TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and wh
     CHECK((read.bos_id == own.bos_id && read.eos_id == own.eos_id && read.add_bos == own.add_bos &&
            read.chat_template == own.chat_template));
   }
+}
+
+TEST_CASE("gguf_model_keys: what GGUF cannot say of a tokenizer is told", "[convert]") {
+  const temporary_folder folder;
+  const auto warnings_of = [&](const std::function<void(vocabulary&)>& change) {
+    vocabulary words = *checkpoint::open(conformance("llama-tiny") / "hf").vocabulary();
+    change(words);
+    std::vector<std::string> warnings;
+    gguf_writer out(folder / "keys.gguf");
+    write_vocabulary_keys(out, words, warnings);
+    std::string all;
+    for (const auto& line : warnings) all += line;
+    return all;
+  };
+  CHECK(warnings_of([](auto&) {}).empty());
+  CHECK(
+      warnings_of([](auto& v) { v.added = {{.id = 1, .rstrip = true}}; }).starts_with("GGUF has no key for the rules"));
+  CHECK(warnings_of([](auto& v) { v.nfc = true; }).starts_with("GGUF has no key for Unicode's normalization"));
+  CHECK(warnings_of([](auto& v) { v.ignore_merges = false; }).starts_with("tokenizer.ggml.pre llama-bpe says"));
 }
 
 TEST_CASE("gguf_model_keys: every end of a generation comes back, llama.cpp's three keys first", "[convert]") {

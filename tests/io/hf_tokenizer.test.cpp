@@ -85,14 +85,20 @@ TEST_CASE("a chat template stands in the config, in a list of named ones, or in 
   CHECK_FALSE(read(config).chat_template);
   write_text(folder / "chat_template.jinja", "from a file");
   CHECK(read(config).chat_template == "from a file");
+  config["chat_template"] = "of the config";
+  CHECK(read(config).chat_template == "from a file");
+  std::filesystem::remove(folder / "chat_template.jinja");
+  write_text(folder / "chat_template.json", R"({"chat_template": "of a processor"})");
+  CHECK(read(config).chat_template == "of the config");
   config["chat_template"] =
       json::array({{{"name", "tools"}, {"template", "of tools"}}, {{"name", "default"}, {"template", "by default"}}});
   CHECK(read(config).chat_template == "by default");
-  config["chat_template"] = "of the config";
-  CHECK(read(config).chat_template == "of the config");
+  config["chat_template"] = json::array({{{"name", "tools"}, {"template", "of tools"}}});
+  CHECK(read(config).chat_template == "of a processor");
   config["chat_template"] = 7;
   CHECK_THROWS_AS(read(config), file_error);
   config.erase("chat_template");
+  CHECK(read(config).chat_template == "of a processor");
   write_text(folder / "chat_template.jinja", std::string((1 << 20) + 1, 'x'));
   CHECK_THROWS_AS(read(config), file_error);
 }
@@ -165,32 +171,33 @@ TEST_CASE("wrong vocabularies and merges are refused") {
          "added_tokens[0].id: expected a natural number, found -3");
   expect(with([](json& j) { j["added_tokens"][1]["id"] = 1000; }), "expected each id once");
   expect(with([](json& j) { j["added_tokens"][0]["content"] = ""; }), "added_tokens[0].content");
-  expect(with([](json& j) { j["added_tokens"][0]["lstrip"] = true; }), "added_tokens[0].lstrip");
+  expect(with([](json& j) { j["added_tokens"][0]["lstrip"] = 1; }), "added_tokens[0].lstrip");
   expect(with([](json& j) { j["added_tokens"] = "x"; }), "added_tokens: expected an array");
 }
 
 TEST_CASE("components that we do not have are refused by name") {
   const auto expression = [](json& j) -> json& { return j["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]; };
   expect(with([&](json& j) { expression(j) = "\\w+"; }),
-         "pre_tokenizer.pretokenizers[0].pattern.Regex: expected the expression of Llama 3, Qwen 2 or GPT-2, found "
-         "\"\\\\w+\"");
+         "pre_tokenizer.pretokenizers[0].pattern.Regex: expected the expression of a known pre-tokenizer (llama-bpe, "
+         "qwen2, ...), found \"\\\\w+\"");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Removed"; }), "Isolated");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; }),
          "add_prefix_space false");
-  expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["use_regex"] = true; }), "use_regex false");
+  expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["use_regex"] = true; }),
+         "expected the steps of a known pre-tokenizer (llama-bpe, qwen2, ...) before it");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"].erase(1); }), "a ByteLevel step");
   const auto steps = [](json& j) -> json& { return j["pre_tokenizer"]["pretokenizers"]; };
   const json digits{{"type", "Digits"}, {"individual_digits", true}},
       bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}};
   expect(with([&](json& j) { steps(j).insert(steps(j).begin(), steps(j)[0]); }),
-         "pre_tokenizer.pretokenizers[1]: expected one Split");
+         "pre_tokenizer.pretokenizers[1].pattern.Regex: expected the expression of a known pre-tokenizer");
   expect(with([&](json& j) { steps(j)[0]["invert"] = true; }), "expected behavior Isolated, not inverted");
   expect(with([&](json& j) { steps(j).insert(steps(j).begin() + 1, digits); }),
-         "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel, found \"Digits\"");
+         "expected the steps of a known pre-tokenizer (llama-bpe, qwen2, ...) before it");
   expect(with([&](json& j) {
            steps(j) = json::array({digits, digits, bytes});
          }),
-         "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel");
+         "expected the steps of a known pre-tokenizer (llama-bpe, qwen2, ...) before it");
   expect(with([&](json& j) {
            steps(j) = json::array({digits, {{"type", "Whitespace"}}});
          }),
@@ -206,9 +213,9 @@ TEST_CASE("components that we do not have are refused by name") {
   expect(with([&](json& j) {
            steps(j) = json::array({digits, bytes}), steps(j)[1]["use_regex"] = false;
          }),
-         "pretokenizers[1]: expected use_regex true after Digits");
+         "expected the steps of a known pre-tokenizer (llama-bpe, qwen2, ...) before it");
   expect(with([&](json& j) { steps(j) = json::array({bytes}), steps(j)[0]["use_regex"] = false; }),
-         "pretokenizers[0]: expected a Split before it, or use_regex true");
+         "expected the steps of a known pre-tokenizer (llama-bpe, qwen2, ...) before it");
   expect(with([](json& j) { j["model"]["byte_fallback"] = true; }),
          "model.byte_fallback: expected false with a byte-level pre-tokenizer");
   expect(with([](json& j) {
@@ -218,7 +225,7 @@ TEST_CASE("components that we do not have are refused by name") {
          "expected one special token on each side of the text");
   expect(with([](json& j) { j["pre_tokenizer"] = {{"type", "Whitespace"}}; }), "byte_fallback");
   expect(with([](json& j) { j["pre_tokenizer"] = 7; }), "pre_tokenizer: expected an object");
-  expect(with([](json& j) { j["normalizer"] = {{"type", "NFC"}}; }), "normalizer");
+  expect(with([](json& j) { j["normalizer"] = {{"type", "NFKC"}}; }), "normalizer: expected none, or NFC");
   expect(with([](json& j) { j["model"]["type"] = "Unigram"; }), "model.type: expected BPE, found \"Unigram\"");
   expect(with([](json& j) { j["model"]["dropout"] = 0.1; }), "model.dropout");
   expect(with([](json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }), "model.end_of_word_suffix");
@@ -244,6 +251,18 @@ TEST_CASE("the other accepted forms") {
   CHECK(expressed(io::hf::llama3_expression(R"(\p{N}{1,3})")) == "llama-bpe");
   CHECK(expressed(io::hf::llama3_expression(R"(\p{N})")) == "qwen2");
   CHECK(expressed(io::hf::gpt2_expression) == "gpt-2");
+  // Removing what an expression does not match is the same where it matches everything.
+  json removing = sound();
+  removing["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Removed";
+  removing["pre_tokenizer"]["pretokenizers"][0]["invert"] = true;
+  CHECK(parse(removing.dump()).pre_tokenizer == "llama-bpe");
+  // Without ignore_merges the name is one that does not say it.
+  json merging = sound();
+  merging["model"]["ignore_merges"] = false;
+  CHECK(parse(merging.dump()).pre_tokenizer == "smaug-bpe");
+  json undropped = sound();
+  undropped["model"]["dropout"] = 0.0;
+  CHECK(parse(undropped.dump()).tokens.size() == parse(sound().dump()).tokens.size());
   // Merges as texts, as older files have them.
   json older = sound();
   for (auto& merge : older["model"]["merges"])
@@ -281,7 +300,10 @@ TEST_CASE("the other accepted forms") {
   mistral["pre_tokenizer"]["prepend_scheme"] = "never";
   CHECK(io::tokenizer(parse(mistral.dump())).encode(" Hello") == always.encode("Hello"));
   mistral["pre_tokenizer"]["prepend_scheme"] = "always";
-  CHECK_THROWS_AS(parse(mistral.dump()), file_error);
+  const io::tokenizer each(parse(mistral.dump()));
+  CHECK(each.encode(" Hello") == always.encode("Hello"));
+  CHECK(each.encode("<s>Hello", {.parse_special = true}) == always.encode("<s>Hello", {.parse_special = true}));
+  CHECK(once.encode("<s>Hello", {.parse_special = true}) != each.encode("<s>Hello", {.parse_special = true}));
 }
 
 TEST_CASE("the space rules of SentencePiece-style files that we have, and others by name") {
@@ -323,8 +345,8 @@ TEST_CASE("the space rules of SentencePiece-style files that we have, and others
   expect(refusal(rules(replace, changed(split, "pattern", {{"String", "x"}}))), pre);
   expect(refusal(rules(replace, json{{"type", "Whitespace"}})), pre);
   expect(refusal(rules(nullptr, changed(metaspace, "replacement", "_"))), "expected replacement U+2581");
-  expect(refusal(rules(nullptr, changed(metaspace, "prepend_scheme", "always"))),
-         "pre_tokenizer.prepend_scheme: expected first or never");
+  expect(refusal(rules(nullptr, changed(metaspace, "prepend_scheme", "seldom"))),
+         "pre_tokenizer.prepend_scheme: expected first, always or never");
   expect(refusal(rules(nullptr, nullptr)), "normalizer: expected a Replace of spaces by U+2581, found nothing");
   expect(refusal(rules(prepend, nullptr)), "normalizer: expected a Replace of spaces by U+2581");
 

@@ -54,6 +54,9 @@ packed_index full_index() {
   words.scores = {-1.f, 0.5f}, words.token_types = {6}, words.merges = {"a b", "c d"};
   words.bos_id = 1, words.eos_id = -2, words.eot_id = 3, words.unknown_id = 4, words.padding_id = 5;
   words.eom_id = 6, words.end_ids = {7, -8};
+  words.added = {
+      {.id = 1, .single_word = true}, {.id = 2, .lstrip = true}, {.id = 3, .rstrip = true, .normalized = true}};
+  words.nfc = true;
   words.add_bos = true, words.add_eos = false, words.add_space_prefix = true, words.remove_extra_whitespaces = false,
   words.space_prefix_once = true, words.ignore_merges = false;
   words.chat_template = "{{ x }}";
@@ -174,6 +177,7 @@ TEST_CASE("packed index: every field comes back", "[packed]") {
   CHECK(
       (words.bos_id == 1 && words.eos_id == -2 && words.eot_id == 3 && words.unknown_id == 4 && words.padding_id == 5));
   CHECK((words.eom_id == 6 && words.end_ids == std::vector<std::int64_t>{7, -8}));
+  CHECK((words.added == wanted.added && words.nfc));
   CHECK((words.add_bos == true && words.add_eos == false && words.add_space_prefix == true));
   CHECK((words.remove_extra_whitespaces == false && words.space_prefix_once == true && words.ignore_merges == false));
   CHECK(words.chat_template == "{{ x }}");

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "intaglio/io/pretokenizer_names.hpp"
+
 using namespace intaglio::io;
 using pieces = std::vector<std::string>;
 
@@ -27,7 +29,7 @@ constexpr std::size_t count(pretokenizer kind, std::string_view text) {
 
 static_assert(count(pretokenizer::llama_bpe, "Hello world") == 2);
 static_assert(count(pretokenizer::gpt2, "") == 0);
-static_assert(find_pretokenizer("llama-bpe") == pretokenizer::llama_bpe && !find_pretokenizer("llama-bp"));
+static_assert(find_pretokenizer("llama-bpe")->kind == pretokenizer::llama_bpe && !find_pretokenizer("llama-bp"));
 
 TEST_CASE("Llama 3 cuts as its expression does") {
   const auto kind = pretokenizer::llama_bpe;
@@ -54,6 +56,29 @@ TEST_CASE("the other pre-tokenizers") {
   CHECK(split(pretokenizer::unnamed, "Hi, 12345!") == pieces{"Hi", ",", " ", "123", "45", "!"});
 }
 
+// What is expected here is what tokenizers 0.23 gives for the published expressions.
+TEST_CASE("o200k cuts words where upper case follows lower case, and keeps contractions") {
+  const auto kind = pretokenizer::gpt4o;
+  CHECK(split(kind, "HTTPServer helloWorld McDonald's") == pieces{"HTTPServer", " hello", "World", " Mc", "Donald's"});
+  CHECK(split(kind, "1234567 a/b\n//\n") == pieces{"123", "456", "7", " a", "/b", "\n", "//\n"});
+  CHECK(split(kind, "e\xCC\x81t\xC3\xA9 \xC3\x89TE'LL") == pieces{"e\xCC\x81t\xC3\xA9", " \xC3\x89TE'LL"});
+  CHECK(split(kind,
+              "AB\xE4\xB8\x80"
+              "C") == pieces{"AB\xE4\xB8\x80", "C"});
+  CHECK(split(pretokenizer::tekken, "helloWorld's 12") == pieces{"hello", "World", "'s", " ", "1", "2"});
+}
+
+TEST_CASE("Qwen 3.5, DeepSeek and their relatives") {
+  CHECK(split(pretokenizer::qwen35, "e\xCC\x81t 12") == pieces{"e\xCC\x81t", " ", "1", "2"});
+  CHECK(split(pretokenizer::deepseek_v3, "x=foo(12345, \xE4\xB8\xAD\xE6\x96\x87!)\n") ==
+        pieces{"x", "=foo", "(", "123", "45", ",", " ", "\xE4\xB8\xAD\xE6\x96\x87", "!)\n"});
+  CHECK(split(pretokenizer::deepseek_coder, "if x1 == 23:\n") == pieces{"if", " x", "1", " == ", "2", "3", ":", "\n"});
+  CHECK(split(pretokenizer::seed_coder, "a;\nb") == pieces{"a", ";", "\n", "b"});
+  CHECK(split(pretokenizer::minicpm5, "a  1234") == pieces{"a", "  ", "123", "4"});
+  CHECK(split(pretokenizer::ufakzeka, "Ali'nin") == pieces{"Ali", "'nin"});
+  CHECK(split(pretokenizer::falcon, "a`b 1234") == pieces{"a", "`", "b", " ", "123", "4"});
+}
+
 TEST_CASE("pieces are never empty and join to the text, whatever the bytes") {
   std::mt19937 random(7);
   const std::vector<std::string> parts{"'s",
@@ -76,10 +101,9 @@ TEST_CASE("pieces are never empty and join to the text, whatever the bytes") {
   for (int round = 0; round < 20'000; ++round) {
     std::string text;
     for (std::size_t i = random() % 12; i > 0; --i) text += parts[random() % parts.size()];
-    for (const auto kind : {pretokenizer::llama_bpe, pretokenizer::qwen2, pretokenizer::gpt2, pretokenizer::starcoder,
-                            pretokenizer::unnamed}) {
+    for (std::size_t kind = 0; kind < pretokenizer_stages.size(); ++kind) {
       std::string joined;
-      for (const auto& piece : split(kind, text)) {
+      for (const auto& piece : split(static_cast<pretokenizer>(kind), text)) {
         REQUIRE_FALSE(piece.empty());
         joined += piece;
       }

@@ -105,6 +105,20 @@ TEST_CASE("SentencePiece tokenizers of Hugging Face directories agree on every g
   }
 }
 
+TEST_CASE("Qwen 2's tokenizer agrees with tokenizers on every golden, marks composed") {
+  const json read = shared_json("conformance2/tokenizers/goldens.json");
+  const json& expected = read["qwen2"];
+  REQUIRE(read["strings"] == goldens()["strings"]);
+  const tokenizer model(io::vocabulary_from_hf_directory(shared("conformance2/tokenizers/qwen2")));
+  expect_goldens(model, expected["raw"], false);
+  expect_goldens(model, expected["parsed"], true);
+  for (std::size_t i = 0; i < 60; ++i)
+    CHECK(model.decode(expected["parsed"][i].get<ids>()) == expected["decoded"][i].get<std::string>());
+  CHECK_FALSE(model.adds_bos());
+  CHECK(model.pretokenizer_kind() == io::pretokenizer::qwen2);
+  CHECK(model.end_of_generation_ids() == ids{1008, 1010});
+}
+
 TEST_CASE("the production vocabulary llama-bpe agrees with tiktoken") {
   const auto& expected = goldens()["tokenizers"]["llama-bpe"];
   const tokenizer model(production_vocabulary("llama-bpe"), 128256);

@@ -86,7 +86,8 @@ TEST_CASE("every damage to a byte-level vocabulary is refused by name") {
   expect_refused(
       small_byte_level(),
       {
-          {"byte missing", [](auto& v) { v.tokens[65] = "zz"; }, "none for byte 0x41"},
+          {"no merges", [](auto& v) { v.merges.clear(); },
+           "tokenizer.ggml.merges: expected merges that make the 5 tokens of several bytes, found none"},
           {"byte token", [](auto& v) { v.token_types[70] = 6; }, "token_type[70]: expected no byte tokens"},
           {"merge without space", [](auto& v) { v.merges[2] = "llo"; },
            "tokenizer.ggml.merges[2]: expected two texts with a space between, found 'llo'"},
@@ -118,13 +119,15 @@ TEST_CASE("every damage to a SentencePiece vocabulary is refused by name") {
                      {"byte in small letters", [](auto& v) { v.tokens[3 + 0xAB] = "<0xab>"; }, "'<0xab>'"},
                      {"byte twice", [](auto& v) { v.tokens[3] = "<0x01>"; }, "'<0x01>' again, first at 3"},
                      {"byte missing", [](auto& v) { v.token_types[3 + 0x41] = 1; }, "none for byte 0x41"},
-                     {"unknown is a byte", [](auto& v) { v.token_types[0] = 6; }, "tokens[0]"},
+                     {"unknown is a byte", [](auto& v) { v.token_types[0] = 6; },
+                      "tokenizer.ggml.unknown_token_id: expected a token that is no byte token, found 0, '<unk>'"},
+                     {"bos is a byte", [](auto& v) { v.bos_id = 7; },
+                      "tokenizer.ggml.bos_token_id: expected a token that is no byte"},
                      {"no bytes",
                       [](auto& v) {
                         for (auto& t : v.token_types) t = t == 6 ? 1 : t;
                       },
                       "none for byte 0x0"},
-                     {"no types", [](auto& v) { v.token_types.clear(); }, "none for byte 0x0"},
                      {"no scores", [](auto& v) { v.scores.clear(); }, "tokenizer.ggml.scores"},
                      {"bad merges", [](auto& v) { v.merges = {"h e"}; }, "merges[0]"},
                  });
@@ -170,6 +173,27 @@ TEST_CASE("odd but harmless vocabularies load with a warning") {
   file = small_byte_level();
   file.tokens.push_back(""), file.token_types.push_back(1);
   CHECK(tokenizer(file).piece(264).empty());
+  CHECK(tokenizer(file).warnings() ==
+        std::vector<std::string>{"1 token has no text (the first is 264): text never becomes one, and one that the "
+                                 "model draws prints nothing"});
+
+  file = small_byte_level();
+  file.tokens[0xC0] = "zz", file.tokens[0xFF] = "zzz";
+  CHECK(tokenizer(file).warnings() ==
+        std::vector<std::string>{"2 of the 256 bytes have no token: text loses them where no other token has them"});
+  CHECK(tokenizer(file).encode("a\xFFz\xC0") == ids{'a', 'z'});
+
+  for (auto typed : {small_byte_level(), small_sentencepiece()}) {
+    const tokenizer known(typed);
+    typed.token_types.clear();
+    const tokenizer inferred(typed);
+    REQUIRE(inferred.warnings().size() == 1);
+    CHECK(inferred.warnings()[0].starts_with("tokenizer.ggml.token_type is missing"));
+    for (const char* text : {"hello world", "\xC3\xA9 <0x0A>\n", "<|eot_id|></s>x<s>"})
+      for (const bool special : {false, true})
+        CHECK(inferred.encode(text, {.parse_special = special}) == known.encode(text, {.parse_special = special}));
+    CHECK(inferred.decode(inferred.encode("\xC3\xA9\n")) == "\xC3\xA9\n");
+  }
 
   file = small_byte_level();
   file.pre_tokenizer.reset();

@@ -79,16 +79,14 @@ merge_index read_merges(const vocabulary& file, TokenOf&& token_of) {
 class byte_level_bpe {
  public:
   /// @param texts bytes of all tokens  @param ordinary index of those that plain text may become
-  /// @throws file_error: a byte without token, a merge that read_merges refuses
+  /// @throws file_error: a merge that read_merges refuses
   byte_level_bpe(const vocabulary& file, pretokenizer kind, bool ignore_merges, const token_texts& texts,
                  const token_index& ordinary)
       : kind_(kind), ignore_merges_(ignore_merges) {
     for (std::size_t byte = 0; byte < 256; ++byte) {
       const char text = static_cast<char>(byte);
       bytes_[byte] = ordinary.find(texts, {&text, 1});
-      if (bytes_[byte] < 0)
-        throw file_error(file.source, std::nullopt, "tokenizer.ggml.tokens", "a token for each of the 256 bytes",
-                         "none for byte " + hexadecimal(byte));
+      missing_ += bytes_[byte] < 0;
     }
     merges_ = read_merges(file, [&](std::string_view part) {
       const auto raw = from_byte_alphabet(part);
@@ -97,25 +95,28 @@ class byte_level_bpe {
   }
 
   pretokenizer kind() const { return kind_; }
+  /// Bytes that have no token: where no merge takes them along they are lost, as llama.cpp and tokenizers have it.
+  std::size_t missing_bytes() const { return missing_; }
 
-  /// Appends the tokens of plain text. Each piece gives at least one token, each token takes at least one byte.
+  /// Appends the tokens of plain text. Each token takes at least one byte.
   void encode(std::string_view text, const token_texts& texts, const token_index& ordinary, merge_scratch& work,
               std::vector<std::int32_t>& out) const {
     split_pieces(kind_, text, [&](std::string_view piece) {
-      if (piece.size() == 1) return out.push_back(bytes_[static_cast<unsigned char>(piece[0])]);
       if (ignore_merges_)
         if (const std::int32_t whole = ordinary.find(texts, piece); whole >= 0) return out.push_back(whole);
       work.symbols.clear();
       for (std::size_t i = 0; i < piece.size(); ++i)
         work.symbols.push_back({static_cast<std::uint32_t>(i), 1, bytes_[static_cast<unsigned char>(piece[i])]});
       merge_symbols(work, [&](const symbol& left, const symbol& right) { return merges_.find(left.id, right.id); });
-      for (const symbol& s : work.symbols) out.push_back(s.id);
+      for (const symbol& s : work.symbols)
+        if (s.id >= 0) out.push_back(s.id);
     });
   }
 
  private:
   pretokenizer kind_;
   bool ignore_merges_;
+  std::size_t missing_ = 0;
   std::array<std::int32_t, 256> bytes_{};
   merge_index merges_;
 };

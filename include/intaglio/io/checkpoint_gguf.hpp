@@ -272,7 +272,23 @@ class gguf_config {
   std::vector<std::string> warnings_;
 };
 
-/// The tokenizer.* keys as they are. @throws file_error for a key of another type
+/// Phi-3's special tokens take the white space behind them along, which no key says: llama.cpp knows the model by its
+/// name.
+inline void add_phi3_rules(std::string name, vocabulary& out) {
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  if (name.find("phi-3") == std::string::npos && name.find("phi3") == std::string::npos) return;
+  for (std::size_t id = 0; id < out.tokens.size() && id < out.token_types.size(); ++id) {
+    const auto type = static_cast<token_type>(out.token_types[id]);
+    const std::string& text = out.tokens[id];
+    const bool special = type == token_type::control || type == token_type::user_defined;
+    if (special && text != "<unk>" && text != "<s>" && text != "<|endoftext|>")
+      out.added.push_back({.id = static_cast<std::int64_t>(id), .rstrip = true});
+  }
+}
+
+/// The tokenizer.* keys, with what llama.cpp takes for keys that are absent. @throws file_error for a key of another
+/// type
 inline vocabulary gguf_vocabulary(const gguf& file) {
   vocabulary out;
   out.source = file.path();
@@ -300,6 +316,12 @@ inline vocabulary gguf_vocabulary(const gguf& file) {
   out.add_space_prefix = file.value<bool>("tokenizer.ggml.add_space_prefix");
   out.remove_extra_whitespaces = file.value<bool>("tokenizer.ggml.remove_extra_whitespaces");
   out.chat_template = file.value<std::string>("tokenizer.chat_template");
+  if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for such a vocabulary
+    if (!out.unknown_id) out.unknown_id = 0;
+    if (!out.bos_id) out.bos_id = 1;
+    if (!out.eos_id) out.eos_id = 2;
+  }
+  add_phi3_rules(file.value<std::string>("general.name").value_or(""), out);
   return out;
 }
 

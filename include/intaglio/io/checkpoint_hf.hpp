@@ -211,7 +211,7 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
     builder.vocabulary() = is_tiktoken_list(begin) ? vocabulary_from_tiktoken_file(folder / "tokenizer.model")
                                                    : vocabulary_from_sentencepiece_file(folder / "tokenizer.model");
     builder.vocabulary()->architecture = builder.stated_architecture();
-    hf::read_config(folder, true, *builder.vocabulary());
+    hf::read_config(folder, hf::vocabulary_form::model, *builder.vocabulary());
     hf::read_model_config(folder, *builder.vocabulary());
   } else {
     builder.warn("neither tokenizer.json nor tokenizer.model in this folder");

@@ -69,6 +69,18 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                        std::string(end_ids_key) + ", which it does not read");
   id("unknown_token_id", from.unknown_id);
   id("padding_token_id", from.padding_id);
+  const auto ruled = std::count_if(from.added.begin(), from.added.end(), [](const added_token& token) {
+    return token.single_word || token.lstrip || token.rstrip;
+  });
+  if (ruled != 0)
+    warnings.push_back("GGUF has no key for the rules single_word, lstrip and rstrip, which " + std::to_string(ruled) +
+                       " of the model's added tokens have");
+  if (from.nfc)
+    warnings.push_back("GGUF has no key for Unicode's normalization form C, to which the model's text is brought");
+  if (const auto* name = from.pre_tokenizer ? find_pretokenizer(*from.pre_tokenizer) : nullptr;
+      name != nullptr && from.ignore_merges.value_or(name->ignore_merges) != name->ignore_merges)
+    warnings.push_back("tokenizer.ggml.pre " + *from.pre_tokenizer + " says ignore_merges " +
+                       (name->ignore_merges ? "true" : "false") + ", the model's tokenizer has the other");
   if (from.add_bos) out.set("tokenizer.ggml.add_bos_token", *from.add_bos);
   if (from.add_eos) out.set("tokenizer.ggml.add_eos_token", *from.add_eos);
   if (from.add_space_prefix) out.set("tokenizer.ggml.add_space_prefix", *from.add_space_prefix);

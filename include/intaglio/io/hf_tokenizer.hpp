@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/generation_config.hpp"
 #include "intaglio/io/mapped_file.hpp"
+#include "intaglio/io/pretokenizer_names.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
 #include "intaglio/io/strict_json.hpp"
 #include "intaglio/io/vocabulary.hpp"
@@ -94,49 +96,60 @@ class tokenizer_json : public strict_json {
 
 namespace hf {
 
-/// (?i:'s|'t|...) and the rest of Llama 3's expression; `digits` is its third branch.
-inline std::string llama3_expression(std::string_view digits) {
-  return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + std::string(digits) +
-         R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-}
-inline constexpr std::string_view gpt2_expression =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-/// Pre-tokenizer name of a byte-level file; nothing where pre_tokenizer is not byte-level. @throws file_error: unknown
+/// Pre-tokenizer of a byte-level file; nothing where pre_tokenizer is not byte-level. @throws file_error: unknown
 /// component
-inline std::optional<std::string> byte_level_pretokenizer(const json_place& field) {
+inline std::optional<pretokenizer> byte_level_pretokenizer(const json_place& field) {
   if (!field.present()) return std::nullopt;
   std::vector<json_place> steps{field};
   if (field["type"].text() == "Sequence") steps = field["pretokenizers"].elements();
-  std::optional<std::string> split;
-  bool digits = false;
+  std::vector<std::string> expressions;
+  const auto known = [&]() -> const split_expressions* {
+    for (const split_expressions& each : known_splits())
+      if (each.steps == expressions) return &each;
+    return nullptr;
+  };
+  bool removes = false;
   for (const json_place& step : steps) {
     const std::string type = step["type"].text();
     if (type == "Split" && step["pattern"]["Regex"].present()) {
-      const std::string expression = step["pattern"]["Regex"].text();
-      if (split) step.refuse("one Split");
-      if (step["behavior"].text() != "Isolated" || step["invert"].boolean_or(false))
-        step.refuse("behavior Isolated, not inverted");
-      if (expression == llama3_expression(R"(\p{N}{1,3})")) split = "llama-bpe";
-      else if (expression == llama3_expression(R"(\p{N})")) split = "qwen2";
-      else if (expression == gpt2_expression) split = "gpt-2";
-      else step["pattern"]["Regex"].refuse("the expression of Llama 3, Qwen 2 or GPT-2");
-    } else if (type == "Digits" && !split && !digits) {
+      const std::string behavior = step["behavior"].text();
+      const bool inverted = step["invert"].boolean_or(false);
+      // Removing what does not match leaves the same pieces where one expression matches everything.
+      if (behavior == "Removed" && inverted) removes = true;
+      else if (behavior != "Isolated" || inverted) step.refuse("behavior Isolated, not inverted");
+      expressions.push_back(step["pattern"]["Regex"].text());
+      const bool begins = std::any_of(known_splits().begin(), known_splits().end(), [&](const auto& each) {
+        return each.steps.size() >= expressions.size() &&
+               std::equal(expressions.begin(), expressions.end(), each.steps.begin());
+      });
+      if (!begins) step["pattern"]["Regex"].refuse("the expression of a known pre-tokenizer (llama-bpe, qwen2, ...)");
+    } else if (type == "Digits") {
       if (!step["individual_digits"].boolean_or(false)) step.refuse("individual_digits true");
-      digits = true;
+      expressions.emplace_back(each_number);
     } else if (type == "ByteLevel") {
       if (step["add_prefix_space"].boolean_or(true)) step.refuse("add_prefix_space false");
-      const bool expression = step["use_regex"].boolean_or(true);
-      if (expression && split) step.refuse("use_regex false after a Split");
-      if (digits && !expression) step.refuse("use_regex true after Digits");
-      if (!expression && !split) step.refuse("a Split before it, or use_regex true");
-      return digits ? "starcoder" : split ? *split : "gpt-2";
+      if (step["use_regex"].boolean_or(true)) expressions.emplace_back(gpt2_expression);
+      const split_expressions* found = known();
+      if (found == nullptr || (removes && expressions.size() != 1))
+        step.refuse("the steps of a known pre-tokenizer (llama-bpe, qwen2, ...) before it");
+      return found->kind;
     } else {
-      if (!split && !digits && steps.size() == 1) return std::nullopt;
+      if (expressions.empty() && steps.size() == 1) return std::nullopt;
       step["type"].refuse("Split by expression, Digits or ByteLevel");
     }
   }
   field.refuse("a ByteLevel step");
+}
+
+/// Whether text is brought to normalization form C before a byte-level pre-tokenizer. @throws file_error: another
+/// normaliser
+inline bool byte_level_nfc(const json_place& normalizer) {
+  if (!normalizer.present()) return false;
+  std::vector<json_place> steps{normalizer};
+  if (normalizer["type"].text() == "Sequence") steps = normalizer["normalizers"].elements();
+  for (const json_place& step : steps)
+    if (step["type"].text() != "NFC") step.refuse("none, or NFC, before a byte-level pre-tokenizer");
+  return !steps.empty();
 }
 
 /// Fills the space rules of a SentencePiece-style file. @throws file_error: unknown component
@@ -160,8 +173,10 @@ inline void read_space_rules(const json_place& normalizer, const json_place& pre
     if (type == "Metaspace" && !replaces && !*out.add_space_prefix && !pre_tokenizer["split"].boolean_or(true)) {
       if (pre_tokenizer["replacement"].text_or(lower_block) != lower_block) pre_tokenizer.refuse("replacement U+2581");
       const std::string scheme = pre_tokenizer["prepend_scheme"].text_or("always");
-      if (scheme != "first" && scheme != "never") pre_tokenizer["prepend_scheme"].refuse("first or never");
-      out.add_space_prefix = out.space_prefix_once = scheme == "first";
+      if (scheme != "first" && scheme != "never" && scheme != "always")
+        pre_tokenizer["prepend_scheme"].refuse("first, always or never");
+      out.add_space_prefix = scheme != "never";
+      out.space_prefix_once = scheme == "first";
       replaces = true;
     } else if (!(type == "Split" && replaces && pre_tokenizer["pattern"]["String"].text_or("") == " ")) {
       pre_tokenizer.refuse(
@@ -203,6 +218,27 @@ inline std::optional<std::string> token_text(const json_place& field) {
   return field.is_object() ? field["content"].text() : field.text();
 }
 
+/// The rules of an added token, an element of added_tokens or of added_tokens_decoder.
+inline added_token added_rule(const json_place& added, std::uint64_t id) {
+  return {.id = static_cast<std::int64_t>(id),
+          .single_word = added["single_word"].boolean_or(false),
+          .lstrip = added["lstrip"].boolean_or(false),
+          .rstrip = added["rstrip"].boolean_or(false),
+          .normalized = added["normalized"].boolean_or(!added["special"].boolean_or(false))};
+}
+
+/// Ids above this are refused: gaps become tokens, which must not be many more than the file has.
+inline std::uint64_t id_limit(std::size_t tokens) { return 4 * std::uint64_t{tokens} + 1024; }
+
+/// Fills the gap up to an id with unused tokens.
+inline void fill_to(std::uint64_t id, vocabulary& out) {
+  while (out.tokens.size() < id) {
+    out.tokens.push_back("[PAD" + std::to_string(out.tokens.size()) + "]");
+    out.token_types.push_back(static_cast<std::int32_t>(token_type::unused));
+    if (!out.scores.empty()) out.scores.push_back(0);
+  }
+}
+
 /// Puts vocab and added_tokens in the order of their ids; gaps become unused tokens. @throws file_error
 inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_place& root, vocabulary& out) {
   struct token {
@@ -226,8 +262,7 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
     const std::uint64_t id = added["id"].natural();
     const std::string text = added["content"].text();
     if (text.empty()) added["content"].refuse("a text");
-    for (const char* flag : {"single_word", "lstrip", "rstrip"})
-      if (added[flag].boolean_or(false)) added[flag].refuse("false");
+    if (const added_token rule = added_rule(added, id); !rule.plain()) out.added.push_back(rule);
     const auto type = text == unknown                      ? token_type::unknown
                       : added["special"].boolean_or(false) ? token_type::control
                                                            : token_type::user_defined;
@@ -238,7 +273,7 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
     else added["content"].refuse("'" + printable(place->text) + "', the text of that id in model.vocab");
   }
   std::sort(all.begin(), all.end(), [](const token& a, const token& b) { return a.id < b.id; });
-  const std::uint64_t limit = 4 * all.size() + 1024;
+  const std::uint64_t limit = id_limit(all.size());
   if (!all.empty() && all.back().id >= limit)
     file.refuse("model.vocab", "ids below " + std::to_string(limit), std::to_string(all.back().id));
   for (auto& next : all) {
@@ -246,10 +281,7 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
       file.refuse("model.vocab", "each id once",
                   "id " + std::to_string(next.id) + " for '" + printable(out.tokens.back()) + "' and '" +
                       printable(next.text) + "'");
-    while (out.tokens.size() < next.id) {
-      out.tokens.push_back("[PAD" + std::to_string(out.tokens.size()) + "]");
-      out.token_types.push_back(static_cast<std::int32_t>(token_type::unused));
-    }
+    fill_to(next.id, out);
     out.tokens.push_back(std::move(next.text));
     out.token_types.push_back(static_cast<std::int32_t>(next.type));
   }
@@ -264,12 +296,139 @@ inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::opti
   return at - file.tokens.begin();
 }
 
-/// tokenizer_config.json and chat_template.jinja.
-inline void read_config(const std::filesystem::path& directory, bool templated, vocabulary& out) {
+/// Adds a token that a file beside the vocabulary names, or says what one of the vocabulary is.
+/// @param place of the token in its file  @throws file_error: the id has another text, or is far behind the others
+inline void add_token(const json_place& place, const std::string& text, bool special, const added_token& rule,
+                      vocabulary& out) {
+  const auto id = static_cast<std::uint64_t>(rule.id);
+  if (text.empty()) place.refuse("a text");
+  if (id >= id_limit(out.tokens.size())) place.refuse("an id below " + std::to_string(id_limit(out.tokens.size())));
+  const auto type = static_cast<std::int32_t>(special ? token_type::control : token_type::user_defined);
+  if (id >= out.tokens.size()) {
+    fill_to(id, out);
+    out.tokens.push_back(text);
+    out.token_types.push_back(type);
+    if (!out.scores.empty()) out.scores.push_back(0);
+  } else if (out.tokens[static_cast<std::size_t>(id)] != text) {
+    place.refuse("'" + printable(out.tokens[static_cast<std::size_t>(id)]) + "', the text of token " +
+                 std::to_string(id) + " in " + printable(std::filesystem::path(out.source).filename().string(), 60));
+  } else if (auto& known = out.token_types[static_cast<std::size_t>(id)];
+             known != static_cast<std::int32_t>(token_type::unknown) &&
+             known != static_cast<std::int32_t>(token_type::byte)) {
+    known = type;
+  }
+  std::erase_if(out.added, [&](const added_token& each) { return each.id == rule.id; });
+  // By score, a user-defined piece of the model itself is found otherwise than a token that was added to it.
+  if (!rule.plain() || !out.scores.empty()) out.added.push_back(rule);
+}
+
+/// Texts that tokenizer_config.json or special_tokens_map.json names as special tokens.
+inline std::vector<std::string> special_texts(const json_place& root) {
+  std::vector<std::string> out;
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"})
+    if (auto text = token_text(root[key])) out.push_back(std::move(*text));
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    if (root[key].is_object()) continue;  // names of tokens of other kinds, an image's for instance
+    for (const json_place& each : root[key].elements())
+      if (auto text = token_text(each)) out.push_back(std::move(*text));
+  }
+  return out;
+}
+
+/// added_tokens_decoder of tokenizer_config.json or, for a vocabulary that has no list of its own, added_tokens.json.
+/// As transformers, the second counts only without the first. @throws file_error
+inline void read_added_tokens(const std::filesystem::path& directory, const json_place& config, bool list_counts,
+                              vocabulary& out) {
+  const json_place decoder = config["added_tokens_decoder"];
+  std::vector<std::pair<std::uint64_t, std::string>> keys;  // ascending by id
+  const auto sort_keys = [&] { std::sort(keys.begin(), keys.end()); };
+  for (const std::string& key : decoder.keys()) {
+    std::uint64_t id = 0;
+    const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (problem != std::errc{} || end != key.data() + key.size() || id > 0x7FFFFFFF)
+      decoder[key.c_str()].refuse("a token's id as its key");
+    keys.emplace_back(id, key);
+  }
+  sort_keys();
+  for (const auto& [id, key] : keys) {
+    const json_place token = decoder[key.c_str()];
+    add_token(token["content"], token["content"].text(), token["special"].boolean_or(false), added_rule(token, id),
+              out);
+  }
+  const auto path = directory / "added_tokens.json";
+  if (decoder.present() || !std::filesystem::exists(path)) return;
+  strict_json document(path.string());
+  document.read_file(path);
+  const json_place list(document.path(), "", &document.root());
+  std::vector<std::string> special = special_texts(config);
+  if (const auto map = directory / "special_tokens_map.json"; std::filesystem::exists(map)) {
+    strict_json named(map.string());
+    named.read_file(map);
+    for (std::string& text : special_texts(json_place(named.path(), "", &named.root())))
+      special.push_back(std::move(text));
+  }
+  for (const std::string& text : list.keys()) keys.emplace_back(list[text.c_str()].natural(), text);
+  sort_keys();
+  std::size_t ignored = 0;
+  for (const auto& [id, text] : keys) {
+    const bool named = std::find(special.begin(), special.end(), text) != special.end();
+    if (list_counts)
+      add_token(list[text.c_str()], text, named, {.id = static_cast<std::int64_t>(id), .normalized = !named}, out);
+    else ignored += id >= out.tokens.size() || out.tokens[static_cast<std::size_t>(id)] != text;
+  }
+  if (ignored != 0)
+    out.warnings.push_back(printable(path.string(), 240) + ": " + std::to_string(ignored) +
+                           " tokens are not in tokenizer.json and are ignored");
+}
+
+inline std::string whole_template(const std::filesystem::path& path) {
+  const mapped_file bytes(path);
+  if (bytes.size() > 1 << 20)
+    throw file_error(path.string(), std::nullopt, "chat template", "at most 1 MiB",
+                     std::to_string(bytes.size()) + " bytes");
+  std::string whole(static_cast<std::size_t>(bytes.size()), '\0');
+  bytes.read(0, std::as_writable_bytes(std::span(whole)));
+  return whole;
+}
+
+/// A template, or a list of named ones, of which the default counts. @throws file_error: none is the default
+inline std::optional<std::string> chat_template_of(const json_place& field) {
+  if (!field.present()) return std::nullopt;
+  if (field.is_string()) return field.text();
+  for (const json_place& named : field.elements())
+    if (named["name"].text() == "default") return named["template"].text();
+  return std::nullopt;
+}
+
+/// The chat template of a folder: chat_template.jinja before tokenizer_config.json, as transformers, and
+/// chat_template.json where neither has one.
+inline std::optional<std::string> folder_chat_template(const std::filesystem::path& directory,
+                                                       const json_place& config) {
+  if (const auto jinja = directory / "chat_template.jinja"; std::filesystem::exists(jinja))
+    return whole_template(jinja);
+  if (auto own = chat_template_of(config["chat_template"])) return own;
+  const auto path = directory / "chat_template.json";
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  strict_json document(path.string());
+  document.read_file(path);
+  return chat_template_of(json_place(document.path(), "", &document.root())["chat_template"]);
+}
+
+/// What a vocabulary was read from, which decides what of tokenizer_config.json counts.
+enum class vocabulary_form : std::uint8_t {
+  templated_json,  ///< tokenizer.json that says itself what goes around a text
+  json,            ///< tokenizer.json that does not
+  model,           ///< tokenizer.model
+};
+
+/// tokenizer_config.json, added_tokens.json and the chat template.
+inline void read_config(const std::filesystem::path& directory, vocabulary_form form, vocabulary& out) {
   const auto path = directory / "tokenizer_config.json";
   strict_json document(path.string());
-  if (std::filesystem::exists(path)) document.read_file(path);
+  const bool there = std::filesystem::exists(path);
+  if (there) document.read_file(path);
   const json_place root(document.path(), "", document.root().is_null() ? nullptr : &document.root());
+  read_added_tokens(directory, root, form == vocabulary_form::model, out);
   const auto read_id = [&](const char* key, std::optional<std::int64_t>& id) {
     if (const auto text = token_text(root[key])) id = id_of(out, text, document.path() + ": " + key);
   };
@@ -279,24 +438,21 @@ inline void read_config(const std::filesystem::path& directory, bool templated, 
   if (const auto text = token_text(root["pad_token"]);
       text && std::find(out.tokens.begin(), out.tokens.end(), *text) != out.tokens.end())
     out.padding_id = id_of(out, text, "pad_token");
-  if (!templated) {
-    out.add_bos = root["add_bos_token"].boolean_or(false);
-    out.add_eos = root["add_eos_token"].boolean_or(false);
+  for (const std::string& text : special_texts(root))
+    if (std::find(out.tokens.begin(), out.tokens.end(), text) == out.tokens.end())
+      out.warnings.push_back(printable(path.string(), 240) + ": special token '" + printable(text, 60) +
+                             "' is not in the vocabulary and is ignored");
+  const bool model = form == vocabulary_form::model;
+  if (form != vocabulary_form::templated_json) {
+    out.add_bos = root["add_bos_token"].boolean_or(model && out.add_bos.value_or(false));
+    out.add_eos = root["add_eos_token"].boolean_or(model && out.add_eos.value_or(false));
   }
-  const json_place text = root["chat_template"];
-  if (text.is_string()) out.chat_template = text.text();
-  else
-    for (const json_place& named : text.elements())
-      if (named["name"].text() == "default") out.chat_template = named["template"].text();
-  if (const auto jinja = directory / "chat_template.jinja"; !out.chat_template && std::filesystem::exists(jinja)) {
-    const mapped_file bytes(jinja);
-    if (bytes.size() > 1 << 20)
-      throw file_error(jinja.string(), std::nullopt, "chat template", "at most 1 MiB",
-                       std::to_string(bytes.size()) + " bytes");
-    std::string whole(static_cast<std::size_t>(bytes.size()), '\0');
-    bytes.read(0, std::as_writable_bytes(std::span(whole)));
-    out.chat_template = std::move(whole);
+  // Without `legacy` transformers puts the space in front of a text alone, with it behind each special token too.
+  if (model && there && out.model == "llama" && out.add_space_prefix.value_or(true)) {
+    out.space_prefix_once = !root["legacy"].boolean_or(false);
+    out.add_space_prefix = root["add_prefix_space"].boolean_or(true);
   }
+  out.chat_template = folder_chat_template(directory, root);
 }
 
 /// config.json and generation_config.json, where they are there: the architecture, and the ends of a generation.
@@ -335,16 +491,16 @@ inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::str
   if (model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (!model[key].text_or("").empty()) model[key].refuse("none");
-  if (model["dropout"].present()) model["dropout"].refuse("none");
+  if (model["dropout"].present() && model["dropout"].number() != 0) model["dropout"].refuse("none, or 0");
   if (file.entries.empty()) file.refuse("model.vocab", "tokens", "none");
 
   if (const auto pre = hf::byte_level_pretokenizer(root["pre_tokenizer"])) {
     out.model = "gpt2";
-    out.pre_tokenizer = pre;
-    if (root["normalizer"].present()) root["normalizer"].refuse("none before a byte-level pre-tokenizer");
+    out.nfc = hf::byte_level_nfc(root["normalizer"]);
     if (model["byte_fallback"].boolean_or(false))
       model["byte_fallback"].refuse("false with a byte-level pre-tokenizer");
     out.ignore_merges = model["ignore_merges"].boolean_or(false);
+    out.pre_tokenizer = std::string(name_of(*pre, *out.ignore_merges).name);
     hf::place_tokens(file, false, root, out);
   } else {
     out.model = "llama";
@@ -362,7 +518,8 @@ inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::str
   if (templated) out.add_bos = before.has_value(), out.add_eos = after.has_value();
   if (const auto unknown = root["model"]["unk_token"].text_or(""); !unknown.empty())
     out.unknown_id = hf::id_of(out, unknown, "model.unk_token");
-  if (directory) hf::read_config(*directory, templated, out);
+  if (directory)
+    hf::read_config(*directory, templated ? hf::vocabulary_form::templated_json : hf::vocabulary_form::json, out);
   if (!out.add_bos) out.add_bos = false;
   return out;
 }

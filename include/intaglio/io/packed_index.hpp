@@ -179,6 +179,11 @@ void packed_fields(Stream& with, Index& index) {
     for (auto* id : {&words.bos_id, &words.eos_id, &words.eot_id, &words.eom_id, &words.unknown_id, &words.padding_id})
       with.maybe(*id, "id of a special token", number);
     with.list(words.end_ids, 8, "ends of a generation", number);
+    with.list(words.added, 12, "added tokens", [&](auto& token) {
+      number(token.id);
+      for (auto* rule : {&token.single_word, &token.lstrip, &token.rstrip, &token.normalized}) flag(*rule);
+    });
+    flag(words.nfc);
     for (auto* way : {&words.add_bos, &words.add_eos, &words.add_space_prefix, &words.remove_extra_whitespaces,
                       &words.space_prefix_once, &words.ignore_merges})
       with.maybe(*way, "way of the tokenizer", flag);

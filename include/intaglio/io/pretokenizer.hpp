@@ -1,58 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Splits text into the pieces within which byte-level BPE merges: hand-written equivalents of the published regular
-// expressions, linear in the text. Bytes that are not UTF-8 count as symbols, one each. Expressions: docs of
-// tokenizers, llama.cpp src/llama-vocab.cpp.
+// Splits text into the pieces within which byte-level BPE merges. A pre-tokenizer is a list of stages, each the
+// hand-written equivalent of a published regular expression: a stage cuts out what it matches, and the next one cuts
+// matches and gaps alike. Linear in the text. Bytes that are not UTF-8 count as symbols, one each. Expressions: docs of
+// tokenizers, llama.cpp src/llama-vocab.cpp; names: pretokenizer_names.hpp.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string_view>
 
 #include "intaglio/io/unicode.hpp"
 
 namespace intaglio::io {
-
-/// How byte-level BPE text is cut; names as in tokenizer.ggml.pre.
-enum class pretokenizer : std::uint8_t {
-  llama_bpe,  ///< Llama 3: contractions in any case, letters with one leading other character, up to three digits
-  qwen2,      ///< as llama_bpe, one digit at a time
-  gpt2,       ///< GPT-2: contractions in lower case, an optional space before letters, digits or symbols
-  starcoder,  ///< each digit on its own, then gpt2
-  unnamed,    ///< llama.cpp's list for files without tokenizer.ggml.pre: punctuation, gpt2, numbers, three digits
-};
-
-struct pretokenizer_name {
-  std::string_view name;
-  pretokenizer kind;
-};
-
-/// The accepted values of tokenizer.ggml.pre.
-inline constexpr std::array<pretokenizer_name, 16> pretokenizer_names{{
-    {"llama-bpe", pretokenizer::llama_bpe},
-    {"llama3", pretokenizer::llama_bpe},
-    {"llama-v3", pretokenizer::llama_bpe},
-    {"falcon3", pretokenizer::llama_bpe},
-    {"qwen2", pretokenizer::qwen2},
-    {"gpt-2", pretokenizer::gpt2},
-    {"phi-2", pretokenizer::gpt2},
-    {"mpt", pretokenizer::gpt2},
-    {"olmo", pretokenizer::gpt2},
-    {"jais", pretokenizer::gpt2},
-    {"starcoder", pretokenizer::starcoder},
-    {"refact", pretokenizer::starcoder},
-    {"command-r", pretokenizer::starcoder},
-    {"smollm", pretokenizer::starcoder},
-    {"codeshell", pretokenizer::starcoder},
-    {"default", pretokenizer::unnamed},
-}};
-
-/// The pre-tokenizer of that name; nothing when it is not known.
-constexpr std::optional<pretokenizer> find_pretokenizer(std::string_view name) {
-  for (const auto& entry : pretokenizer_names)
-    if (entry.name == name) return entry.kind;
-  return std::nullopt;
-}
 
 /// A position in text with the character there: what the matchers below are written in.
 struct text_cursor {
@@ -79,15 +40,19 @@ struct text_cursor {
     out.step();
     return out;
   }
-  constexpr bool letter() const { return kind == unicode_class::letter; }
+  constexpr bool letter() const { return is_letter(kind); }
   constexpr bool number() const { return kind == unicode_class::number; }
   constexpr bool space() const { return kind == unicode_class::space; }
+  constexpr bool mark() const { return kind == unicode_class::mark; }
   constexpr bool newline() const { return bytes == 1 && (value == U'\r' || value == U'\n'); }
   /// [^\s\p{L}\p{N}]
   constexpr bool symbol() const { return !end() && !letter() && !number() && !space(); }
 };
 
 namespace pretokenize {
+
+/// End of what a stage matches at `start`; `start` where it matches nothing.
+using piece_matcher = std::size_t (*)(std::string_view text, std::size_t start);
 
 /// Bytes of 's 't 'm 'd 're 've 'll at the apostrophe under the cursor, or 0.
 constexpr std::size_t contraction(const text_cursor& at, bool any_case) {
@@ -113,36 +78,53 @@ constexpr std::size_t white_space(const text_cursor& start) {
   return c.end() || last == start.at ? c.at : last;
 }
 
-/// End of the piece that starts at `start`, Llama 3 and Qwen 2.
-constexpr std::size_t llama_piece(std::string_view text, std::size_t start, int digits) {
-  const text_cursor first{text, start};
-  text_cursor c = first;
-  if (const std::size_t bytes = contraction(first, true)) return start + bytes;
-  if (!c.letter() && !c.number() && !c.newline()) {
-    const text_cursor after = c.next();
-    if (after.letter()) c = after;
-  }
-  if (c.letter()) {
-    while (c.letter()) c.step();
-    return c.at;
-  }
-  if (c.number()) {
-    for (int i = 0; i < digits && c.number(); ++i) c.step();
-    return c.at;
-  }
-  if (c.value == U' ' && c.next().symbol()) c.step();
-  if (c.symbol()) {
-    while (c.symbol()) c.step();
-    while (c.newline()) c.step();
-    return c.at;
-  }
+/// \s*[\r\n]+|\s+(?!\S)|\s+ at white space; `start` where there is none.
+constexpr std::size_t lines_or_space(const text_cursor& first) {
   std::size_t after_newline = 0;
-  for (c = first; c.space(); c.step())
+  for (text_cursor c = first; c.space(); c.step())
     if (c.newline()) after_newline = c.at + c.bytes;
   return after_newline ? after_newline : white_space(first);
 }
 
-/// End of the piece that starts at `start`, GPT-2.
+/// What the expressions of the Llama 3 kind differ in.
+struct llama_form {
+  std::uint32_t digits = 3;  ///< at once
+  bool contractions = true;
+  bool marks = false;            ///< marks (M) count as letters
+  bool lines_in_symbols = true;  ///< symbols take the line ends behind them along
+};
+
+/// (?i:'s|'t|...)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+template <llama_form form>
+constexpr std::size_t llama_piece(std::string_view text, std::size_t start) {
+  const text_cursor first{text, start};
+  text_cursor c = first;
+  const auto word = [](const text_cursor& at) { return at.letter() || (form.marks && at.mark()); };
+  const auto symbol = [&](const text_cursor& at) { return at.symbol() && !word(at); };
+  if constexpr (form.contractions)
+    if (const std::size_t bytes = contraction(first, true)) return start + bytes;
+  if (!c.letter() && !c.number() && !c.newline()) {
+    const text_cursor after = c.next();
+    if (word(after)) c = after;
+  }
+  if (word(c)) {
+    while (word(c)) c.step();
+    return c.at;
+  }
+  if (c.number()) {
+    for (std::uint32_t i = 0; i < form.digits && c.number(); ++i) c.step();
+    return c.at;
+  }
+  if (c.value == U' ' && symbol(c.next())) c.step();
+  if (symbol(c)) {
+    while (symbol(c)) c.step();
+    while (form.lines_in_symbols && c.newline()) c.step();
+    return c.at;
+  }
+  return lines_or_space(first);
+}
+
+/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 constexpr std::size_t gpt2_piece(std::string_view text, std::size_t start) {
   const text_cursor first{text, start};
   text_cursor c = first;
@@ -163,88 +145,185 @@ constexpr std::size_t gpt2_piece(std::string_view text, std::size_t start) {
   return c.at;
 }
 
-template <class Emit>
-constexpr void gpt2(std::string_view text, Emit&& put) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = gpt2_piece(text, at);
-    put(text.substr(at, end - at));
-    at = end;
-  }
+/// A word of o200k from `c` on: [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+, or with `upper` the other
+/// alternative, + and * exchanged. @return its end, or where it would begin if there is none
+constexpr std::size_t o200k_word(text_cursor c, bool upper) {
+  const std::size_t begin = c.at;
+  std::size_t after_caseless = begin;  // behind the last character that may be of either part
+  for (; c.kind == unicode_class::upper || c.kind == unicode_class::caseless || c.mark(); c.step())
+    if (c.kind != unicode_class::upper) after_caseless = c.at + c.bytes;
+  if (upper && c.at == begin) return begin;
+  if (c.kind != unicode_class::lower) return upper ? c.at : after_caseless;
+  while (c.kind == unicode_class::lower || c.kind == unicode_class::caseless || c.mark()) c.step();
+  return c.at;
 }
 
-/// Calls emit(part, matched) for the runs of characters that `matches`, and for what lies between; with `single`, one
-/// character a run.
-template <class Matches, class Emit>
-constexpr void isolate(std::string_view text, bool single, Matches&& matches, Emit&& put) {
-  std::size_t begin = 0;
-  for (text_cursor c{text, 0}; !c.end();) {
-    if (!matches(c)) {
-      c.step();
+/// [^\r\n\p{L}\p{N}]?WORD(?i:'s|'t|...)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
+template <std::uint32_t digits, bool contractions>
+constexpr std::size_t o200k_piece(std::string_view text, std::size_t start) {
+  const text_cursor first{text, start};
+  text_cursor c = first;
+  const bool prefix = !c.letter() && !c.number() && !c.newline();
+  for (const bool upper : {false, true})
+    for (const bool with_prefix : {true, false}) {
+      if (with_prefix && !prefix) continue;
+      const text_cursor word = with_prefix ? first.next() : first;
+      const std::size_t end = o200k_word(word, upper);
+      if (end > word.at) return contractions ? end + contraction({text, end}, true) : end;
+    }
+  if (c.number()) {
+    for (std::uint32_t i = 0; i < digits && c.number(); ++i) c.step();
+    return c.at;
+  }
+  if (c.value == U' ' && c.next().symbol()) c.step();
+  if (c.symbol()) {
+    while (c.symbol()) c.step();
+    while (c.newline() || c.value == U'/') c.step();
+    return c.at;
+  }
+  return lines_or_space(first);
+}
+
+/// [!-\/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+constexpr std::size_t deepseek_piece(std::string_view text, std::size_t start) {
+  const text_cursor first{text, start};
+  text_cursor c = first;
+  const auto printed = [](const text_cursor& at) {
+    return at.kind == unicode_class::punctuation || at.kind == unicode_class::symbol;
+  };
+  const auto word = [](const text_cursor& at) { return at.letter() || at.mark(); };
+  const auto latin = [](const text_cursor& at) { return at.bytes == 1 && at.letter(); };
+  if (c.bytes == 1 && printed(c) && latin(c.next())) {
+    for (c.step(); latin(c);) c.step();
+    return c.at;
+  }
+  if (!c.newline() && !c.letter() && !printed(c) && word(c.next())) c.step();
+  if (word(c)) {
+    while (word(c)) c.step();
+    return c.at;
+  }
+  if (c.value == U' ' && printed(c.next())) c.step();
+  if (printed(c)) {
+    while (printed(c)) c.step();
+    while (c.newline()) c.step();
+    return c.at;
+  }
+  return lines_or_space(first);
+}
+
+/// A run of characters that `matches`, at most `most`.
+template <auto matches, std::uint32_t most = 0xFFFFFFFF>
+constexpr std::size_t run(std::string_view text, std::size_t start) {
+  text_cursor c{text, start};
+  for (std::uint32_t i = 0; i < most && !c.end() && matches(c); ++i) c.step();
+  return c.at;
+}
+/// \s?X+
+template <auto matches>
+constexpr std::size_t spaced_run(std::string_view text, std::size_t start) {
+  const text_cursor c{text, start};
+  const std::size_t from = c.space() ? c.at + c.bytes : start, end = run<matches>(text, from);
+  return end > from ? end : start;
+}
+/// [0-9][0-9][0-9]
+constexpr std::size_t three_digits(std::string_view text, std::size_t start) {
+  for (std::size_t i = start; i < start + 3; ++i)
+    if (i >= text.size() || text[i] < '0' || text[i] > '9') return start;
+  return start + 3;
+}
+
+constexpr bool is_number(const text_cursor& c) { return c.number(); }
+constexpr bool is_letter_at(const text_cursor& c) { return c.letter(); }
+constexpr bool is_line_end(const text_cursor& c) { return c.newline(); }
+constexpr bool is_punctuation(const text_cursor& c) { return c.kind == unicode_class::punctuation; }
+/// [\p{P}\$\+<=>\^~\|], and with `backtick` that too
+template <bool backtick>
+constexpr bool is_printed(const text_cursor& c) {
+  constexpr std::string_view more = backtick ? "$+<=>^~|`" : "$+<=>^~|";
+  return is_punctuation(c) || (c.bytes == 1 && more.find(static_cast<char>(c.value)) != std::string_view::npos);
+}
+/// Chinese characters and kana.
+constexpr bool is_cjk(const text_cursor& c) {
+  return (c.value >= 0x4E00 && c.value <= 0x9FA5) || (c.value >= 0x3040 && c.value <= 0x30FF);
+}
+/// [U+4E00-U+9FA5 U+0800-U+4E00 U+AC00-U+D7FF]
+constexpr bool is_asian(const text_cursor& c) {
+  return (c.value >= 0x800 && c.value <= 0x9FA5) || (c.value >= 0xAC00 && c.value <= 0xD7FF);
+}
+
+/// Calls put(piece) for what the stages make of `text`.
+template <class Emit>
+constexpr void split_stages(std::span<const piece_matcher> stages, std::string_view text, Emit& put) {
+  if (stages.empty() || stages.front() == nullptr) {
+    put(text);
+    return;
+  }
+  const auto rest = stages.subspan(1);
+  std::size_t gap = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = stages.front()(text, at);
+    if (end == at) {
+      at += decode_utf8(text, at).bytes;
       continue;
     }
-    if (c.at > begin) put(text.substr(begin, c.at - begin), false);
-    begin = c.at;
-    do c.step();
-    while (!single && !c.end() && matches(c));
-    put(text.substr(begin, c.at - begin), true);
-    begin = c.at;
+    if (at > gap) split_stages(rest, text.substr(gap, at - gap), put);
+    split_stages(rest, text.substr(at, end - at), put);
+    gap = at = end;
   }
-  if (begin < text.size()) put(text.substr(begin), false);
-}
-
-template <class Emit>
-constexpr void unnamed(std::string_view text, Emit&& put) {
-  const auto punctuation = [](const text_cursor& c) {
-    return c.kind == unicode_class::punctuation ||
-           (c.value < 0x80 && std::string_view("$+<=>^~|").find(static_cast<char>(c.value)) != std::string_view::npos);
-  };
-  const auto is_number = [](const text_cursor& c) { return c.number(); };
-  const auto digits = [&](std::string_view run) {  // [0-9][0-9][0-9], what lies between stays whole
-    std::size_t begin = 0;
-    const auto digit = [&](std::size_t k) { return k < run.size() && run[k] >= '0' && run[k] <= '9'; };
-    for (std::size_t at = 0; at < run.size();) {
-      if (!(digit(at) && digit(at + 1) && digit(at + 2))) {
-        ++at;
-        continue;
-      }
-      if (at > begin) put(run.substr(begin, at - begin));
-      put(run.substr(at, 3));
-      begin = at += 3;
-    }
-    if (begin < run.size()) put(run.substr(begin));
-  };
-  isolate(text, false, punctuation, [&](std::string_view part, bool) {
-    gpt2(part, [&](std::string_view piece) {
-      isolate(piece, false, is_number, [&](std::string_view run, bool) { digits(run); });
-    });
-  });
+  if (gap < text.size()) split_stages(rest, text.substr(gap), put);
 }
 
 }  // namespace pretokenize
 
-/// Calls emit(piece) for each piece of `text` in order; the pieces joined are the text, and none is empty.
+/// How byte-level BPE text is cut; the rows of pretokenizer_stages.
+enum class pretokenizer : std::uint8_t {
+  llama_bpe,  ///< Llama 3: contractions in any case, letters with one leading other character, up to three digits
+  qwen2,      ///< as llama_bpe, one digit at a time
+  qwen35,     ///< as qwen2, marks count as letters
+  gpt2,       ///< GPT-2: contractions in lower case, an optional space before letters, digits or symbols
+  starcoder,  ///< each digit on its own, then gpt2
+  unnamed,    ///< llama.cpp's list for files without tokenizer.ggml.pre: punctuation, gpt2, numbers, three digits
+  falcon,     ///< punctuation, gpt2, three digits
+  gpt4o,      ///< o200k: words end where upper case follows lower case, and take contractions along
+  tekken,     ///< o200k without contractions, one digit at a time
+  deepseek_v3,
+  deepseek_coder,
+  seed_coder,  ///< as qwen2, line ends apart from symbols
+  minicpm5,    ///< digits by three from the left, then llama_bpe
+  ufakzeka,    ///< as qwen2 without contractions
+};
+
+inline constexpr std::size_t most_stages = 5;
+
+/// The stages of each pre-tokenizer, in the order of the enumeration.
+inline constexpr auto pretokenizer_stages = [] {
+  using namespace pretokenize;
+  using stages = std::array<piece_matcher, most_stages>;
+  return std::array{
+      stages{llama_piece<llama_form{}>},
+      stages{llama_piece<llama_form{.digits = 1}>},
+      stages{llama_piece<llama_form{.digits = 1, .marks = true}>},
+      stages{gpt2_piece},
+      stages{run<is_number, 1>, gpt2_piece},
+      stages{run<is_printed<false>>, gpt2_piece, run<is_number>, three_digits},
+      stages{run<is_printed<true>>, gpt2_piece, three_digits},
+      stages{o200k_piece<3, true>},
+      stages{o200k_piece<1, false>},
+      stages{run<is_number, 3>, run<is_cjk>, deepseek_piece},
+      stages{run<is_line_end, 1>, spaced_run<is_letter_at>, spaced_run<is_punctuation>, run<is_asian>,
+             run<is_number, 1>},
+      stages{llama_piece<llama_form{.digits = 1, .lines_in_symbols = false}>},
+      stages{run<is_number, 3>, llama_piece<llama_form{}>},
+      stages{llama_piece<llama_form{.digits = 1, .contractions = false}>},
+  };
+}();
+static_assert(pretokenizer_stages.size() == static_cast<std::size_t>(pretokenizer::ufakzeka) + 1);
+
+/// Calls put(piece) for each piece of `text` in order; the pieces joined are the text, and none is empty.
 template <class Emit>
 constexpr void split_pieces(pretokenizer kind, std::string_view text, Emit&& put) {
-  switch (kind) {
-    case pretokenizer::llama_bpe:
-    case pretokenizer::qwen2: {
-      const int digits = kind == pretokenizer::llama_bpe ? 3 : 1;
-      for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = pretokenize::llama_piece(text, at, digits);
-        put(text.substr(at, end - at));
-        at = end;
-      }
-      return;
-    }
-    case pretokenizer::gpt2:
-      return pretokenize::gpt2(text, put);
-    case pretokenizer::starcoder:
-      return pretokenize::isolate(
-          text, true, [](const text_cursor& c) { return c.number(); },
-          [&](std::string_view part, bool digit) { digit ? put(part) : pretokenize::gpt2(part, put); });
-    case pretokenizer::unnamed:
-      return pretokenize::unnamed(text, put);
-  }
+  if (text.empty()) return;
+  pretokenize::split_stages(pretokenizer_stages[static_cast<std::size_t>(kind)], text, put);
 }
 
 }  // namespace intaglio::io

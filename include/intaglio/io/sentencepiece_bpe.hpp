@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/io/added_tokens.hpp"
 #include "intaglio/io/byte_level_bpe.hpp"
 #include "intaglio/io/merge_symbols.hpp"
-#include "intaglio/io/special_tokens.hpp"
 #include "intaglio/io/token_texts.hpp"
 #include "intaglio/io/vocabulary.hpp"
 
@@ -42,6 +42,18 @@ inline std::string unescape_spaces(std::string_view text) {
   return out;
 }
 
+/// Whether a Hugging Face file adds that token to its model: then it is found as it stands, before spaces are escaped.
+inline bool is_added(const vocabulary& file, std::size_t id) {
+  return std::any_of(file.added.begin(), file.added.end(),
+                     [&](const added_token& token) { return token.id == static_cast<std::int64_t>(id); });
+}
+
+/// Whether an added token is looked for in text that has its spaces escaped: where the normaliser of a Hugging Face
+/// file does that, not its pre-tokenizer.
+inline bool is_found_escaped(const vocabulary& file, const added_token& token) {
+  return token.normalized && file.model == "llama" && !file.merges.empty() && !file.space_prefix_once;
+}
+
 /// The encoder of "llama" vocabularies.
 class sentencepiece_bpe {
  public:
@@ -50,10 +62,11 @@ class sentencepiece_bpe {
   sentencepiece_bpe(const vocabulary& file, const std::vector<token_type>& types, const token_texts& escaped,
                     token_index ordinary)
       : ordinary_(std::move(ordinary)), texts_(escaped), add_space_prefix_(file.add_space_prefix.value_or(true)),
-        prefix_once_(file.space_prefix_once.value_or(false)) {
+        prefix_once_(file.space_prefix_once) {
     read_byte_tokens(file, types);
     if (!file.merges.empty()) {
       merges_ = read_merges(file, [&](std::string_view part) { return ordinary_.find(texts_, part); });
+      collect_escaped(file, types);
     } else {
       if (file.scores.empty())
         throw file_error(file.source, std::nullopt, "tokenizer.ggml.scores", "a score for each token",
@@ -61,9 +74,10 @@ class sentencepiece_bpe {
       rank_by_score(file.scores);
       std::vector<std::pair<std::string_view, std::int32_t>> user_defined;
       for (std::size_t id = 0; id < types.size(); ++id)
-        if (types[id] == token_type::user_defined && !texts_[static_cast<std::int32_t>(id)].empty())
+        if (types[id] == token_type::user_defined && !is_added(file, id) &&
+            !texts_[static_cast<std::int32_t>(id)].empty())
           user_defined.emplace_back(texts_[static_cast<std::int32_t>(id)], static_cast<std::int32_t>(id));
-      user_defined_ = special_tokens{std::move(user_defined)};
+      user_defined_ = {std::move(user_defined), {}};
     }
     for (std::size_t id = 0; id < types.size() && words_are_apart_; ++id)
       if (types[id] == token_type::normal || types[id] == token_type::user_defined)
@@ -79,20 +93,31 @@ class sentencepiece_bpe {
     if (text.empty()) return;
     escaped.clear();
     const bool spaced = text.starts_with(' ') || text.starts_with(lower_block);
-    if (add_space_prefix_ && (!prefix_once_ || (first && !spaced))) escaped.append(lower_block);
+    const bool wanted = !prefix_once_ || (!spaced && (first || !*prefix_once_));
+    if (add_space_prefix_ && wanted) escaped.append(lower_block);
     for (const char c : text) c == ' ' ? void(escaped.append(lower_block)) : escaped.push_back(c);
     const std::string_view whole = escaped;
-    for (std::size_t at = 0; at < whole.size();) {
-      const special_match match =
-          user_defined_.find(whole, at, [](std::size_t, std::size_t, std::int32_t) { return true; });
-      encode_words(whole.substr(at, (match.id < 0 ? whole.size() : match.begin) - at), work, out);
-      if (match.id < 0) return;
-      out.push_back(match.id);
-      at = match.begin + match.bytes;
-    }
+    user_defined_.split(
+        whole, [](std::size_t, std::size_t, std::int32_t) { return true; },
+        [&](std::size_t begin, std::size_t end) { encode_words(whole.substr(begin, end - begin), work, out); },
+        [&](std::size_t, std::int32_t id) { out.push_back(id); });
   }
 
  private:
+  /// The added tokens that are found in escaped text, written as the normaliser writes them.
+  void collect_escaped(const vocabulary& file, const std::vector<token_type>& types) {
+    std::vector<std::string> texts;
+    std::vector<std::pair<std::string_view, std::int32_t>> entries;
+    texts.reserve(file.added.size());
+    for (const added_token& token : file.added) {
+      const auto id = static_cast<std::size_t>(token.id);
+      if (!is_found_escaped(file, token) || types[id] != token_type::user_defined) continue;
+      texts.push_back((add_space_prefix_ ? std::string(lower_block) : std::string{}) + escape_spaces(file.tokens[id]));
+      entries.emplace_back(texts.back(), static_cast<std::int32_t>(id));
+    }
+    user_defined_ = {std::move(entries), file.added};
+  }
+
   void read_byte_tokens(const vocabulary& file, const std::vector<token_type>& types) {
     bytes_.fill(-1);
     for (std::size_t id = 0; id < types.size(); ++id) {
@@ -197,11 +222,12 @@ class sentencepiece_bpe {
 
   token_index ordinary_;
   token_texts texts_;
-  bool add_space_prefix_, prefix_once_, words_are_apart_ = true;
+  bool add_space_prefix_, words_are_apart_ = true;
+  std::optional<bool> prefix_once_;
   std::array<std::int32_t, 256> bytes_{};
   std::vector<std::uint32_t> ranks_;  ///< of each token by its score; empty where the file has merges
   merge_index merges_;
-  special_tokens user_defined_;
+  added_tokens user_defined_;
 };
 
 }  // namespace intaglio::io

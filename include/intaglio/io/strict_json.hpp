@@ -123,6 +123,14 @@ class json_place {
     }
     return {*file_, where_.empty() ? key : where_ + "." + key, found};
   }
+  /// Names of an object's members; none where absent. @throws file_error: present, but no object
+  std::vector<std::string> keys() const {
+    std::vector<std::string> out;
+    if (!present()) return out;
+    if (!value_->is_object()) refuse("an object");
+    for (const auto& [key, value] : value_->items()) out.push_back(key);
+    return out;
+  }
   /// Elements of an array; none where absent. @throws file_error: present, but no array
   std::vector<json_place> elements() const {
     std::vector<json_place> out;

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/io/added_tokens.hpp"
 #include "intaglio/io/byte_level_bpe.hpp"
 #include "intaglio/io/end_of_generation.hpp"
+#include "intaglio/io/nfc.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
-#include "intaglio/io/special_tokens.hpp"
 #include "intaglio/io/vocabulary.hpp"
 #include "intaglio/io/vocabulary_check.hpp"
 
@@ -55,12 +56,16 @@ class tokenizer {
     if (!bytes && file.model != "llama")
       throw file_error(file.source, std::nullopt, "tokenizer.ggml.model", "gpt2 or llama",
                        file.model.empty() ? "none" : "'" + printable(file.model) + "'");
+    warnings_ = file.warnings;
     if (file.token_types.empty() && !file.tokens.empty())
-      warnings_.push_back("tokenizer.ggml.token_type is missing: all tokens count as normal");
+      warnings_.push_back("tokenizer.ggml.token_type is missing: byte and control tokens are known by id and text");
     types_ = checked_token_types(file);
     check_token_texts(file, types_, embedding_rows);
     check_scores(file);
     read_special_ids(file);
+    check_special_types(file, types_);
+    if (std::string line = empty_tokens_warning(file); !line.empty()) warnings_.push_back(std::move(line));
+    nfc_ = file.nfc;
     bytes ? build_byte_level(file) : build_sentencepiece(file);
     read_defaults(file);
   }
@@ -118,20 +123,15 @@ class tokenizer {
                                               [&](const text_range& r) { return r.end <= begin; });
       return after == options.plain.end() || after->begin >= begin + bytes;
     };
-    const special_tokens& wanted = options.parse_special ? special_ : always_;
     if (options.add_bos) out.push_back(*bos_);
-    merge_scratch work;
-    std::string escaped;
-    for (std::size_t at = 0; at < text.size();) {
-      const special_match match = wanted.find(text, at, allowed);
-      const std::string_view plain = text.substr(at, (match.id < 0 ? text.size() : match.begin) - at);
-      if (const auto* model = std::get_if<byte_level_bpe>(&model_)) model->encode(plain, texts_, ordinary_, work, out);
-      else std::get<sentencepiece_bpe>(model_).encode(plain, at == 0, work, escaped, out);
-      if (match.id < 0) break;
-      const bool written_bos = options.add_bos && match.begin == 0 && match.id == *bos_;
-      if (!written_bos) out.push_back(match.id);
-      at = match.begin + match.bytes;
-    }
+    encoder work{{}, {}, {}, out};
+    (options.parse_special ? special_ : always_)
+        .split(
+            text, allowed, [&](std::size_t begin, std::size_t end) { encode_plain(text, begin, end, work); },
+            [&](std::size_t begin, std::int32_t id) {
+              const bool written_bos = options.add_bos && begin == 0 && id == *bos_;
+              if (!written_bos) out.push_back(id);
+            });
     if (options.add_eos) out.push_back(*eos_);
     return out;
   }
@@ -160,6 +160,30 @@ class tokenizer {
   }
 
  private:
+  /// Where the tokens of a text go, and what encoding them needs.
+  struct encoder {
+    merge_scratch scratch;
+    std::string normal, escaped;
+    std::vector<std::int32_t>& out;
+  };
+
+  /// A stretch of text between added tokens: what is looked for in normalised text, then the model's own tokens.
+  void encode_plain(std::string_view whole, std::size_t begin, std::size_t end, encoder& work) const {
+    std::string_view text = whole.substr(begin, end - begin);
+    if (nfc_) text = work.normal = to_nfc(text);
+    normalized_.split(
+        text, [](std::size_t, std::size_t, std::int32_t) { return true; },
+        [&](std::size_t from, std::size_t to) {
+          const std::string_view plain = text.substr(from, to - from);
+          if (const auto* model = std::get_if<byte_level_bpe>(&model_))
+            model->encode(plain, texts_, ordinary_, work.scratch, work.out);
+          else
+            std::get<sentencepiece_bpe>(model_).encode(plain, begin == 0 && from == 0, work.scratch, work.escaped,
+                                                       work.out);
+        },
+        [&](std::size_t, std::int32_t id) { work.out.push_back(id); });
+  }
+
   std::size_t checked(std::int32_t id) const {
     if (id < 0 || static_cast<std::size_t>(id) >= types_.size())
       throw argument_error("token id", "0 .. " + std::to_string(types_.size() - 1), std::to_string(id));
@@ -171,6 +195,7 @@ class tokenizer {
     eos_ = checked_special_id(file, "tokenizer.ggml.eos_token_id", file.eos_id);
     checked_special_id(file, "tokenizer.ggml.eot_token_id", file.eot_id);
     checked_special_id(file, "tokenizer.ggml.eom_token_id", file.eom_id);
+    for (const added_token& token : file.added) checked_special_id(file, "added token", token.id);
     for (const std::int64_t id : file.end_ids)
       if (id < 0 || id >= static_cast<std::int64_t>(size()))
         warnings_.push_back("eos_token_id " + std::to_string(id) + " is not a token and is ignored");
@@ -203,10 +228,15 @@ class tokenizer {
       warnings_.push_back(std::to_string(foreign) +
                           " ordinary tokens are not in the byte alphabet and never come out of text");
     warn_duplicates(duplicates);
-    const pretokenizer kind = resolved_pretokenizer(file, warnings_);
-    model_.emplace<byte_level_bpe>(file, kind, file.ignore_merges.value_or(kind == pretokenizer::llama_bpe), texts_,
-                                   ordinary_);
-    collect_special(true);
+    const pretokenizer_name name = resolved_pretokenizer(file, warnings_);
+    pretokenizer_adds_bos_ = name.adds_bos;
+    check_merges_there(file, ordinary, texts_);
+    const auto& model = model_.emplace<byte_level_bpe>(file, name.kind, file.ignore_merges.value_or(name.ignore_merges),
+                                                       texts_, ordinary_);
+    if (model.missing_bytes() != 0)
+      warnings_.push_back(std::to_string(model.missing_bytes()) +
+                          " of the 256 bytes have no token: text loses them where no other token has them");
+    collect_special(file, true);
   }
 
   void build_sentencepiece(const vocabulary& file) {
@@ -231,21 +261,30 @@ class tokenizer {
     model_.emplace<sentencepiece_bpe>(file, types_, escaped, std::move(ordinary));
     // By score, user-defined tokens are found in escaped text by the model itself; by rank they are literal texts, as
     // in tokenizer.json.
-    collect_special(!file.merges.empty(), file.merges.empty() ? nullptr : &file);
+    collect_special(file, !file.merges.empty());
   }
 
-  void collect_special(bool user_defined, const vocabulary* literal = nullptr) {
-    std::vector<std::pair<std::string_view, std::int32_t>> all, always;
+  /// @param user_defined whether these are found as they stand; else only those are that the file adds
+  void collect_special(const vocabulary& file, bool user_defined) {
+    std::vector<std::pair<std::string_view, std::int32_t>> all, always, normalized;
+    std::vector<std::string> normal_texts;
+    std::vector<const added_token*> rules(size(), nullptr);
+    for (const added_token& rule : file.added) rules[checked(static_cast<std::int32_t>(rule.id))] = &rule;
+    normal_texts.reserve(file.added.size());
     for (std::size_t i = 0; i < size(); ++i) {
       const auto id = static_cast<std::int32_t>(i);
-      const std::string_view text = literal ? std::string_view{literal->tokens[i]} : texts_[id];
+      const std::string_view text = file.tokens[i];
       if (text.empty()) continue;
       if (types_[i] == token_type::control || types_[i] == token_type::unknown) all.emplace_back(text, id);
-      if (types_[i] == token_type::user_defined && user_defined)
-        all.emplace_back(text, id), always.emplace_back(text, id);
+      if (types_[i] != token_type::user_defined || !(user_defined || rules[i])) continue;
+      if (rules[i] && is_found_escaped(file, *rules[i])) continue;
+      if (rules[i] && rules[i]->normalized)
+        normalized.emplace_back(normal_texts.emplace_back(nfc_ ? to_nfc(text) : std::string(text)), id);
+      else all.emplace_back(text, id), always.emplace_back(text, id);
     }
-    special_ = special_tokens{std::move(all)};
-    always_ = special_tokens{std::move(always)};
+    special_ = {std::move(all), file.added};
+    always_ = {std::move(always), file.added};
+    normalized_ = {std::move(normalized), file.added};
   }
 
   void warn_duplicates(std::size_t count) {
@@ -256,14 +295,13 @@ class tokenizer {
 
   void read_defaults(const vocabulary& file) {
     const bool sentences = std::holds_alternative<sentencepiece_bpe>(model_);
-    const auto kind = pretokenizer_kind();
     if (file.add_bos.value_or(false) && !bos_)
       throw file_error(file.source, std::nullopt, "tokenizer.ggml.bos_token_id", "a token, as add_bos_token is true",
                        "none");
     if (file.add_eos.value_or(false) && !eos_)
       throw file_error(file.source, std::nullopt, "tokenizer.ggml.eos_token_id", "a token, as add_eos_token is true",
                        "none");
-    adds_bos_ = file.add_bos.value_or(bos_ && (sentences || kind == pretokenizer::llama_bpe));
+    adds_bos_ = file.add_bos.value_or(bos_ && (sentences || pretokenizer_adds_bos_));
     adds_eos_ = file.add_eos.value_or(false);
     end_of_generation_ = end_of_generation_tokens(file, types_);
   }
@@ -272,9 +310,10 @@ class tokenizer {
   token_texts texts_;
   token_index ordinary_;
   std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe> model_;
-  special_tokens special_, always_;  ///< all; those that are found without parse_special
+  added_tokens special_, always_;  ///< all; those that are found without parse_special
+  added_tokens normalized_;        ///< those that are found in normalised text
   std::optional<std::int32_t> bos_, eos_, unknown_, padding_;
-  bool adds_bos_ = false, adds_eos_ = false;
+  bool adds_bos_ = false, adds_eos_ = false, pretokenizer_adds_bos_ = false, nfc_ = false;
   std::vector<std::int32_t> end_of_generation_;
   std::vector<std::string> warnings_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// UTF-8 and the few classes of code points that tokenizers ask for. Not a Unicode library: no case, no normal forms.
+// UTF-8 and the few classes of code points that tokenizers ask for. Normalization form C: nfc.hpp.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,21 @@
 namespace intaglio::io {
 
 /// Class of a code point; the numbers are those of unicode_class_runs.
-enum class unicode_class : std::uint8_t { other = 0, letter = 1, number = 2, space = 3, punctuation = 4 };
+enum class unicode_class : std::uint8_t {
+  other = 0,
+  caseless = 1,  ///< a letter that is neither upper nor lower case
+  number = 2,
+  space = 3,
+  punctuation = 4,
+  upper = 5,  ///< upper or title case
+  lower = 6,
+  mark = 7,
+  symbol = 8
+};
+
+constexpr bool is_letter(unicode_class kind) {
+  return kind == unicode_class::upper || kind == unicode_class::lower || kind == unicode_class::caseless;
+}
 
 /// One step through UTF-8 text: a code point, or one byte that belongs to none.
 struct code_point {
@@ -107,9 +121,9 @@ inline void append_replacing_invalid(std::string& out, std::string_view text) {
 }
 
 constexpr unicode_class search_unicode_class(char32_t value) {
-  const std::uint32_t key = static_cast<std::uint32_t>(value) << 3 | 7;
+  const std::uint32_t key = static_cast<std::uint32_t>(value) << 4 | 15;
   const auto* run = std::ranges::upper_bound(unicode_class_runs, key) - 1;  // constexpr in libstdc++'s debug mode too
-  return static_cast<unicode_class>(*run & 7);
+  return static_cast<unicode_class>(*run & 15);
 }
 
 inline constexpr auto low_unicode_classes = [] {

@@ -16,6 +16,17 @@ namespace intaglio::io {
 /// Kind of a token; numbers as in SentencePiece's ModelProto and GGUF's tokenizer.ggml.token_type.
 enum class token_type : std::int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
+/// How the text of an added token is found (tokenizers' AddedToken).
+struct added_token {
+  std::int64_t id = 0;
+  bool single_word = false;             ///< only where no letter, digit or underscore touches it
+  bool lstrip = false, rstrip = false;  ///< the white space before it, behind it, belongs to it
+  bool normalized = false;              ///< looked for in normalised text, when the others are found
+
+  bool plain() const { return !single_word && !lstrip && !rstrip && !normalized; }
+  friend bool operator==(const added_token&, const added_token&) = default;
+};
+
 /// Value of a byte token's text: exactly <0xHH> with capital digits; nothing otherwise.
 constexpr std::optional<std::uint8_t> byte_token_value(std::string_view text) {
   if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return std::nullopt;
@@ -42,12 +53,17 @@ struct vocabulary {
   std::vector<std::string> merges;  ///< "left right", the strongest first; the first space from position 1 separates
 
   std::optional<std::int64_t> bos_id, eos_id, eot_id, eom_id, unknown_id, padding_id;
+  std::vector<added_token>
+      added;  ///< tokens that a Hugging Face file adds to its model, where it says more than a text
   std::vector<std::int64_t> end_ids;  ///< what else the files say ends a generation: eos_token_id of a config.json
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
-  std::optional<bool>
-      space_prefix_once;  ///< only Hugging Face files: a space goes before the start of the text, unless one is there
+  /// Only Hugging Face files say it: a space goes in front unless one is there; true: of the whole text alone, false:
+  /// of each stretch between special tokens.
+  std::optional<bool> space_prefix_once;
   std::optional<bool> ignore_merges;  ///< only Hugging Face files say it; otherwise it follows from the pre-tokenizer
+  bool nfc = false;                   ///< text is brought to Unicode's normalization form C first
   std::optional<std::string> chat_template;  ///< tokenizer.chat_template: Jinja text, recognised and never executed
+  std::vector<std::string> warnings{};       ///< what the reader found odd but harmless
 };
 
 }  // namespace intaglio::io

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
-#include "intaglio/io/pretokenizer.hpp"
+#include "intaglio/io/end_of_generation.hpp"
+#include "intaglio/io/pretokenizer_names.hpp"
+#include "intaglio/io/token_texts.hpp"
 #include "intaglio/io/unicode.hpp"
 #include "intaglio/io/vocabulary.hpp"
 
@@ -28,10 +30,27 @@ constexpr bool is_bitnet_b158(std::string_view architecture) {
   return architecture == "bitnet-b1.58" || architecture == "bitnet-25";
 }
 
-/// Types of all tokens: all normal where the file has none. @throws file_error: wrong count, unknown number
-inline std::vector<token_type> checked_token_types(const vocabulary& file) {
+/// Types of a file that states none: tokens are known by what the file says of their ids, and by their texts.
+inline std::vector<token_type> inferred_token_types(const vocabulary& file) {
   std::vector<token_type> out(file.tokens.size(), token_type::normal);
-  if (file.token_types.empty()) return out;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (file.model == "llama" && byte_token_value(file.tokens[i])) out[i] = token_type::byte;
+    else if (is_end_text(file.tokens[i])) out[i] = token_type::control;
+  const auto set = [&](const std::optional<std::int64_t>& id, token_type type) {
+    if (!id || *id < 0 || *id >= static_cast<std::int64_t>(out.size())) return;
+    token_type& found = out[static_cast<std::size_t>(*id)];
+    if (found == token_type::normal) found = type;
+  };
+  set(file.unknown_id, token_type::unknown);
+  for (const auto& id : {file.bos_id, file.eos_id, file.eot_id, file.eom_id, file.padding_id})
+    set(id, token_type::control);
+  return out;
+}
+
+/// Types of all tokens; inferred where the file has none. @throws file_error: wrong count, unknown number
+inline std::vector<token_type> checked_token_types(const vocabulary& file) {
+  if (file.token_types.empty()) return inferred_token_types(file);
+  std::vector<token_type> out(file.tokens.size(), token_type::normal);
   if (file.token_types.size() != file.tokens.size())
     throw file_error(file.source, std::nullopt, "tokenizer.ggml.token_type",
                      std::to_string(file.tokens.size()) + " entries, as tokens",
@@ -97,21 +116,55 @@ inline std::optional<std::int32_t> checked_special_id(const vocabulary& file, co
   return static_cast<std::int32_t>(*id);
 }
 
+/// Merges that go with the tokens: without any, no token of several bytes comes out of text.
+/// @param ordinary tokens that text may become, by their bytes
+/// @throws file_error: none where they are needed
+inline void check_merges_there(const vocabulary& file, const std::vector<std::int32_t>& ordinary,
+                               const token_texts& texts) {
+  if (!file.merges.empty()) return;
+  const auto several = std::count_if(ordinary.begin(), ordinary.end(), [&](auto id) { return texts[id].size() > 1; });
+  if (several != 0)
+    throw file_error(file.source, std::nullopt, "tokenizer.ggml.merges",
+                     "merges that make the " + std::to_string(several) + " tokens of several bytes", "none");
+}
+
+/// @throws file_error: the unknown token, or BOS, is a byte token
+inline void check_special_types(const vocabulary& file, const std::vector<token_type>& types) {
+  const auto expect = [&](const char* key, const std::optional<std::int64_t>& id) {
+    if (id && types[static_cast<std::size_t>(*id)] == token_type::byte)
+      throw file_error(file.source, std::nullopt, key, "a token that is no byte token",
+                       std::to_string(*id) + ", '" + printable(file.tokens[static_cast<std::size_t>(*id)]) + "'");
+  };
+  expect("tokenizer.ggml.unknown_token_id", file.unknown_id);
+  expect("tokenizer.ggml.bos_token_id", file.bos_id);
+}
+
+/// What is said of tokens without a text; empty where there are none.
+inline std::string empty_tokens_warning(const vocabulary& file) {
+  const auto empty = [](const std::string& text) { return text.empty(); };
+  const auto count = std::count_if(file.tokens.begin(), file.tokens.end(), empty);
+  if (count == 0) return {};
+  const auto first = std::find_if(file.tokens.begin(), file.tokens.end(), empty) - file.tokens.begin();
+  return std::to_string(count) + (count == 1 ? " token has" : " tokens have") + " no text (the first is " +
+         std::to_string(first) + "): text never becomes one, and one that the model draws prints nothing";
+}
+
 /// The pre-tokenizer of a byte-level vocabulary, with the known trap of BitNet b1.58 files resolved. @throws
 /// file_error: unknown name
-inline pretokenizer resolved_pretokenizer(const vocabulary& file, std::vector<std::string>& warnings) {
+inline pretokenizer_name resolved_pretokenizer(const vocabulary& file, std::vector<std::string>& warnings) {
   const bool named = file.pre_tokenizer && *file.pre_tokenizer != "default";
-  if (!named && is_bitnet_b158(file.architecture)) return pretokenizer::llama_bpe;
+  if (!named && is_bitnet_b158(file.architecture)) return *find_pretokenizer("llama-bpe");
   if (!file.pre_tokenizer) {
     warnings.push_back(
         "tokenizer.ggml.pre is missing: text is cut by llama.cpp's default list, which is seldom what the model was "
         "trained with");
-    return pretokenizer::unnamed;
+    return *find_pretokenizer("default");
   }
-  if (const auto kind = find_pretokenizer(*file.pre_tokenizer)) return *kind;
+  if (const auto* found = find_pretokenizer(*file.pre_tokenizer)) return *found;
   std::string known;
-  for (const auto& entry : pretokenizer_names) known += (known.empty() ? "" : ", ") + std::string(entry.name);
-  throw file_error(file.source, std::nullopt, "tokenizer.ggml.pre", "one of " + known,
+  for (std::size_t kind = 0; kind < pretokenizer_stages.size(); ++kind)
+    known += std::string(name_of(static_cast<pretokenizer>(kind)).name) + ", ";
+  throw file_error(file.source, std::nullopt, "tokenizer.ggml.pre", "one of " + known + "or a relative",
                    "'" + printable(*file.pre_tokenizer) + "'");
 }
 

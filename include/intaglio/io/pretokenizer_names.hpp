@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// The names of pre-tokenizers in GGUF files (tokenizer.ggml.pre), with what else a name says there, and the regular
+// expressions by which a tokenizer.json says the same. Facts: llama.cpp's llama-vocab.cpp, published tokenizer.json.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/io/pretokenizer.hpp"
+
+namespace intaglio::io {
+
+struct pretokenizer_name {
+  std::string_view name;
+  pretokenizer kind;
+  bool ignore_merges = false;  ///< a piece that is a token is that token, whatever the merges say
+  bool adds_bos = false;       ///< unless the file says otherwise
+};
+
+/// The accepted values of tokenizer.ggml.pre. The first of a kind, and of its two flags, is the one that is written.
+inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
+    {"llama-bpe", pretokenizer::llama_bpe, true, true},
+    {"llama3", pretokenizer::llama_bpe, true, true},
+    {"llama-v3", pretokenizer::llama_bpe, true, true},
+    {"falcon3", pretokenizer::llama_bpe, true, true},
+    {"falcon-h1", pretokenizer::llama_bpe, true, true},
+    {"pixtral", pretokenizer::llama_bpe, true, true},
+    {"midm-2.0", pretokenizer::llama_bpe, true, true},
+    {"lfm2", pretokenizer::llama_bpe, true, true},
+    {"smaug-bpe", pretokenizer::llama_bpe},
+    {"dbrx", pretokenizer::llama_bpe},
+    {"chatglm-bpe", pretokenizer::llama_bpe},
+    {"glm4", pretokenizer::llama_bpe},
+    {"qwen2", pretokenizer::qwen2},
+    {"deepseek-r1-qwen", pretokenizer::qwen2},
+    {"stablelm2", pretokenizer::qwen2},
+    {"hunyuan", pretokenizer::qwen2},
+    {"solar-open", pretokenizer::qwen2},
+    {"megrez", pretokenizer::qwen2},
+    {"kormo", pretokenizer::qwen2},
+    {"f2llmv2", pretokenizer::qwen2},
+    {"grok-2", pretokenizer::qwen2},
+    {"qwen35", pretokenizer::qwen35},
+    {"gpt-2", pretokenizer::gpt2},
+    {"phi-2", pretokenizer::gpt2},
+    {"mpt", pretokenizer::gpt2},
+    {"olmo", pretokenizer::gpt2},
+    {"jais", pretokenizer::gpt2},
+    {"trillion", pretokenizer::gpt2},
+    {"granite-docling", pretokenizer::gpt2},
+    {"exaone4", pretokenizer::gpt2},
+    {"gigachat", pretokenizer::gpt2},
+    {"a.x-4.0", pretokenizer::gpt2},
+    {"mellum", pretokenizer::gpt2},
+    {"modern-bert", pretokenizer::gpt2},
+    {"jina-es", pretokenizer::gpt2},
+    {"jina-de", pretokenizer::gpt2},
+    {"jina-v2-es", pretokenizer::gpt2},
+    {"jina-v2-de", pretokenizer::gpt2},
+    {"starcoder", pretokenizer::starcoder},
+    {"refact", pretokenizer::starcoder},
+    {"command-r", pretokenizer::starcoder},
+    {"smollm", pretokenizer::starcoder},
+    {"codeshell", pretokenizer::starcoder},
+    {"exaone", pretokenizer::starcoder},
+    {"minerva-7b", pretokenizer::starcoder},
+    {"mellum2", pretokenizer::starcoder},
+    {"default", pretokenizer::unnamed},
+    {"falcon", pretokenizer::falcon},
+    {"gpt-4o", pretokenizer::gpt4o},
+    {"llama4", pretokenizer::gpt4o},
+    {"kanana2", pretokenizer::gpt4o},
+    {"talkie", pretokenizer::gpt4o},
+    {"minimax-m2", pretokenizer::gpt4o},
+    {"tekken", pretokenizer::tekken, true, true},
+    {"deepseek-v3", pretokenizer::deepseek_v3},
+    {"hunyuan-dense", pretokenizer::deepseek_v3},
+    {"joyai-llm", pretokenizer::deepseek_v3},
+    {"hy_v4", pretokenizer::deepseek_v3},
+    {"deepseek-coder", pretokenizer::deepseek_coder},
+    {"seed-coder", pretokenizer::seed_coder},
+    {"minicpm5", pretokenizer::minicpm5, true},
+    {"ufakzeka", pretokenizer::ufakzeka},
+});
+
+/// The row of that name; nothing when it is not known.
+constexpr const pretokenizer_name* find_pretokenizer(std::string_view name) {
+  for (const auto& entry : pretokenizer_names)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+/// The name to write for a kind: one with that flag where there is one.
+constexpr const pretokenizer_name& name_of(pretokenizer kind, std::optional<bool> ignore_merges = std::nullopt) {
+  const pretokenizer_name* first = nullptr;
+  for (const auto& entry : pretokenizer_names) {
+    if (entry.kind != kind) continue;
+    if (entry.ignore_merges == ignore_merges.value_or(entry.ignore_merges)) return entry;
+    if (first == nullptr) first = &entry;
+  }
+  return *first;
+}
+
+namespace hf {
+
+/// (?i:'s|'t|...) and the rest of Llama 3's expression; `digits` is its third branch.
+inline std::string llama3_expression(std::string_view digits) {
+  return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + std::string(digits) +
+         R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+}
+/// The expression of o200k; `suffix` stands behind each of its two forms of words.
+inline std::string o200k_expression(std::string_view suffix, std::string_view digits) {
+  const std::string upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])",
+                    prefix = R"([^\r\n\p{L}\p{N}]?)", end(suffix);
+  return prefix + upper + "*" + lower + "+" + end + "|" + prefix + upper + "+" + lower + "*" + end + "|" +
+         std::string(digits) + R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+}
+inline constexpr std::string_view gpt2_expression =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view each_number = R"(\p{N})", three_numbers = R"(\p{N}{1,3})";
+
+/// The expressions of a pre-tokenizer's Split steps, in order. Digits one by one stand as \p{N}, the expression of a
+/// ByteLevel step as itself.
+struct split_expressions {
+  pretokenizer kind;
+  std::vector<std::string> steps;
+};
+
+inline const std::vector<split_expressions>& known_splits() {
+  const std::string contractions = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?";
+  static const std::vector<split_expressions> out{
+      {pretokenizer::llama_bpe, {llama3_expression(three_numbers)}},
+      {pretokenizer::qwen2, {llama3_expression(each_number)}},
+      {pretokenizer::qwen35,
+       {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+      {pretokenizer::gpt2, {std::string(gpt2_expression)}},
+      {pretokenizer::starcoder, {std::string(each_number), std::string(gpt2_expression)}},
+      {pretokenizer::gpt4o, {o200k_expression(contractions, three_numbers)}},
+      {pretokenizer::tekken, {o200k_expression("", each_number)}},
+      {pretokenizer::deepseek_v3,
+       {std::string(three_numbers), "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
+        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+        "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"}},
+      {pretokenizer::deepseek_coder,
+       {"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)", "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+",
+        std::string(each_number)}},
+      {pretokenizer::seed_coder,
+       {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|"
+        "\\s+(?!\\S)|\\s+"}},
+      {pretokenizer::minicpm5, {std::string(three_numbers), llama3_expression(R"(\p{N}+)")}},
+      {pretokenizer::ufakzeka,
+       {R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+  };
+  return out;
+}
+
+}  // namespace hf
+
+}  // namespace intaglio::io
