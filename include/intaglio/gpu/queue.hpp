@@ -20,6 +20,8 @@ namespace intaglio::gpu {
 class queue {
  public:
   static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
+  /// Of what runs first: some drivers compile a pipeline then, which may take long without anything being wrong.
+  static constexpr std::chrono::nanoseconds first_patience = 12 * patience;
 
   /// @param limit how long a wait that names no other, and the last one of all, goes on without a sign of life
   /// (gpu/progress_watch.hpp)

@@ -17,9 +17,13 @@
 
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/clear_memory.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
+#include "intaglio/runtime/mailbox.hpp"
+#include "intaglio/runtime/pass_times.hpp"
+#include "intaglio/runtime/patience.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
@@ -143,7 +147,7 @@ class batch_executor {
     run(prefill_, timed_prefill_, prefill_times_, 1, budget_ms);
     const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
     move(1, state::move_to_pool, slot, position / kernels::cache_octet, octets(end));
-    flush("pages of " + model_name(*table_), patience(prefill_));
+    flush("pages of " + model_name(*table_), patience(prefill_.speed));
   }
 
   /// `passes` passes over the first `rows` slots. With `keep_logits` those of the last pass can be read.
@@ -185,7 +189,7 @@ class batch_executor {
     for (std::size_t i = 0; i < to.tokens.size(); ++i)
       words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
     commands_.push_back(feed_alone_.handle());
-    flush("pages of " + model_name(*table_), patience(alone_decode_));
+    flush("pages of " + model_name(*table_), patience(alone_decode_.speed));
   }
   /// Tokens of the slot that entered: drawn_alone(0) and on, counted from there. @error device_lost, out_of_memory
   void decode_alone(std::uint32_t passes, double budget_ms) {
@@ -210,12 +214,8 @@ class batch_executor {
   void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
     if (runs_in_one_ && waited_in_vain()) runs_in_one_ = false;
-    if (cleaning_.handle() == VK_NULL_HANDLE) {
-      gpu::recorder to(device_, "clear the caches of " + model_name(*table_));
-      to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0).fill(alone_, 0, alone_.size_bytes(), 0);
-      for (const auto& each : caches_.buffers) to.fill(each, 0, each.size_bytes(), 0);
-      cleaning_ = to.finish();
-    }
+    if (cleaning_.handle() == VK_NULL_HANDLE)
+      cleaning_ = clear_commands(device_, "clear the caches of " + model_name(*table_), {&arena_, &alone_}, {&caches_});
     commands_.assign({cleaning_.handle()});
     const std::uint32_t page_size = table_->shape.page_size,
                         most = kernels::attention_span / kernels::cache_octet;  // octets that every ring holds
@@ -227,7 +227,7 @@ class batch_executor {
       for (std::uint32_t first = 0, end = octets(positions); first < end; first += most) {
         feed_changed();
         move(0, state::move_to_pool, slot, first, (std::min)(end, first + most));
-        flush("clean pages of " + model_name(*table_), patience(moves_));
+        flush("clean pages of " + model_name(*table_), patience(moves_.speed));
       }
     }
     set(slot, {});
@@ -251,7 +251,7 @@ class batch_executor {
   /// Of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing on a device
   /// without timestamps, or where a whole pass takes more than half the submission's budget.
   const pass_times& times(pass_kind kind) const {
-    return kind == pass_kind::prefill ? prefill_times_.times : decode_times_.times;
+    return (kind == pass_kind::prefill ? prefill_times_ : decode_times_).times();
   }
 
   /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no
@@ -265,7 +265,7 @@ class batch_executor {
       header(2)[kernels::state::count] = rows;
       commands_.push_back(feed_header_[2].handle());
       commands_.insert(commands_.end(), timed_.handles.begin(), timed_.handles.end());
-      flush("timed pass", gpu::queue::patience * 12);
+      flush("timed pass", gpu::queue::first_patience);
       read_times(timed_);
       return timed_.dispatches;
     });
@@ -285,18 +285,15 @@ class batch_executor {
   std::uint64_t alone_bytes() const {
     return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context);
   }
-  std::uint32_t* mailbox_words(std::uint64_t offset) const {
-    return reinterpret_cast<std::uint32_t*>(mailbox_.mapped().data() + offset);
-  }
   std::span<std::uint32_t> header(std::size_t which) const {
-    return {mailbox_words(which * header_bytes), kernels::state::first_slot};
+    return mailbox_.words(which * header_bytes, kernels::state::first_slot);
   }
   std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const {
-    return {mailbox_words(headers * header_bytes + slot * slot_bytes()), static_cast<std::size_t>(slot_bytes() / 4)};
+    return mailbox_.words(headers * header_bytes + slot * slot_bytes(), static_cast<std::size_t>(slot_bytes() / 4));
   }
   std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slot_count * slot_bytes(); }
   std::span<std::uint32_t> alone_mailbox() const {
-    return {mailbox_words(alone_at()), static_cast<std::size_t>(alone_bytes() / 4)};
+    return mailbox_.words(alone_at(), static_cast<std::size_t>(alone_bytes() / 4));
   }
 
   void create(gpu::pipeline_cache* cache) {
@@ -312,8 +309,7 @@ class batch_executor {
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
     ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slot_count * t.ring_size, gpu::placement::readback,
                         "the rings of tokens");
-    mailbox_ = gpu::buffer(device_, alone_at() + alone_bytes(), gpu::placement::shared, "the mailbox");
-    std::memset(mailbox_.mapped().data(), 0, mailbox_.mapped().size());
+    mailbox_ = mailbox(device_, alone_at() + alone_bytes());
     std::vector<std::uint64_t> own, pool;
     for (std::uint32_t layer = 0; layer < t.config->num_hidden_layers; ++layer) {
       const plan::layer_cache of_pool = t.pool(t.pattern(layer));
@@ -369,9 +365,7 @@ class batch_executor {
     moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
 
     const auto feed = [&](std::uint64_t from, const gpu::buffer& to, std::uint64_t at, std::uint64_t bytes) {
-      gpu::recorder record(device_, "mailbox of " + model_name(t));
-      record.copy(mailbox_, from, to, at, bytes);
-      return record.finish();
+      return mailbox_.feed(device_, model_name(t), from, to, at, bytes);
     };
     feed_alone_ = feed(alone_at(), alone_, 0, alone_bytes());
     for (std::size_t i = 0; i < headers; ++i) feed_header_.push_back(feed(i * header_bytes, state_, 0, header_bytes));
@@ -381,18 +375,8 @@ class batch_executor {
     clear();
   }
 
-  /// Masked positions are read and multiplied by zero, so they must hold numbers.
   void clear() {
-    gpu::recorder to(device_, "clear the memory of " + model_name(*table_));
-    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0)
-        .fill(state_, 0, state_.size_bytes(), 0)
-        .fill(alone_, 0, alone_.size_bytes(), 0)
-        .fill(ring_, 0, ring_.size_bytes(), 0);
-    for (const placed_items* items : {&caches_, &pool_})
-      for (const auto& each : items->buffers) to.fill(each, 0, each.size_bytes(), 0);
-    const gpu::recording commands = to.finish();
-    const VkCommandBuffer handle = commands.handle();
-    queue_.wait(queue_.submit({&handle, 1}, commands.name()));
+    clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &alone_, &ring_}, {&caches_, &pool_});
   }
 
   static bool has_chain_of_one(const plan::table& table) {
@@ -434,7 +418,7 @@ class batch_executor {
     runs_in_one_ = true;
     for (std::uint32_t slot = 0; slot < t.shape.slot_count; ++slot) set(slot, {});
     clear();
-    decode_times_.times = {}, decode_times_.next = 3;
+    decode_times_.reset();
     for (recorded_sequence* each : {&in_one_[of_rows(rows)], &batch_[of_rows(rows)]})
       each->speed = {};  // a driver that compiles on first use would have made it slow
     double out = 0;
@@ -490,19 +474,13 @@ class batch_executor {
     commands_.insert(commands_.end(), moves_.handles.begin(), moves_.handles.end());
   }
 
-  void flush(const std::string& label, std::chrono::nanoseconds patience) {
+  void flush(const std::string& label, std::chrono::nanoseconds limit) {
     if (commands_.empty()) return;
     const std::uint64_t number = queue_.submit(commands_, label);
     commands_.clear();
-    queue_.wait(number, patience);
+    queue_.wait(number, limit);
     weights_.expect_unchanged();
   }
-  /// The times of a kind of pass: one in 128 that draw tokens and one in 16 of prompts is run with a timestamp behind
-  /// each dispatch.
-  struct sampled_times {
-    std::uint64_t interval, next;
-    pass_times times{};
-  };
   /// Whether nobody of a pass draws, where the sampler has a form for that.
   bool is_greedy(std::uint32_t rows) const {
     return has_greedy_ && std::none_of(draws_.begin(), draws_.begin() + rows, [](bool draws) { return draws; });
@@ -514,25 +492,20 @@ class batch_executor {
     return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), rows, greedy);
   }
   /// Whether a pass was run for its times.
-  bool run_timed(const recorded_sequence& of, recorded_sequence& timed, sampled_times& into, double budget_ms) {
-    if (timed.plan == nullptr || into.times.passes < into.next || of.speed.segment_ms() * of.size() > budget_ms / 2)
-      return false;
+  bool run_timed(const recorded_sequence& of, recorded_sequence& timed, pass_clock& into, double budget_ms) {
+    if (timed.plan == nullptr || !into.is_due(of.speed, of.size(), budget_ms)) return false;
+    into.begin();
     commands_.insert(commands_.end(), timed.handles.begin(), timed.handles.end());
-    flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
+    flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of.speed));
     read_times(timed);
-    for (const dispatch_time& each : timed.dispatches) {
-      auto& kernel = into.times.kernels[static_cast<std::size_t>(each.what->kernel)];
-      kernel.nanoseconds += each.nanoseconds;
-      kernel.dispatches += 1;
-    }
-    into.next = into.times.passes + into.interval;
-    into.times.timed += 1;
+    for (const dispatch_time& each : timed.dispatches) into.add(each.what->kernel, each.nanoseconds);
+    into.end();
     return true;
   }
-  void run(recorded_sequence& of, recorded_sequence& timed, sampled_times& times, std::uint32_t passes,
-           double budget_ms, bool greedy = false) {
+  void run(recorded_sequence& of, recorded_sequence& timed, pass_clock& times, std::uint32_t passes, double budget_ms,
+           bool greedy = false) {
     const bool one_is_timed = run_timed(of, timed, times, budget_ms);
-    times.times.passes += passes;
+    times.count(passes);
     run(of, passes - (one_is_timed ? 1 : 0), budget_ms, greedy);
   }
   /// Submits what waits in commands_ and `passes` times the sequence, its last segment in the form that draws nothing
@@ -543,7 +516,7 @@ class batch_executor {
       const std::uint32_t count = (std::min)({of.speed.allowed(budget_ms), all - done, most_buffers});
       for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
       const auto start = std::chrono::steady_clock::now();
-      flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
+      flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of.speed));
       of.speed.observe(count,
                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
       done += count;
@@ -551,16 +524,12 @@ class batch_executor {
   }
   static constexpr std::uint32_t most_buffers = 1024;
 
-  /// Some drivers compile a pipeline when it first runs, which may take long without anything being wrong.
-  static std::chrono::nanoseconds patience(const recorded_sequence& of) {
-    return of.speed.segment_ms() > 0 ? gpu::queue::patience : gpu::queue::patience * 12;
-  }
-
   gpu::device device_;
   const plan::table* table_;
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_, arguments_;
+  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_;
+  mailbox mailbox_;
   placed_items caches_, pool_;
   address_table addresses_;  ///< of passes
   std::vector<recorded_sequence> batch_, timed_batch_, in_one_,
@@ -570,7 +539,7 @@ class batch_executor {
   bool runs_in_one_ = false,
        differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
   recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
-  sampled_times decode_times_{128, 3}, prefill_times_{16, 0};
+  pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_, cleaning_;
   std::vector<gpu::recording> feed_header_, feed_slot_;
   std::vector<std::uint32_t> changed_;

@@ -18,8 +18,14 @@
 
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/clear_memory.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
+#include "intaglio/runtime/flights.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
+#include "intaglio/runtime/mailbox.hpp"
+#include "intaglio/runtime/pass_kind.hpp"
+#include "intaglio/runtime/pass_times.hpp"
+#include "intaglio/runtime/patience.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/trace.hpp"
@@ -27,40 +33,12 @@
 
 namespace intaglio::runtime {
 
-/// Which of the plan's sequences a job runs.
-enum class pass_kind : std::uint8_t {
-  decode,
-  prefill,
-  logits,
-  probe,
-  verify,
-  verify_few
-};  // the last: over at most few_tokens
-inline constexpr std::size_t pass_kinds = 6;
-
 /// How often the host did what costs, since the executor was made.
 struct executor_counters {
   std::uint64_t submits = 0;     ///< vkQueueSubmit
   std::uint64_t jobs = 0;        ///< writes of the mailbox
   std::uint64_t passes = 0;      ///< whole passes submitted
   std::uint64_t recordings = 0;  ///< command buffers recorded
-};
-
-/// What the device spent on a kind of pass, kernel by kernel: a pass now and then is run with a timestamp behind each
-/// dispatch.
-struct pass_times {
-  struct kernel_time {
-    std::uint64_t dispatches = 0;
-    double nanoseconds = 0;
-  };
-  std::uint64_t passes = 0, timed = 0;                       ///< submitted, and those of them that were timed
-  std::array<kernel_time, kernels::kernel_count> kernels{};  ///< by kernels::kernel, of the timed passes
-
-  double nanoseconds() const {
-    double out = 0;
-    for (const kernel_time& each : kernels) out += each.nanoseconds;
-    return out;
-  }
 };
 
 /// Whether decode runs with all layers in one dispatch: in the form that the modules have, and with as many workgroups
@@ -74,7 +52,7 @@ inline bool runs_in_one(const kernel_modules& modules, const plan::table& table)
 class executor {
  public:
   using clock = std::chrono::steady_clock;
-  static constexpr std::size_t max_in_flight = 2, mailboxes = 4;
+  static constexpr std::size_t max_in_flight = flights::most, mailboxes = 4;
   static constexpr std::uint32_t max_buffers = 1024;  ///< command buffers of one submission
 
   /// @param weights loaded, or still being loaded by the caller's transfers on this device
@@ -134,7 +112,7 @@ class executor {
   std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
   /// Of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than half the
   /// submission's budget.
-  const pass_times& times(pass_kind kind) const { return times_[static_cast<std::size_t>(kind)]; }
+  const pass_times& times(pass_kind kind) const { return clock_of(kind).times(); }
   /// Takes no times from here on, or does again: the yardstick of what they cost.
   void take_times(bool wanted) noexcept { takes_times_ = wanted; }
   const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
@@ -176,8 +154,7 @@ class executor {
       if (!agree)
         fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name),
                  std::string(decode_->in_one.front().label.view()), 1};
-      times_ = {};
-      next_timed_ = first_timed;
+      for (pass_clock& each : clocks_) each.reset();
       takes_times_ = true;
       return fault;
     });
@@ -352,7 +329,7 @@ class executor {
     if (kind == pass_kind::decode) begin_decode(position, greedy);
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
     if (box_used_[box] != 0) finish_until(box_used_[box]);
-    const std::span<std::uint32_t> words = mailbox(box);
+    const std::span<std::uint32_t> words = box_words(box);
     std::fill(words.begin(), words.end(), 0u);
     words[kernels::state::position] = position;
     words[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
@@ -381,8 +358,8 @@ class executor {
 
   /// True while the job has passes that are not submitted.
   bool pending() const noexcept { return job_.pass < job_.passes; }
-  std::size_t in_flight() const noexcept { return flying_; }
-  bool may_submit() const noexcept { return pending() && flying_ < max_in_flight; }
+  std::size_t in_flight() const noexcept { return flights_.size(); }
+  bool may_submit() const noexcept { return pending() && !flights_.full(); }
   /// Passes of the job that are done; a decode pass has put its token into the ring.
   std::uint32_t completed() const noexcept { return completed_; }
   std::uint32_t submitted_passes() const noexcept { return job_.pass; }
@@ -392,55 +369,24 @@ class executor {
   /// @error device_lost, out_of_memory; the job is then dropped
   void submit(double budget_ms, std::uint32_t max_passes) {
     if (!complete_ && job_.kind == pass_kind::decode && !job_.feed) go_on_if_made(next_position(), job_.greedy);
-    recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
-    std::uint32_t left = (std::min)(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
-    std::size_t used = 0;
-    if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
-    job at = job_;
-    while (left != 0 && at.pass < at.passes && passes < max_passes) {
-      const bool is_long = this->is_long(job_.kind, job_.end - 1 + at.pass);
-      if (at.segment == 0 && wants_times(job_.kind, is_long, of, left, budget_ms)) {
-        buffers_[used++] = timed(job_.kind, job_.greedy, is_long).handles.front();
-        sample_ = {true, 0, job_.kind, job_.greedy, is_long};
-        next_timed_[static_cast<std::size_t>(job_.kind)] =
-            times_[static_cast<std::size_t>(job_.kind)].passes + timed_interval[static_cast<std::size_t>(job_.kind)];
-        count += of.size();
-        left -= of.size();
-        ++times_[static_cast<std::size_t>(job_.kind)].passes;
-        ++at.pass;
-        ++passes;
-        continue;
-      }
-      if (at.segment == 0) ++times_[static_cast<std::size_t>(job_.kind)].passes;
-      const recorded_sequence& form = is_long ? long_ : of;
-      buffers_[used++] = form.handle(at.segment, job_.greedy);
-      ++count;
-      --left;
-      if (++at.segment == of.size()) {
-        at.segment = 0;
-        ++at.pass;
-        ++passes;
-      }
-    }
-    at.feed = false;
+    const batch_of_commands next = collect(budget_ms, max_passes);
     std::uint64_t number = 0;
     try {
-      number = queue_.submit({buffers_.data(), used}, of.segments[job_.segment].name());
+      number = queue_.submit({buffers_.data(), next.buffers}, sequence(job_.kind).segments[job_.segment].name());
     } catch (...) {
       sample_ = {};
       drop();
       throw;
     }
     if (sample_.taken && sample_.number == 0) sample_.number = number;
-    const std::uint32_t traced = traces_ && job_.kind == pass_kind::decode ? passes : 0;
+    const std::uint32_t traced = traces_ && job_.kind == pass_kind::decode ? next.passes : 0;
     for (std::uint32_t i = 0; i < traced; ++i) traces_->submitted(job_.end - 1 + job_.pass + i);
-    flights_[(first_ + flying_++) % max_in_flight] = {number,    count,        at.pass, counters_.jobs,
-                                                      job_.kind, clock::now(), traced};
+    flights_.add({number, next.segments, next.behind.pass, counters_.jobs, job_.kind, clock::now(), traced});
     box_used_[job_.box] = number;
-    written_ = (std::max)(written_, at.end + at.pass + (at.segment != 0 ? 1 : 0) - 1);
-    job_ = at;
+    written_ = (std::max)(written_, next.behind.end + next.behind.pass + (next.behind.segment != 0 ? 1 : 0) - 1);
+    job_ = next.behind;
     counters_.submits += 1;
-    counters_.passes += passes;
+    counters_.passes += next.passes;
   }
 
   /// The next pass of the job, recorded anew as one command buffer, submitted and waited for: what an engine does that
@@ -461,7 +407,7 @@ class executor {
       try {
         box_used_[job_.box] = queue_.submit({buffers_.data(), used}, fresh.segments.front().name());
         counters_.submits += 1;
-        queue_.wait(box_used_[job_.box], patience(job_.kind));
+        queue_.wait(box_used_[job_.box], patience(sequence(job_.kind).speed));
         weights_.expect_unchanged();
       } catch (...) {
         drop();
@@ -476,14 +422,14 @@ class executor {
   /// Takes note of submissions that are done, without waiting.
   /// @error device_lost
   void poll() {
-    while (flying_ != 0 && queue_.finished(flights_[first_].number)) retire(false);
+    while (!flights_.empty() && queue_.finished(flights_.oldest().number)) retire(false);
   }
   /// Waits for the oldest submission in flight, if any.
   /// @error device_lost: also where it does not end within the queue's patience
   void wait() {
     poll();
-    if (flying_ == 0) return;
-    queue_.wait(flights_[first_].number, patience(flights_[first_].kind));
+    if (flights_.empty()) return;
+    queue_.wait(flights_.oldest().number, patience(sequence(flights_.oldest().kind).speed));
     retire(true);
   }
   /// Waits for all that is in flight and drops what is not submitted.
@@ -544,7 +490,7 @@ class executor {
       all.insert(all.end(), timed.handles.begin(), timed.handles.end());
       box_used_[job_.box] = queue_.submit(all, "timed pass");
       drop();
-      queue_.wait(box_used_[job_.box], gpu::queue::patience * 12);
+      queue_.wait(box_used_[job_.box], gpu::queue::first_patience);
       read_times(timed);
       return timed.dispatches;
     });
@@ -586,29 +532,22 @@ class executor {
       if (form_of(kind, is_long).greedy.handle() != nullptr) record(true, is_long);
     }
   }
-  /// One pass of decode in 128 and one of prefill in 16 is timed, an early one of each among them: timestamps cost, on
-  /// some drivers as much as a dispatch.
-  static constexpr std::array<std::uint64_t, 2> timed_interval{128, 16}, first_timed{3, 0};
+  pass_clock& clock_of(pass_kind kind) { return clocks_[static_cast<std::size_t>(kind)]; }
+  const pass_clock& clock_of(pass_kind kind) const { return clocks_[static_cast<std::size_t>(kind)]; }
   bool wants_times(pass_kind kind, bool is_long, const recorded_sequence& of, std::uint32_t segments_left,
                    double budget_ms) const {
-    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() ||
-        timed(kind, job_.greedy, is_long).plan == nullptr)
-      return false;
-    if (times_[static_cast<std::size_t>(kind)].passes < next_timed_[static_cast<std::size_t>(kind)]) return false;
-    return segments_left >= of.size() && of.speed.segment_ms() * of.size() <= budget_ms / 2;
+    return takes_times_ && !sample_.taken && segments_left >= of.size() &&
+           clock_of(kind).is_due(of.speed, of.size(), budget_ms) && timed(kind, job_.greedy, is_long).plan != nullptr;
   }
   void collect_times() {
-    const std::size_t kind = static_cast<std::size_t>(sample_.kind);
+    pass_clock& into = clock_of(sample_.kind);
     const recorded_sequence& of = timed(sample_.kind, sample_.greedy, sample_.is_long);
     sample_ = {};
     const auto ticks = std::span(ticks_).first(of.segments.front().points());
     of.clocks.front().read_ticks(ticks);
-    for (std::size_t i = 1; i < ticks.size(); ++i) {
-      auto& kernel = times_[kind].kernels[static_cast<std::size_t>(of.dispatches[i - 1].what->kernel)];
-      kernel.nanoseconds += of.clocks.front().nanoseconds(ticks[i - 1], ticks[i]);
-      kernel.dispatches += 1;
-    }
-    times_[kind].timed += 1;
+    for (std::size_t i = 1; i < ticks.size(); ++i)
+      into.add(of.dispatches[i - 1].what->kernel, of.clocks.front().nanoseconds(ticks[i - 1], ticks[i]));
+    into.end();
   }
   /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from
   /// the reference
@@ -637,21 +576,51 @@ class executor {
     std::uint32_t end = 0;  ///< position behind the first pass
     bool greedy = false;    ///< its last segments are the form that draws nothing
   };
-  struct flight {
-    std::uint64_t number = 0;
+  /// What one submission holds: the first `buffers` of buffers_.
+  struct batch_of_commands {
+    std::size_t buffers = 0;
     std::uint32_t segments = 0, passes = 0;
-    std::uint64_t job = 0;
-    pass_kind kind = pass_kind::decode;
-    clock::time_point at;
-    std::uint32_t traced = 0;  ///< passes that end in it and leave a trace
+    job behind;  ///< the job when it was submitted
   };
+  /// Segments of the job that fit into the budget, and at most `max_passes` whole passes.
+  batch_of_commands collect(double budget_ms, std::uint32_t max_passes) {
+    const recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
+    std::uint32_t left = (std::min)(of.speed.allowed(budget_ms), max_buffers - 1);
+    batch_of_commands out{0, 0, 0, job_};
+    job& at = out.behind;
+    if (job_.feed) buffers_[out.buffers++] = feeds_[job_.box].handle();
+    at.feed = false;
+    while (left != 0 && at.pass < at.passes && out.passes < max_passes) {
+      const bool is_long = this->is_long(job_.kind, job_.end - 1 + at.pass),
+                 times = at.segment == 0 && wants_times(job_.kind, is_long, of, left, budget_ms);
+      if (at.segment == 0) {
+        if (times) clock_of(job_.kind).begin();
+        clock_of(job_.kind).count(1);
+      }
+      if (times) {  // the whole pass is one command buffer
+        buffers_[out.buffers++] = timed(job_.kind, job_.greedy, is_long).handles.front();
+        sample_ = {true, 0, job_.kind, job_.greedy, is_long};
+        at.segment = of.size();
+      } else {
+        buffers_[out.buffers++] = (is_long ? long_ : of).handle(at.segment++, job_.greedy);
+      }
+      const std::uint32_t taken = times ? of.size() : 1;
+      out.segments += taken;
+      left -= taken;
+      if (at.segment == of.size()) {
+        at.segment = 0;
+        ++at.pass;
+        ++out.passes;
+      }
+    }
+    return out;
+  }
 
   recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
   const recorded_sequence& sequence(pass_kind kind) const { return sequences_[static_cast<std::size_t>(kind)]; }
 
-  std::span<std::uint32_t> mailbox(std::size_t box) const {
-    auto* const words = reinterpret_cast<std::uint32_t*>(mailbox_.mapped().data() + box * box_bytes_);
-    return {words, kernels::state::tokens + table_->max_tokens};
+  std::span<std::uint32_t> box_words(std::size_t box) const {
+    return mailbox_.words(box * box_bytes_, kernels::state::tokens + table_->max_tokens);
   }
   static std::span<const float> floats(const gpu::buffer& of) {
     const auto bytes = of.mapped();
@@ -673,7 +642,7 @@ class executor {
     ring_ =
         gpu::buffer(device_, kernels::ring_bytes(table_->ring_size), gpu::placement::readback, "the ring of tokens");
     box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
-    mailbox_ = gpu::buffer(device_, mailboxes * box_bytes_, gpu::placement::shared, "the mailbox");
+    mailbox_ = mailbox(device_, mailboxes * box_bytes_);
     std::vector<std::uint64_t> sizes;
     for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer)
       sizes.insert(sizes.end(), {table_->cache_of(layer).key_bytes, table_->cache_of(layer).value_bytes});
@@ -698,11 +667,9 @@ class executor {
 
     write_arguments();
 
-    for (std::size_t box = 0; box < mailboxes; ++box) {
-      gpu::recorder to(device_, "mailbox of " + model_name(*table_));
-      to.copy(mailbox_, box * box_bytes_, state_, 0, mailbox(box).size_bytes());
-      feeds_[box] = to.finish();
-    }
+    for (std::size_t box = 0; box < mailboxes; ++box)
+      feeds_[box] =
+          mailbox_.feed(device_, model_name(*table_), box * box_bytes_, state_, 0, box_words(box).size_bytes());
     sequence(pass_kind::decode) =
         record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {draws, has_forms});
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
@@ -891,13 +858,11 @@ class executor {
     const executor_counters counters = counters_;
     const std::uint32_t completed = completed_;
     const pace prompts = sequence(pass_kind::prefill).speed;
-    auto times = times_;
-    const auto next_timed = next_timed_;
+    const auto clocks = clocks_;
     const bool takes_times = std::exchange(takes_times_, false);  // what is proven is the recordings that run else
     const bool agrees = all_layers_agree(position);
     takes_times_ = takes_times;
-    times_ = std::move(times);
-    next_timed_ = next_timed;
+    clocks_ = clocks;
     sequence(pass_kind::prefill).speed = prompts;
     verify_costs_ = {};  // in passes of decode
     completed_ = completed;
@@ -974,52 +939,27 @@ class executor {
     return same;
   }
 
-  /// Masked positions are read and multiplied by zero, so they must hold numbers.
-  void clear() {
-    gpu::recorder to(device_, "clear the memory of " + model_name(*table_));
-    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0)
-        .fill(state_, 0, state_.size_bytes(), 0)
-        .fill(ring_, 0, ring_.size_bytes(), 0);
-    for (const auto& each : caches_.buffers) to.fill(each, 0, each.size_bytes(), 0);
-    const gpu::recording commands = to.finish();
-    const VkCommandBuffer handle = commands.handle();
-    queue_.wait(queue_.submit({&handle, 1}, commands.name()));
-  }
-
-  /// Some drivers compile a pipeline when it first runs, which may take long without anything being wrong.
-  std::chrono::nanoseconds patience(pass_kind kind) const {
-    return sequence(kind).speed.segment_ms() > 0 ? gpu::queue::patience : gpu::queue::patience * 12;
-  }
+  void clear() { clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &ring_}, {&caches_}); }
 
   void retire(bool waited) {
-    const flight& done = flights_[first_];
-    const auto now = clock::now();
-    const auto from = (std::max)(done.at, last_end_);
-    // One that was found done may have ended long before: its time, and the start of the next one, are not known.
-    if (waited && (end_is_sharp_ || from == done.at)) {
-      const double took_ms = std::chrono::duration<double, std::milli>(now - from).count();
-      sequence(done.kind).speed.observe(done.segments, took_ms);
+    const auto [done, took_ms] = flights_.end_oldest(waited, clock::now());
+    if (took_ms) {
+      sequence(done.kind).speed.observe(done.segments, *took_ms);
       const double decode_ms = sequence(pass_kind::decode).speed.latest_ms() * sequence(pass_kind::decode).size();
       double& cost = verify_costs_[static_cast<std::size_t>(done.kind)];
       if (done.segments == sequence(done.kind).size() && decode_ms > 0)
-        cost = cost > 0 ? 0.5 * (cost + took_ms / decode_ms) : took_ms / decode_ms;
+        cost = cost > 0 ? 0.5 * (cost + *took_ms / decode_ms) : *took_ms / decode_ms;
     }
-    last_end_ = now;
-    end_is_sharp_ = waited;
-    const bool current = done.job == counters_.jobs;
-    const std::uint32_t passes = done.passes;
     if (traces_) traces_->completed(done.traced);
     if (sample_.taken && sample_.number == done.number) collect_times();
-    first_ = (first_ + 1) % max_in_flight;
-    --flying_;
     weights_.expect_unchanged();
-    if (current) completed_ = passes;
+    if (done.job == counters_.jobs) completed_ = done.passes;
   }
   void drain_flights() {
-    while (flying_ != 0) wait();
+    while (!flights_.empty()) wait();
   }
   void finish_until(std::uint64_t number) {
-    while (flying_ != 0 && flights_[first_].number <= number) wait();
+    while (!flights_.empty() && flights_.oldest().number <= number) wait();
   }
 
   gpu::device device_;
@@ -1028,10 +968,11 @@ class executor {
   const plan::sequence* in_one_later_;  ///< what complete() puts in its place, if anything
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, wide_arena_, state_, ring_, mailbox_, arguments_, trace_, logits_output_, probe_output_;
+  gpu::buffer arena_, wide_arena_, state_, ring_, arguments_, trace_, logits_output_, probe_output_;
   std::optional<trace_ring> traces_;
   placed_items caches_;
   address_table addresses_;
+  mailbox mailbox_;
   std::uint64_t box_bytes_ = 0;
   std::array<gpu::recording, mailboxes> feeds_;
   std::array<recorded_sequence, pass_kinds> sequences_;
@@ -1042,7 +983,7 @@ class executor {
   std::array<recorded_sequence, 2> timed_long_;  ///< passes that draw and those that do not
   static constexpr std::uint32_t never = ~0u;
   std::uint32_t long_from_ = never;  ///< passes from this position on are of that form
-  std::array<pass_times, pass_kinds> times_;
+  std::array<pass_clock, pass_kinds> clocks_{pass_clock(128, 3), pass_clock(16, 0)};  ///< of decode, of prefill
   std::array<double, pass_kinds> verify_costs_{};
   struct sample {
     bool taken = false;
@@ -1052,7 +993,6 @@ class executor {
   };
   sample sample_;  ///< the timed pass under way
   std::vector<std::uint64_t> ticks_;
-  std::array<std::uint64_t, 2> next_timed_ = first_timed;  ///< by pass_kind: after so many passes
   bool takes_times_ = true;
   std::vector<VkCommandBuffer> buffers_;
   executor_counters counters_;
@@ -1064,12 +1004,9 @@ class executor {
   std::string note_, note_as_chain_;
   job job_;
   std::array<std::uint64_t, mailboxes> box_used_{};
-  std::array<flight, max_in_flight> flights_;
-  std::size_t first_ = 0, flying_ = 0;
+  flights flights_;
   std::uint32_t completed_ = 0;
   std::uint32_t written_ = 0;  ///< positions below this were written since the first one was
-  clock::time_point last_end_{};
-  bool end_is_sharp_ = false;  ///< last_end_ was waited for
   gpu::queue queue_;           // goes first, and waits: what is above may be in flight
 };
 

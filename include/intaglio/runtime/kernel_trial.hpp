@@ -144,7 +144,7 @@ class kernel_trial {
     to.dispatch(set->of(call, rows, form), std::as_bytes(std::span(push)), set->groups_of(call, rows, width, form));
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
-    queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);
+    queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::first_patience);
   }
 
   std::vector<std::uint32_t> state(std::uint32_t first = position) const {

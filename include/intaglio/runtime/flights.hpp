@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Submissions of passes that are in flight, and how long each took.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "intaglio/runtime/pass_kind.hpp"
+
+namespace intaglio::runtime {
+
+/// One submission.
+struct flight {
+  std::uint64_t number = 0;  ///< gpu::queue's
+  std::uint32_t segments = 0, passes = 0;
+  std::uint64_t job = 0;
+  pass_kind kind = pass_kind::decode;
+  std::chrono::steady_clock::time_point at{};  ///< when it was submitted
+  std::uint32_t traced = 0;                    ///< passes that end in it and leave a trace
+};
+
+/// Those in flight, the oldest first, which end in this order.
+class flights {
+ public:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::size_t most = 2;
+
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  bool full() const noexcept { return size_ == most; }
+  const flight& oldest() const noexcept { return all_[first_]; }
+  /// Not where it is full.
+  void add(const flight& one) noexcept { all_[(first_ + size_++) % most] = one; }
+
+  struct ended {
+    flight of;
+    std::optional<double> took_ms;  ///< from its submission or the end before it, where both are known
+  };
+  /// The oldest one is done.
+  /// @param waited its end is now; else it may have ended long before, so that neither its time nor the start of the
+  /// next one is known
+  ended end_oldest(bool waited, clock::time_point now) noexcept {
+    ended out{oldest(), {}};
+    const clock::time_point from = (std::max)(out.of.at, last_end_);
+    if (waited && (end_is_sharp_ || from == out.of.at))
+      out.took_ms = std::chrono::duration<double, std::milli>(now - from).count();
+    last_end_ = now;
+    end_is_sharp_ = waited;
+    first_ = (first_ + 1) % most;
+    --size_;
+    return out;
+  }
+
+ private:
+  std::array<flight, most> all_{};
+  std::size_t first_ = 0, size_ = 0;
+  clock::time_point last_end_{};
+  bool end_is_sharp_ = false;  ///< last_end_ was waited for
+};
+
+}  // namespace intaglio::runtime

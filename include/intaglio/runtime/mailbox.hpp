@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Words that the host writes and commands copy to where kernels read them: positions, tokens, sampling.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "intaglio/gpu/recorder.hpp"
+
+namespace intaglio::runtime {
+
+class mailbox {
+ public:
+  mailbox() = default;
+  /// All zeros. @error out_of_memory, device_lost
+  mailbox(const gpu::device& on, std::uint64_t bytes) : buffer_(on, bytes, gpu::placement::shared, "the mailbox") {
+    std::memset(buffer_.mapped().data(), 0, buffer_.mapped().size());
+  }
+
+  std::span<std::byte> mapped() const { return buffer_.mapped(); }
+  /// @param at in bytes, a multiple of 4
+  std::span<std::uint32_t> words(std::uint64_t at, std::size_t count) const {
+    return {reinterpret_cast<std::uint32_t*>(buffer_.mapped().data() + at), count};
+  }
+  /// Commands that copy `bytes` from an offset of the box to one of a buffer.
+  gpu::recording feed(const gpu::device& on, const std::string& owner, std::uint64_t from, const gpu::buffer& to,
+                      std::uint64_t at, std::uint64_t bytes) const {
+    gpu::recorder record(on, "mailbox of " + owner);
+    record.copy(buffer_, from, to, at, bytes);
+    return record.finish();
+  }
+
+ private:
+  gpu::buffer buffer_;
+};
+
+}  // namespace intaglio::runtime

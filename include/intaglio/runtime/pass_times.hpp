@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// What the device spends on a kind of pass, kernel by kernel. A pass now and then is run with a timestamp behind each
+// dispatch; timestamps cost, on some drivers as much as a dispatch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "intaglio/kernels/kinds.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/pace.hpp"
+
+namespace intaglio::runtime {
+
+struct pass_times {
+  struct kernel_time {
+    std::uint64_t dispatches = 0;
+    double nanoseconds = 0;
+  };
+  std::uint64_t passes = 0, timed = 0;                       ///< submitted, and those of them that were timed
+  std::array<kernel_time, kernels::kernel_count> kernels{};  ///< by kernels::kernel, of the timed passes
+
+  double nanoseconds() const {
+    double out = 0;
+    for (const kernel_time& each : kernels) out += each.nanoseconds;
+    return out;
+  }
+  void add(kernels::kernel which, double nanoseconds_taken) {
+    kernel_time& its = kernels[static_cast<std::size_t>(which)];
+    its.nanoseconds += nanoseconds_taken;
+    its.dispatches += 1;
+  }
+};
+
+/// Says which passes of a kind are timed, and keeps their times. Without an interval none is.
+class pass_clock {
+ public:
+  /// @param interval one pass in so many is timed  @param first the first one after so many
+  constexpr pass_clock(std::uint64_t interval = 0, std::uint64_t first = 0)
+      : interval_(interval), first_(first), next_(first) {}
+
+  const pass_times& times() const noexcept { return times_; }
+  void count(std::uint64_t passes) noexcept { times_.passes += passes; }
+  /// Whether the next pass is to be timed: where a whole pass takes at most half of the submission's budget.
+  bool is_due(const pace& speed, std::uint32_t segments, double budget_ms) const {
+    return interval_ != 0 && times_.passes >= next_ && speed.segment_ms() * segments <= budget_ms / 2;
+  }
+  /// The next pass is timed.
+  void begin() noexcept { next_ = times_.passes + interval_; }
+  void add(kernels::kernel which, double nanoseconds) { times_.add(which, nanoseconds); }
+  /// The timed pass was added.
+  void end() noexcept { times_.timed += 1; }
+  void reset() {
+    times_ = {};
+    next_ = first_;
+  }
+
+ private:
+  std::uint64_t interval_, first_, next_;
+  pass_times times_{};
+};
+
+}  // namespace intaglio::runtime
