@@ -18,9 +18,11 @@
 
 /// Folder of one expanded model, e.g. conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf". The case fails where it
 /// cannot be made.
-inline std::filesystem::path conformance(const std::string& model) {
-  const std::filesystem::path set = shared("conformance");
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "conformance";
+/// @param of the set, "conformance" or "conformance2", and its program
+inline std::filesystem::path conformance(const std::string& model, const std::string& of = "conformance",
+                                         const std::string& program = "confgen.py") {
+  const std::filesystem::path set = shared(of);
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path() / of;
   const std::filesystem::path done = folder / (model + ".expanded");
   std::filesystem::create_directories(folder);
   // Several test programs may start at once.
@@ -33,7 +35,7 @@ inline std::filesystem::path conformance(const std::string& model) {
     std::vector<std::string> pythons{"python3", "/usr/bin/python3"};
     if (const char* chosen = std::getenv("INTAGLIO_PYTHON"); chosen != nullptr && *chosen != '\0') pythons = {chosen};
     for (const std::string& python : pythons) {
-      const std::string command = "'" + python + "' '" + (set / "confgen.py").string() + "' expand '" + set.string() +
+      const std::string command = "'" + python + "' '" + (set / program).string() + "' expand '" + set.string() +
                                   "' '" + folder.string() + "' --model " + model + " > '" + (folder / "log").string() +
                                   "' 2>&1";
       there = std::system(command.c_str()) == 0;

@@ -35,11 +35,10 @@ struct seat {
 
 /// The batch's plans of the model that a file has.
 const tool::engraved_model& batch_plans_of(const io::checkpoint& file, bool fast) {
-  const tool::engraved_model& alone = tool::engraved_model_of(file);
   const auto engraved = tool::engraved_models();
-  for (std::size_t i = 0; i < engraved.size(); ++i)
-    if (&engraved[i] == &alone) return engraved_batches(fast)[i];
-  return *tool::known_model(alone.name, tool::codecs_of_file(file).layers, fast ? fast_batch_shape_of : batch_shape_of);
+  if (const tool::engraved_model* const alone = tool::engraved_for(file))
+    return engraved_batches(fast)[static_cast<std::size_t>(alone - engraved.data())];
+  return tool::planned_model_of(file, 0, fast ? fast_batch_shape_of : batch_shape_of);
 }
 
 class batch_engine : public token_engine {

@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "device_choice.hpp"
 #include "engraved_models.hpp"
+#include "known_models.hpp"
 #include "template_engine.hpp"
 
 #include <intaglio/runtime/basic_session.hpp>
@@ -33,6 +34,30 @@ kernel_shares shares_of(const runtime::pass_times& times) {
   return out;
 }
 
+/// The file's plans. Where nobody asks for a context, one that the device's memory has room for is planned: half of the
+/// positions each time that it has not.
+const engraved_model& plans_that_fit(const io::checkpoint& file, const model_options& model, const gpu::device& on) {
+  constexpr std::uint32_t least = 512;
+  const std::uint32_t context = model.context;
+  const engraved_model* plans = &engraved_model_of(file, context);
+  const std::uint64_t available = runtime::available_memory(on);
+  const auto table = [&]() -> const plan::table& {
+    return plans->table(on.description().type == gpu::device_type::cpu);
+  };
+  const auto needed = [&] {
+    return runtime::needed_memory(table(), model.weight_budget
+                                               ? std::optional(std::min(*model.weight_budget, table().weight_bytes()))
+                                               : std::nullopt)
+        .total();
+  };
+  while (context == 0 && table().context > least && needed() > available)
+    plans = &engraved_model_of(file, table().context / 2);
+  if (context == 0 && table().context < default_context(file.config()))
+    note("context of " + std::to_string(table().context) + " positions, which is what fits into the " +
+         gpu::bytes_text(available) + " that the device has free; --context asks for another");
+  return *plans;
+}
+
 }  // namespace
 
 struct engine::parts {
@@ -47,8 +72,8 @@ engine::engine(const model_options& model, const common_options& common) {
   // A driver takes longer to open than a vocabulary to be read.
   std::future<gpu::device> opening = begin_opening(common);
   load_model(model, [&](const io::checkpoint& checkpoint) {
-    const engraved_model& plans = engraved_model_of(checkpoint);
     gpu::device device = open_device(common, std::move(opening));
+    const engraved_model& plans = plans_that_fit(checkpoint, model, device);
     progress_bar bar("loading");
     session_options options;
     options.find_first_nan = common.validate;

@@ -69,7 +69,8 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     if (!codec.empty()) throw argument_error("--codec", "none for a ternary model", "'" + printable(codec, 40) + "'");
     return {"bitnet_b158", "bitnet_b158", ""};
   }
-  engraving_codecs types = codecs_of_file(model);
+  const families::file_types found = families::types_of(model);
+  families::weight_types types = found.types;
   if (!codec.empty()) {
     const std::vector<dtype> known = known_codecs();
     const auto wanted = dtype_from_name(codec);
@@ -77,8 +78,8 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     for (const dtype each : known) list += (list.empty() ? "" : ", ") + std::string(name(each));
     if (!wanted || std::find(known.begin(), known.end(), *wanted) == known.end())
       throw argument_error("--codec", list, "'" + printable(codec, 40) + "'");
-    types.layers = computed_in(*wanted);
-  } else if (types.mixed) {
+    types.layers = families::computed_in(*wanted);
+  } else if (found.mixed) {
     note("the layers' matrices are of several codecs: engraved as " + std::string(name(types.layers)) +
          ", the finest; --codec takes another");
   }
@@ -87,6 +88,8 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
   if (c.num_local_experts != 0)
     return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.model_type == architecture::qwen3)
+    return {"qwen3", "qwen3", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};
 }
 

@@ -32,9 +32,11 @@ std::span<const engraved_model> engraved_models();
 /// @throws argument_error listing the names that there are; one that the codec does not fit
 const engraved_model& engraved_model_by_name(const std::string& name, const std::string& codec = {});
 
-/// The engraved model whose config is that of the file, in the file's codec where there are several; else the known
-/// one.
-/// @throws mismatch_error with the differences from the nearest one, and the command that engraves the right one
-const engraved_model& engraved_model_of(const io::checkpoint& file);
+/// The engraved model whose config, codec and context a file has; nullptr where there is none.
+/// @param context positions; 0: whatever the model was engraved with
+const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context = 0);
+/// That one, else plans made of the file's own config (known_models.hpp).
+/// @throws argument_error: a shape that kernels do not take; a context beyond the model's own
+const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context = 0);
 
 }  // namespace intaglio::tool

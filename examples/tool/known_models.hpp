@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Published models that the tool plans when asked for, in any codec, beside those that it was engraved with.
+// Models that the tool plans when asked for, beside those that it was engraved with: files of any size of a known
+// family, and published models by their names, in any codec.
 #pragma once
 
 #include "engraved_models.hpp"
 
 #include <intaglio/core/dtype.hpp>
+#include <intaglio/families/file_types.hpp>
+#include <intaglio/families/planned_family.hpp>
 #include <intaglio/plan/profile.hpp>
 
 #include <optional>
@@ -14,9 +17,6 @@
 
 namespace intaglio::tool {
 
-/// The codec whose kernels take a type's blocks: Q4_1's for BCML1, whose values are the same; else the type itself.
-dtype computed_in(dtype type);
-
 /// The codecs that these can be planned for.
 std::vector<dtype> known_codecs();
 std::vector<std::string_view> known_models();
@@ -24,22 +24,25 @@ std::vector<std::string_view> known_models();
 /// The batch that a model's plan gets, by config, profile and context.
 using shape_rule = plan::batch_shape (*)(const decoder_config&, const plan::profile&, std::uint32_t);
 
-/// Plans of a known model, made on the first call for it; nullptr for another name.
+/// Positions of a plan where nobody asks for others: the model's own, at most 16,384 (a cache of 131,072 takes 16 GB
+/// for a 7B).
+std::uint32_t default_context(const decoder_config& config);
+
+/// Plans of a config, made on the first call for it.
+/// @param name how messages and tables name the model  @param context positions; 0: default_context
 /// @param shape none: a session alone
+/// @throws argument_error: a shape or a codec that kernels do not take; a context beyond the model's own
+const engraved_model& planned_model(const decoder_config& config, const families::weight_types& types,
+                                    std::string_view name, std::uint32_t context = 0, shape_rule shape = nullptr);
+
+/// Plans of a known model; nullptr for another name.
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
-const engraved_model* known_model(std::string_view name, dtype codec, shape_rule shape = nullptr);
+const engraved_model* known_model(std::string_view name, dtype codec);
 
-/// The known model whose config is that of a file, in the codec that fits its matrices; nullptr where there is none.
-const engraved_model* known_model_of(const io::checkpoint& file);
-
-/// The codec that a file's matrices are engraved in, of the layers and of embedding and head: theirs, where they have
-/// one in common that products are computed with. Of several the finest, so that nothing is held coarser than the file
-/// has it; f16 where none is.
-struct engraving_codecs {
-  dtype layers = dtype::f16, embedding = dtype::f16, head = dtype::f16;
-  bool mixed = false;  ///< the layers' matrices are of several codecs: some are encoded anew on loading
-};
-engraving_codecs codecs_of_file(const io::checkpoint& file);
+/// Plans of a file's model, by its own config, in the codecs that fit its matrices.
+/// @throws argument_error as above
+const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context = 0,
+                                       shape_rule shape = nullptr);
 
 /// The codec of a plan's layers; absent for ternary ones.
 std::optional<dtype> layer_codec(const plan::table& of);

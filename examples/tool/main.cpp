@@ -51,6 +51,14 @@ void add_budget(CLI::App& to, model_options& model) {
       ->type_name("SIZE");
 }
 
+void add_context(CLI::App& to, model_options& model) {
+  to.add_option("--context", model.context,
+                "positions that the KV cache has room for, at most the model's own; by default those that a model was "
+                "engraved\nwith, else as many as fit, up to 16,384")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+}
+
 void add_sampling(CLI::App& to, sampling_flags& flags) {
   to.add_option("--temperature", flags.temperature, "0 takes the most probable token (the default)")->type_name("T");
   to.add_option("--top-k", flags.top_k, "draw from the K most probable tokens")->type_name("K");
@@ -169,6 +177,7 @@ class command_line {
         "MODEL.gguf --file - "
         "--stop END");
     add_model(*c, run_.model);
+    add_context(*c, run_.model);
     add_budget(*c, run_.model);
     auto* prompt = c->add_option("-p,--prompt", run_.prompt,
                                  "text to continue, as it is, behind one BOS token where the model wants it; "
@@ -211,6 +220,7 @@ class command_line {
         "kept between runs, in\n"
         "$XDG_STATE_HOME/intaglio/chat_history.");
     add_model(*c, chat_.model);
+    add_context(*c, chat_.model);
     add_budget(*c, chat_.model);
     c->add_option("--system", chat_.system, "system message")->type_name("TEXT");
     c->add_option("-n,--tokens", chat_.tokens, "at most so many tokens a reply")->type_name("N");
@@ -348,6 +358,7 @@ class command_line {
         "output, then\n"
         "the output of each layer, before the final norm.");
     add_model(*c, logits_.model);
+    add_context(*c, logits_.model);
     c->add_option("--ids", logits_.ids, "token ids, taken as they are: 1,2,3")->type_name("LIST")->required();
     c->add_option("-o,--out", logits_.out, "folder for the arrays; made where it is missing")
         ->type_name("DIR")

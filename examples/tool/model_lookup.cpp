@@ -21,7 +21,8 @@ std::string codec_list(const std::vector<dtype>& codecs) {
 bool fits(const io::checkpoint& file, const engraved_model& plans) {
   if (file.packed() != nullptr)
     return runtime::holds_weights(*file.packed(), plans.cpu) || runtime::holds_weights(*file.packed(), plans.portable);
-  return layer_codec(plans.cpu).value_or(dtype::i2_s) == codecs_of_file(file).layers;
+  const auto codec = layer_codec(plans.cpu);
+  return !codec || *codec == families::types_of(file).types.layers;
 }
 
 /// The codecs of files whose matrices a plan's kernels take as they lie on the device.
@@ -61,26 +62,19 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
   throw argument_error("name of an engraved model", "one of: " + known, "'" + printable(wanted, 60) + "'");
 }
 
-const engraved_model& engraved_model_of(const io::checkpoint& file) {
-  const engraved_model *nearest = nullptr, *match = nullptr;
-  std::vector<std::string> fewest;
+const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context) {
+  const engraved_model* match = nullptr;
   for (const auto& each : engraved_models()) {
-    auto differences = file.differences(each.config());
-    if (differences.empty()) {
-      if (fits(file, each)) return each;
-      if (match == nullptr) match = &each;
-    }
-    if (nearest == nullptr || differences.size() < fewest.size()) {
-      nearest = &each;
-      fewest = std::move(differences);
-    }
+    if (!file.differences(each.config()).empty() || (context != 0 && context != each.cpu.context)) continue;
+    if (fits(file, each)) return &each;
+    if (match == nullptr && file.packed() == nullptr) match = &each;  // engraved in another codec, on purpose
   }
-  if (match != nullptr) return *match;
-  if (const engraved_model* known = known_model_of(file)) return *known;
-  for (auto& line : fewest) line += " (" + std::string(nearest->name) + ")";
-  throw mismatch_error(
-      file.path(), std::move(fewest),
-      file.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(file.path(), 240) + " -o DIR");
+  return match;
+}
+
+const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context) {
+  const engraved_model* const engraved = engraved_for(file, context);
+  return engraved != nullptr ? *engraved : planned_model_of(file, context);
 }
 
 }  // namespace intaglio::tool

@@ -2,6 +2,7 @@
 // What a decoder-only transformer's checkpoint says of itself, with the keys of transformers' config.json.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -9,7 +10,8 @@
 
 namespace intaglio {
 
-enum class architecture : std::uint8_t { bitnet, llama, gemma3 };
+enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3 };
+inline constexpr architecture last_architecture = architecture::qwen3;
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
 /// Llama 3.1's division of the slow angles alone (transformers' modeling_rope_utils.py).
@@ -78,7 +80,8 @@ struct decoder_config {
 };
 
 constexpr std::string_view name(architecture value) {
-  return value == architecture::bitnet ? "bitnet" : value == architecture::llama ? "llama" : "gemma3";
+  constexpr std::string_view names[] = {"bitnet", "llama", "gemma3", "qwen3"};
+  return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.
 constexpr std::string_view name(activation value) {

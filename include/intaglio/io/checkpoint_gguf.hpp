@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/gguf.hpp"
 #include "intaglio/io/gguf_keys.hpp"
@@ -33,6 +34,7 @@ class gguf_config {
       config_.model_type = architecture::bitnet;
     else if (architecture_ == "llama") config_.model_type = architecture::llama;
     else if (architecture_ == "gemma3") config_.model_type = architecture::gemma3;
+    else if (architecture_ == "qwen3") config_.model_type = architecture::qwen3;
     else refuse("general.architecture", "one of: " + std::string(known), "'" + printable(architecture_, 60) + "'");
     read();
     check_config(config_, file.path());
@@ -43,7 +45,7 @@ class gguf_config {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  static constexpr std::string_view known = "bitnet, bitnet-b1.58, bitnet-25, llama, gemma3";
+  static constexpr std::string_view known = "bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, qwen3";
 
   void read() {
     const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
@@ -349,7 +351,7 @@ inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& opti
     out.stored_name = tensor.name;
     out.dimensions = tensor.dimensions;
     const bool turns = tensor.name.ends_with(".attn_q.weight") || tensor.name.ends_with(".attn_k.weight");
-    if (turns && config.config().model_type == architecture::llama) out.rows_in_pairs = config.config().head_dim;
+    if (turns && family_of(config.config().model_type).gguf_rows_in_pairs) out.rows_in_pairs = config.config().head_dim;
     builder.add(std::move(out));
   }
   return std::move(builder).finish();

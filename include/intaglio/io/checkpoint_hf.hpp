@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/hf_config.hpp"
 #include "intaglio/io/hf_names.hpp"
@@ -68,7 +69,7 @@ class hf_tensor_collector {
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
     const bool packed =
-        *tensor.type == dtype::u8 && config_.config.model_type == architecture::bitnet && out.dimensions == 2;
+        *tensor.type == dtype::u8 && family_of(config_.config.model_type).ternary && out.dimensions == 2;
     // Four rows share a row of bytes.
     out.stored = {*name,
                   *tensor.type,
@@ -78,7 +79,7 @@ class hf_tensor_collector {
                   tensor.offset,
                   tensor.bytes};
     out.pieces = pieces_of(tensor, file);
-    if (config_.config.model_type == architecture::gemma3 && name->ends_with("norm.weight")) out.addend = 1.f;
+    if (name->ends_with("norm.weight")) out.addend = family_of(config_.config.model_type).hf_norm_addend;
     builder_.add(std::move(out));
   }
 

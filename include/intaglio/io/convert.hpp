@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/bcml1_encode.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/codec_encode.hpp"
@@ -118,7 +119,7 @@ class model_converter {
   };
   static constexpr std::uint64_t chunk_elements = 1 << 18;
 
-  bool bitnet() const { return model_.config().model_type == architecture::bitnet; }
+  bool bitnet() const { return family_of(model_.config().model_type).ternary; }
   static bool is_float(dtype type) { return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16; }
   static bool is_blocks(dtype type) {
     return is_encodable(type) && !is_float(type) && type != dtype::tq1_0 && type != dtype::tq2_0;
@@ -242,15 +243,15 @@ class model_converter {
       planned_tensor.ternary = tensor.role == tensor_role::matrix && bitnet();
       const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
       if (gguf_) {
-        if (turns && model_.config().model_type == architecture::llama)
+        if (turns && family_of(model_.config().model_type).gguf_rows_in_pairs)
           planned_tensor.rows_in_pairs = model_.config().head_dim;
         const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
         const std::array<std::uint64_t, 3> shape{stored.columns, stored.rows / experts, experts};
         gguf_->add_tensor(stored.name, type, std::span(shape).first(tensor.dimensions));
       } else {
         // Hugging Face's norms of Gemma hold w for 1 + w.
-        if (model_.config().model_type == architecture::gemma3 && tensor.role == tensor_role::norm)
-          planned_tensor.addend = 1.f;
+        if (tensor.role == tensor_role::norm)
+          planned_tensor.addend = family_of(model_.config().model_type).hf_norm_addend;
         const std::array<std::uint64_t, 2> shape{stored.rows, stored.columns};
         safetensors_->add_tensor(hf_name(stored.name, model_.config().model_type), type,
                                  std::span(shape).last(tensor.dimensions));

@@ -148,8 +148,8 @@ inline feature_manifest feature_manifest_of(strict_json& document) {
   out.codec = root["codec"].text();
   const json_place config = root["config"];
   decoder_config& c = out.config;
-  c.model_type =
-      feature_json::named(config["model_type"], {architecture::bitnet, architecture::llama, architecture::gemma3});
+  c.model_type = feature_json::named(
+      config["model_type"], {architecture::bitnet, architecture::llama, architecture::gemma3, architecture::qwen3});
   c.hidden_act =
       feature_json::named(config["hidden_act"], {activation::relu_squared, activation::silu, activation::gelu_tanh});
   c.hidden_size = feature_json::u32(config["hidden_size"], config_limits::hidden_size);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/end_of_generation.hpp"
 #include "intaglio/io/gguf_writer.hpp"
@@ -94,7 +95,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   const decoder_config& c = model.config();
   const bool bitnet = c.model_type == architecture::bitnet, gemma = c.model_type == architecture::gemma3,
              llama = c.model_type == architecture::llama;
-  const activation expected = gemma ? activation::gelu_tanh : activation::silu;
+  const activation expected = bitnet ? activation::silu : family_of(c.model_type).act;
   if (c.hidden_act != expected && !(bitnet && c.hidden_act == activation::relu_squared))
     throw argument_error("model",
                          "a model with " + std::string(bitnet ? "relu2 or " : "") + std::string(name(expected)),

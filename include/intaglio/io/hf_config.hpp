@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/model_config.hpp"
 #include "intaglio/io/strict_json.hpp"
 
@@ -44,14 +45,11 @@ class hf_config_reader {
     // Multimodal repositories keep the text model's fields in an object of their own.
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
-    if (out_.model_type == "bitnet") out_.config.model_type = architecture::bitnet;
-    else if (out_.model_type == "llama" || out_.model_type == "mistral" || out_.model_type == "mixtral")
-      out_.config.model_type = architecture::llama;
-    else if (out_.model_type == "gemma3" || out_.model_type == "gemma3_text")
-      out_.config.model_type = architecture::gemma3;
-    else
-      document_.refuse("model_type", "one of: bitnet, llama, mistral, mixtral, gemma3, gemma3_text",
+    const family* const found = family_named(out_.model_type);
+    if (found == nullptr)
+      document_.refuse("model_type", "one of: " + std::string(family_names().view()),
                        "'" + printable(out_.model_type, 60) + "'");
+    out_.config.model_type = found->type;
     read_sizes(text);
     read_rope(text);
     read_windows(text);
@@ -94,8 +92,10 @@ class hf_config_reader {
                                                                   : c.num_attention_heads;
     c.vocab_size = size_or("vocab_size", 262'208);
     c.max_position_embeddings = size_or("max_position_embeddings", 131'072);
-    if (text["head_dim"].present() || gemma) {
-      c.head_dim = size_or("head_dim", 256);
+    if (text["head_dim"].present()) {
+      c.head_dim = size(text["head_dim"]);
+    } else if (const std::uint32_t usual = family_of(c.model_type).default_head_dim; usual != 0) {
+      c.head_dim = usual;
     } else {
       if (c.num_attention_heads == 0 || c.hidden_size % c.num_attention_heads != 0)
         document_.refuse("num_attention_heads", "a divisor of hidden_size " + std::to_string(c.hidden_size),
@@ -159,6 +159,9 @@ class hf_config_reader {
     decoder_config& c = out_.config;
     const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral",
                mixtral = out_.model_type == "mixtral";
+    // Qwen's key of a window is inert unless another one says so.
+    if (text["use_sliding_window"].boolean_or(false) && text["sliding_window"].present())
+      document_.refuse("use_sliding_window", "false", "true");
     if (!gemma && !mistral && !mixtral) return;
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
     else if (!mixtral && !text["sliding_window"].is_null()) c.sliding_window = 4096;
@@ -196,9 +199,7 @@ class hf_config_reader {
     const bool gemma = out_.config.model_type == architecture::gemma3;
     const json_place place =
         gemma && text["hidden_activation"].present() ? text["hidden_activation"] : text["hidden_act"];
-    const std::string act = gemma                                            ? place.text_or("gelu_pytorch_tanh")
-                            : out_.config.model_type == architecture::bitnet ? place.text_or("relu2")
-                                                                             : place.text_or("silu");
+    const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));
     if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
     else if (act == "silu") out_.config.hidden_act = activation::silu;
     else if (act == "gelu_pytorch_tanh") out_.config.hidden_act = activation::gelu_tanh;

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/family.hpp"
 
 namespace intaglio::io {
 
@@ -38,8 +38,8 @@ constexpr std::array<hf_part, 16> hf_parts(bool gemma) {
 
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
 /// for other names.
-inline std::optional<std::string> gguf_name(std::string_view name, architecture family) {
-  const bool gemma = family == architecture::gemma3;
+inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
+  const bool gemma = family_of(type).norms_behind;
   if (name == "lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these.
   for (const std::string_view prefix : {"language_model.model.", "model.language_model.", "model."})
@@ -103,12 +103,12 @@ inline std::optional<expert_name> expert_of(std::string_view name, std::string_v
 }
 
 /// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.
-inline std::string hf_name(std::string_view name, architecture family) {
+inline std::string hf_name(std::string_view name, architecture type) {
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";
   if (name == "output.weight") return "lm_head.weight";
   if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos)
-    for (const auto& [hf, gguf] : hf_parts(family == architecture::gemma3))
+    for (const auto& [hf, gguf] : hf_parts(family_of(type).norms_behind))
       if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == ".weight")
         return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + ".weight";
   return std::string(name);

@@ -140,7 +140,7 @@ void packed_fields(Stream& with, Index& index) {
   with.text(index.stated_architecture, "architecture");
   with.flag(index.states_context, "states_context");
   auto& c = index.config;
-  with.number(c.model_type, "model_type", static_cast<std::uint64_t>(architecture::gemma3));
+  with.number(c.model_type, "model_type", static_cast<std::uint64_t>(last_architecture));
   with.number(c.hidden_act, "hidden_act", static_cast<std::uint64_t>(activation::gelu_tanh));
   with.number(c.activation_type, "activation_type", static_cast<std::uint64_t>(dtype::f64));
   with.flag(c.tie_word_embeddings, "tie_word_embeddings");

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/codec_ternary.hpp"
 
 namespace intaglio::io {
@@ -40,8 +40,7 @@ constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype
     case tensor_role::matrix:
       break;
   }
-  return config.model_type == architecture::bitnet ? is_ternary_source(type)
-                                                   : is_decodable(type) || type == dtype::bcml1;
+  return family_of(config.model_type).ternary ? is_ternary_source(type) : is_decodable(type) || type == dtype::bcml1;
 }
 
 /// The types that is_accepted accepts, for messages.
@@ -56,26 +55,26 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
 inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   using enum tensor_role;
   const std::uint64_t hidden = c.hidden_size, inner = c.intermediate_size, q = c.q_size(), kv = c.kv_size();
-  const bool bitnet = c.model_type == architecture::bitnet, gemma = c.model_type == architecture::gemma3;
+  const family& facts = family_of(c.model_type);
   std::vector<tensor_rule> out;
   out.push_back({"token_embd.weight", embedding, c.vocab_size, hidden});
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
       out.push_back({prefix + std::string(name) + ".weight", role, rows, columns});
-      if (bitnet && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
+      if (facts.ternary && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
     };
     add("attn_norm", norm, 1, hidden);
     add("attn_q", matrix, q, hidden);
     add("attn_k", matrix, kv, hidden);
     add("attn_v", matrix, kv, hidden);
-    if (gemma) {
+    if (facts.head_norms) {
       add("attn_q_norm", norm, 1, c.head_dim);
       add("attn_k_norm", norm, 1, c.head_dim);
     }
-    if (bitnet) add("attn_sub_norm", norm, 1, q);
+    if (facts.sub_norms) add("attn_sub_norm", norm, 1, q);
     add("attn_output", matrix, hidden, q);
-    if (gemma) add("post_attention_norm", norm, 1, hidden);
+    if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
     add("ffn_norm", norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
       add("ffn_gate_inp", matrix, experts, hidden);
@@ -88,10 +87,10 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
     } else {
       add("ffn_gate", matrix, inner, hidden);
       add("ffn_up", matrix, inner, hidden);
-      if (bitnet) add("ffn_sub_norm", norm, 1, inner);
+      if (facts.sub_norms) add("ffn_sub_norm", norm, 1, inner);
       add("ffn_down", matrix, hidden, inner);
     }
-    if (gemma) add("post_ffw_norm", norm, 1, hidden);
+    if (facts.norms_behind) add("post_ffw_norm", norm, 1, hidden);
   }
   out.push_back({"output_norm.weight", norm, 1, hidden});
   // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.

@@ -4,13 +4,24 @@
 #pragma once
 
 #include <concepts>
+#include <span>
 
 #include "intaglio/ir/op.hpp"
 
 namespace intaglio::ir {
 
+/// How a file holds a tensor, which a plan made at run time follows in the place of what the layer says.
+struct held_type {
+  std::string_view name;  ///< as layers name it: "attn_q.weight" for all blocks
+  dtype type;
+};
+
 class trace {
  public:
+  constexpr trace() = default;
+  /// @param held types that go before the layers' own; outlives the trace
+  constexpr explicit trace(std::span<const held_type> held) : held_(held) {}
+
   constexpr const ir::graph& graph() const { return graph_; }
   constexpr bool failed() const { return !graph_.failure.empty(); }
 
@@ -48,6 +59,7 @@ class trace {
   /// [vocab, width] table, held as type -> f32 [tokens, width], times scale
   constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns,
                                dtype type = dtype::f16, float scale = 1) {
+    type = held_as(name, type);
     if (rows == 0 || columns == 0) fail(where(name).view(), "embedding needs a vocabulary and a width, found 0");
     op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, type), .scale = scale};
     return push(o, "embedding", name, dtype::f32, columns);
@@ -80,6 +92,7 @@ class trace {
 
   /// weight [rows, columns] of type; x [tokens, columns] -> f32 [tokens, rows]
   constexpr value_id matmul(value_id x, std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
+    type = held_as(name, type);
     if (width(x) != columns) fail(where(name).view(), "linear input width ", columns, "", width(x));
     if (rows == 0) fail(where(name).view(), "linear expects at least one output, found 0");
     const auto block = intaglio::info(type).block_elements;
@@ -197,6 +210,7 @@ class trace {
   constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts,
                                    std::uint32_t rows, std::uint32_t columns, dtype type) {
     const std::uint32_t top_k = width(choice) / 2;
+    type = held_as(name, type);
     if (rows == 0 || rows % 4 != 0) fail(where(name).view(), "rows of an expert in multiples of ", 4, "", rows);
     if (width(x) != columns && width(x) != top_k * columns)
       fail(where(name).view(), "linear input width ", columns, "", width(x));
@@ -252,6 +266,12 @@ class trace {
   constexpr void output(value_id logits) { graph_.output = logits; }
 
  private:
+  constexpr dtype held_as(std::string_view name, dtype type) const {
+    for (const held_type& each : held_)
+      if (each.name == name) return each.type;
+    return type;
+  }
+
   constexpr weight_id weight(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
     if (name.size() >= 48) fail("weight", "expected a tensor name under 48 characters");
     for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
@@ -289,6 +309,7 @@ class trace {
     return o.out;
   }
 
+  std::span<const held_type> held_{};
   ir::graph graph_;
   section section_ = section::prologue;
   std::uint8_t block_ = 0;

@@ -15,6 +15,26 @@
 
 namespace intaglio::models {
 
+/// The layers of a BitNet b1.58, for a model type and for plans that are made at run time.
+template <dtype W, dtype A, template <dtype, dtype> class FFN = graph::gated_ffn>
+constexpr auto bitnet_graph(const decoder_config& c, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+       | repeat(c.num_hidden_layers,
+             residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                    | self_attention<W, A>{c}
+                    | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps}
+                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
+           | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                    | FFN<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                    | rms_norm{"ffn_sub_norm.weight", c.rms_norm_eps}
+                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, embedding_type};
+  // clang-format on
+}
+
 /// @tparam W of the products' weights  @tparam A of their inputs  @tparam D of the embedding and the head in device
 /// memory
 /// @tparam FFN gated_ffn, or walk_ffn (graph/layers/walk_ffn.hpp), which reads less in decode where squared ReLU turns
@@ -24,23 +44,7 @@ template <const decoder_config& c, dtype W = dtype::i2_s, dtype A = c.activation
 struct bitnet_b158 {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() {
-    using namespace intaglio::graph;
-    // clang-format off
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
-         | repeat(c.num_hidden_layers,
-               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                      | self_attention<W, A>{c}
-                      | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps}
-                      | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
-             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | FFN<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                      | rms_norm{"ffn_sub_norm.weight", c.rms_norm_eps}
-                      | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, D};
-    // clang-format on
-  }
+  static constexpr auto graph() { return bitnet_graph<W, A, FFN>(c, D); }
 };
 
 /// microsoft/bitnet-b1.58-2B-4T

@@ -24,34 +24,43 @@ constexpr float embedding_scale(std::uint32_t hidden_size, dtype embedding) {
   return embedding == dtype::f32 || embedding == dtype::f16 ? root : f32_from_bf16(bf16_from_f32(root));
 }
 
+/// A block of a Gemma 3.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+constexpr auto gemma3_block(const decoder_config& c, const graph::attention_reach& reach) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                | self_attention<W, input_type<W>, qk_norm::rms>{c, reach}
+                | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
+                | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
+       | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
+                | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
+  // clang-format on
+}
+
+/// The layers of a Gemma 3, for a model type and for plans that are made at run time.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+constexpr auto gemma3_graph(const decoder_config& c, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
+                     embedding_scale(c.hidden_size, embedding_type)}
+       | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, gemma3_block<W, FFN>(c, sliding(c)),
+                                              gemma3_block<W, FFN>(c, full(c))))
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type};
+  // clang-format on
+}
+
 /// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as of llama
 template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
           template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma3 {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto block(const graph::attention_reach& reach) {
-    using namespace intaglio::graph;
-    // clang-format off
-    return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                  | self_attention<W, input_type<W>, qk_norm::rms>{c, reach}
-                  | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
-                  | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
-         | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                  | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                  | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
-                  | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
-    // clang-format on
-  }
-  static constexpr auto graph() {
-    using namespace intaglio::graph;
-    // clang-format off
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D, embedding_scale(c.hidden_size, D)}
-         | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, block(sliding(c)), block(full(c))))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, D};
-    // clang-format on
-  }
+  static constexpr auto graph() { return gemma3_graph<W, FFN>(c, D); }
 };
 
 /// google/gemma-3-270m-it

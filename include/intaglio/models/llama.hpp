@@ -15,6 +15,26 @@
 
 namespace intaglio::models {
 
+/// The layers of a Llama, a Mistral or, with norms of q's and k's heads, a Qwen3, for a model type and for plans that
+/// are made at run time.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none>
+constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+       | repeat(c.num_hidden_layers,
+             residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                    | self_attention<W, input_type<W>, Norm>{c}
+                    | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+           | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                    | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                    | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                 c.tie_word_embeddings ? embedding_type : head};
+  // clang-format on
+}
+
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head is held as the
 /// embedding is
 /// @tparam FFN gated_ffn, or walk_ffn or sparse_walk<K>::ffn (graph/layers/walk_ffn.hpp), whose features decode reads
@@ -24,22 +44,7 @@ template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_t
 struct llama {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() {
-    using namespace intaglio::graph;
-    // clang-format off
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
-         | repeat(c.num_hidden_layers,
-               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                      | self_attention<W>{c}
-                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
-             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                      | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
-                   c.tie_word_embeddings ? D : H};
-    // clang-format on
-  }
+  static constexpr auto graph() { return llama_graph<W, FFN>(c, H, D); }
 };
 
 /// mistralai/Mistral-7B-Instruct-v0.1

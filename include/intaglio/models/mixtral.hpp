@@ -15,29 +15,33 @@
 
 namespace intaglio::models {
 
+/// The layers of a Mixtral, for a model type and for plans that are made at run time.
+template <dtype W, dtype R = dtype::f32>
+constexpr auto mixtral_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+       | repeat(c.num_hidden_layers,
+             residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                    | self_attention<W>{c}
+                    | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+           | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                    | moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
+                          gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
+                          c.num_experts_per_tok}))
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                 c.tie_word_embeddings ? embedding_type : head};
+  // clang-format on
+}
+
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam R of the router's
 template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
           dtype R = dtype::f32>
 struct mixtral {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() {
-    using namespace intaglio::graph;
-    // clang-format off
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
-         | repeat(c.num_hidden_layers,
-               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                      | self_attention<W>{c}
-                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
-             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
-                            gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
-                            c.num_experts_per_tok}))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
-                   c.tie_word_embeddings ? D : H};
-    // clang-format on
-  }
+  static constexpr auto graph() { return mixtral_graph<W, R>(c, H, D); }
 };
 
 /// mistralai/Mixtral-8x7B-Instruct-v0.1

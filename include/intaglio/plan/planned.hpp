@@ -23,9 +23,14 @@ class planned {
                     const batch_shape& shape = {}, ffn_form form = {}) {
     ir::trace t;
     Model::graph().forward(t);
-    ir::graph g = t.graph();
+    return of(t.graph(), Model::config, name_of<Model>(), target, context, shape, form);
+  }
+  /// @param g a model's layers, traced  @param model its name, or empty
+  /// @error as above
+  static planned of(ir::graph g, const decoder_config& config, std::string_view model, const profile& target,
+                    std::uint32_t context, const batch_shape& shape = {}, ffn_form form = {}) {
     shape_ffns(g, form);
-    return planned(g, Model::config, name_of<Model>(), target, context, shape);
+    return planned(g, config, model, target, context, shape);
   }
 
   const plan::table& table() const noexcept { return table_; }
@@ -34,6 +39,8 @@ class planned {
   planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& target,
           std::uint32_t context, const batch_shape& shape)
       : parts_(std::make_unique<parts>()) {
+    parts_->config = config;
+    parts_->model = model;
     const std::string name(model.empty() ? intaglio::name(config.model_type) : model);
     const draft* before = nullptr;
     for (const sequence_id each :
@@ -48,7 +55,7 @@ class planned {
     text<256> failure;
     draft_in_one(config, target, context, decode.sequence, decode.pattern, parts_->in_one, failure);
     if (!failure.empty()) throw argument_error("model " + name, "one that fits together", std::string(failure.view()));
-    table_ = table_of(*before, config, model, target, context);
+    table_ = table_of(*before, parts_->config, parts_->model, target, context);
     table_.weights = items(before->weights);
     table_.decode = view(decode.sequence, "decode", 1);
     table_.trace = trace_of(table_.decode);
@@ -100,6 +107,8 @@ class planned {
   }
 
   struct parts {
+    decoder_config config;
+    std::string model;
     std::array<draft, 4> drafts;
     drafted_sequence in_one, batched_in_one;
     batch_draft batched;

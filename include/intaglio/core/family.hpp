@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// What a family's blocks and files have that others have not, as data: readers, writers and planners ask here instead
+// of comparing names. The layers themselves are models/<family>.hpp.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/message.hpp"
+
+namespace intaglio {
+
+struct family {
+  architecture type;
+  std::string_view config_names;       ///< model_type of config.json; several are apart by a blank
+  bool ternary = false;                ///< matrices are ternary
+  bool head_norms = false;             ///< attn_q_norm, attn_k_norm: norms of each head of q and k
+  bool norms_behind = false;           ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
+  bool sub_norms = false;              ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
+  bool gguf_rows_in_pairs = false;     ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
+  float hf_norm_addend = 0.f;          ///< safetensors has norm weights less this
+  std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
+  activation act = activation::silu;   ///< where config.json states none
+};
+
+/// In the order of `architecture`.
+inline constexpr std::array<family, 4> families_table{{
+    {.type = architecture::bitnet,
+     .config_names = "bitnet",
+     .ternary = true,
+     .sub_norms = true,
+     .act = activation::relu_squared},
+    {.type = architecture::llama, .config_names = "llama mistral mixtral", .gguf_rows_in_pairs = true},
+    {.type = architecture::gemma3,
+     .config_names = "gemma3 gemma3_text",
+     .head_norms = true,
+     .norms_behind = true,
+     .hf_norm_addend = 1.f,
+     .default_head_dim = 256,
+     .act = activation::gelu_tanh},
+    {.type = architecture::qwen3, .config_names = "qwen3", .head_norms = true, .default_head_dim = 128},
+}};
+
+constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
+
+/// The family that config.json's model_type names; nullptr for another name.
+constexpr const family* family_named(std::string_view model_type) {
+  for (const family& each : families_table) {
+    std::string_view names = each.config_names;
+    while (!names.empty()) {
+      const std::size_t blank = names.find(' ');
+      if (names.substr(0, blank) == model_type) return &each;
+      names = blank == std::string_view::npos ? std::string_view{} : names.substr(blank + 1);
+    }
+  }
+  return nullptr;
+}
+
+/// All of config.json's names of families, for messages.
+constexpr auto family_names() {
+  text<256> out;
+  for (const family& each : families_table) {
+    if (&each != families_table.data()) out.append(", ");
+    for (const char letter : each.config_names) letter == ' ' ? out.append(", ") : out.append(letter);
+  }
+  return out;
+}
+
+}  // namespace intaglio

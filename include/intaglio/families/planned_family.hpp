@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// A plan for any config of a known family, made while the program runs: what a tool needs to run a file of any size
+// without a compiler. The table is the one that engraving the same config gives.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/qwen3.hpp"
+#include "intaglio/plan/planned.hpp"
+
+namespace intaglio::families {
+
+/// How a model's matrices are held on the device. A ternary model's layers are i2_s whatever `layers` says.
+struct weight_types {
+  dtype layers = dtype::f16, embedding = dtype::f16, head = dtype::f16;
+  friend constexpr bool operator==(const weight_types&, const weight_types&) = default;
+};
+
+/// The traced layers of a model with this config.
+inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
+  // Layers name their tensors; the codec that the templates are written with is a placeholder.
+  constexpr std::array<std::string_view, 10> matrices{
+      "attn_q.weight", "attn_k.weight",   "attn_v.weight",        "attn_output.weight", "ffn_gate.weight",
+      "ffn_up.weight", "ffn_down.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"};
+  std::array<ir::held_type, matrices.size()> held{};
+  for (std::size_t i = 0; i < matrices.size(); ++i) held[i] = {matrices[i], types.layers};
+  constexpr dtype any = dtype::f16;
+  ir::trace t(c.model_type == architecture::bitnet ? std::span<const ir::held_type>{} : held);
+  switch (c.model_type) {
+    case architecture::bitnet:
+      if (c.activation_type == dtype::i8) models::bitnet_graph<dtype::i2_s, dtype::i8>(c, types.embedding).forward(t);
+      else models::bitnet_graph<dtype::i2_s, dtype::f32>(c, types.embedding).forward(t);
+      break;
+    case architecture::llama:
+      if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
+      else models::llama_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::qwen3:
+      models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::gemma3:
+      models::gemma3_graph<any>(c, types.embedding).forward(t);
+      break;
+  }
+  return t.graph();
+}
+
+/// @param model its name in messages, or empty  @param context positions, at most max_position_embeddings
+/// @param shape none: a session alone  @param form of the FFNs in decode
+/// @error argument_error with one sentence: a shape that kernels do not take, a codec whose blocks do not divide rows
+inline plan::planned planned_of(const decoder_config& c, const weight_types& types, std::string_view model,
+                                const plan::profile& target, std::uint32_t context, const plan::batch_shape& shape = {},
+                                plan::ffn_form form = {}) {
+  return plan::planned::of(graph_of(c, types), c, model, target, context, shape, form);
+}
+
+}  // namespace intaglio::families

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Qwen3: a Llama whose heads of q and k are normalised before they are turned, with heads of their own width.
+// Source: transformers, models/qwen3; Qwen3 Technical Report 2025; values from the published config.json.
+#pragma once
+
+#include "intaglio/models/llama.hpp"
+
+namespace intaglio::models {
+
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
+          template <dtype, dtype> class FFN = graph::gated_ffn>
+struct qwen3 {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return llama_graph<W, FFN, graph::qk_norm::rms>(c, H, D); }
+};
+
+/// Qwen/Qwen3-0.6B
+inline constexpr decoder_config qwen3_06b_config{.model_type = architecture::qwen3,
+                                                 .hidden_size = 1024,
+                                                 .intermediate_size = 3072,
+                                                 .num_hidden_layers = 28,
+                                                 .num_attention_heads = 16,
+                                                 .num_key_value_heads = 8,
+                                                 .head_dim = 128,
+                                                 .vocab_size = 151'936,
+                                                 .max_position_embeddings = 40'960,
+                                                 .rope_theta = 1'000'000.f,
+                                                 .rms_norm_eps = 1e-6f,
+                                                 .hidden_act = activation::silu,
+                                                 .tie_word_embeddings = true};
+/// Qwen/Qwen3-1.7B
+inline constexpr decoder_config qwen3_17b_config = [] {
+  decoder_config c = qwen3_06b_config;
+  c.hidden_size = 2048;
+  c.intermediate_size = 6144;
+  return c;
+}();
+/// Qwen/Qwen3-4B
+inline constexpr decoder_config qwen3_4b_config = [] {
+  decoder_config c = qwen3_06b_config;
+  c.hidden_size = 2560;
+  c.intermediate_size = 9728;
+  c.num_hidden_layers = 36;
+  c.num_attention_heads = 32;
+  return c;
+}();
+/// Qwen/Qwen3-8B
+inline constexpr decoder_config qwen3_8b_config = [] {
+  decoder_config c = qwen3_4b_config;
+  c.hidden_size = 4096;
+  c.intermediate_size = 12'288;
+  c.tie_word_embeddings = false;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct qwen3_06b : qwen3<qwen3_06b_config, W> {
+  static constexpr std::string_view name = "qwen3_06b";
+};
+template <dtype W = dtype::bf16>
+struct qwen3_17b : qwen3<qwen3_17b_config, W> {
+  static constexpr std::string_view name = "qwen3_17b";
+};
+template <dtype W = dtype::bf16>
+struct qwen3_4b : qwen3<qwen3_4b_config, W> {
+  static constexpr std::string_view name = "qwen3_4b";
+};
+template <dtype W = dtype::bf16>
+struct qwen3_8b : qwen3<qwen3_8b_config, W> {
+  static constexpr std::string_view name = "qwen3_8b";
+};
+
+}  // namespace intaglio::models
