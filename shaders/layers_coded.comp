@@ -38,13 +38,13 @@ layout(constant_id = 8) const uint heads = 4;
 layout(constant_id = 9) const uint kv_heads = 2;
 layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const uint codec = 0;
-layout(constant_id = 12) const uint inner_norms =
-    0;  // norms of q's and k's heads, and of what attention and the feed-forward part add to the stream
+layout(constant_id = 12) const uint inner_norms = 0;  // norms of what attention and the FFN add to the stream
 layout(constant_id = 13) const float scale = 0.0;
 layout(constant_id = 14) const uint window = 0;      // of layers that do not see all positions
 layout(constant_id = 15) const uint ring = 256;      // positions of their caches
 layout(constant_id = 16) const uint full_every = 1;  // the last of so many layers sees all positions
 layout(constant_id = 17) const uint subgroup_width = 0;
+layout(constant_id = 18) const uint head_norms = 0;  // norms of q's and k's heads
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;

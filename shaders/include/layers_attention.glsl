@@ -92,7 +92,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
   bool mine = t < 3u * pair_quads;
   vec4 y = await_quad(SharedQuads(from_qkv), from * pair_quads + j, mine);
   vec2 low = y.xz, high = y.yw;
-  if (inner_norms != 0u) {  // quads of channels as they come
+  if (head_norms != 0u) {  // quads of channels as they come
     precise vec4 square = y * y;
     precise float sum = (square.x + square.y) + (square.z + square.w);
     if (mine) {

@@ -74,3 +74,19 @@ TEST_CASE("rows that blocks do not divide are refused in one sentence", "[famili
       planned_of(models::stories260k_config, {dtype::q4_k, dtype::f16, dtype::f16}, "story", plan::profiles::cpu, 64),
       ContainsSubstring("blk.*.attn_q.weight: expected columns in multiples of 256 (q4_k blocks)"));
 }
+
+TEST_CASE("a Qwen3 decodes with all layers in one dispatch", "[families]") {
+  const auto resident = [](const decoder_config& c, dtype codec) {
+    const dtype head = graph::head_type(codec, c.hidden_size);
+    const plan::planned made = planned_of(c, {codec, head, head}, "qwen3", plan::profiles::portable, 4096);
+    CHECK(plan::verify(made.table()).empty());
+    return !made.table().decode_in_one.in_one.empty();
+  };
+  CHECK(resident(models::qwen3_06b_config, dtype::bf16));
+  CHECK(resident(models::qwen3_06b_config, dtype::q4_0));
+  CHECK(resident(models::qwen3_17b_config, dtype::bf16));
+  CHECK(resident(models::qwen3_4b_config, dtype::bf16));
+  CHECK(resident(models::qwen3_4b_config, dtype::q8_0));
+  CHECK(resident(models::qwen3_8b_config, dtype::q8_0));
+  CHECK(resident(models::qwen3_8b_config, dtype::q4_0));
+}

@@ -58,9 +58,9 @@ constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64
 
 /// The same for products of coded weights behind norms (matmul, head_norm, norm_add), for GPUs on which all workgroups
 /// run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do.
-/// codec: of all four products. inner_norms 1: norms of the heads of q and k, and norms before additions to the stream.
-/// window, ring: of the layers that do not see all positions, as attention has them; full_every: of so many layers the
-/// last sees all positions, 1: each. scale: as attention's.
+/// codec: of all four products. head_norms 1: norms of the heads of q and k. inner_norms 1: norms before additions to
+/// the stream. window, ring: of the layers that do not see all positions, as attention has them; full_every: of so many
+/// layers the last sees all positions, 1: each. scale: as attention's.
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -80,7 +80,8 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"window"},
                                                            {"ring"},
                                                            {"full_every"},
-                                                           {"subgroup_width"}}}};
+                                                           {"subgroup_width"},
+                                                           {"head_norms"}}}};
 
 namespace layers_coded {
 /// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
-// dispatches where each kind of block is what that kernel does: five products and attention of a Llama, or with the
-// norms that Gemma-3 has besides.
+// dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with norms of
+// q's and k's heads (Qwen3), or with these and norms before additions to the stream (Gemma-3).
 #pragma once
 
 #include "intaglio/core/layer_pattern.hpp"
@@ -50,7 +50,7 @@ class coded_layers_in_one : public layers_in_one {
   }
 
   /// Indices within a block.
-  constexpr std::size_t attention_step() const { return inner_norms_ ? 2 : 1; }
+  constexpr std::size_t attention_step() const { return head_norms_ ? 2 : 1; }
   constexpr std::size_t projection_step() const { return attention_step() + 1; }
   constexpr std::size_t gated_step() const { return projection_step() + (inner_norms_ ? 2 : 1); }
   constexpr std::size_t down_step() const { return gated_step() + 1; }
@@ -76,7 +76,8 @@ class coded_layers_in_one : public layers_in_one {
     if (period.empty() || period.size() % kinds != 0) return false;
     steps_ = period.size() / kinds;
     inner_norms_ = steps_ == 8;
-    if (steps_ != 5 && steps_ != 8) return false;
+    head_norms_ = steps_ != 5;
+    if (steps_ != 5 && steps_ != 6 && steps_ != 8) return false;
     // The last layer of a pattern sees all positions, the others a window of them.
     std::uint32_t ring = 0;
     if (!pattern_.ends_each_period()) return false;
@@ -89,7 +90,7 @@ class coded_layers_in_one : public layers_in_one {
     for (std::uint32_t kind = 0; kind < kinds; ++kind) {
       const auto at = [&](std::size_t step) -> const dispatch& { return period[kind * steps_ + step]; };
       const std::uint32_t qkv = config_.q_size() + 2 * config_.kv_size();
-      if (!coded(at(0), true, inner_norms_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
+      if (!coded(at(0), true, head_norms_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
       const dispatch& attends = at(attention_step());
       if (attends.kernel != kernel::attention ||
           constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
@@ -99,9 +100,9 @@ class coded_layers_in_one : public layers_in_one {
       if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 ||
                        constant(attends, "context") != context_))
         return false;
-      if (inner_norms_ && (at(1).kernel != kernel::head_norm || constant(at(1), "eps") != constant(at(0), "eps") ||
-                           !adds_normalised(at(4)) || !adds_normalised(at(7))))
+      if (head_norms_ && (at(1).kernel != kernel::head_norm || constant(at(1), "eps") != constant(at(0), "eps")))
         return false;
+      if (inner_norms_ && (!adds_normalised(at(4)) || !adds_normalised(at(7)))) return false;
       const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
       if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) ||
           !coded(at(gated_step()), true, epilogue::gated, hidden, 2 * ffn) ||
@@ -117,7 +118,7 @@ class coded_layers_in_one : public layers_in_one {
         std::uint64_t{hidden} * (config_.q_size() + config_.q_size() + 2 * config_.kv_size() + 3 * ffn);
     if (super_blocks && weights > target_.layers_super_block_weights) return false;
     ring_ = ring;
-    return resident_coded_fits(config_, type, inner_norms_, workgroups(), context_, ring);
+    return resident_coded_fits(config_, type, head_norms_, workgroups(), context_, ring);
   }
 
   constexpr void place_values() {
@@ -127,8 +128,8 @@ class coded_layers_in_one : public layers_in_one {
     query_ = place("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
     attended_ = place("attention", config_.q_size(), layers);
     gated_ = place("gated", config_.intermediate_size, layers);
+    if (head_norms_) turned_ = place("query, normalised", config_.q_size(), layers);
     if (inner_norms_) {
-      turned_ = place("query, normalised", config_.q_size(), layers);
       projected_ = place("projection", config_.hidden_size, layers);
       lowered_ = place("down", config_.hidden_size, layers);
     }
@@ -203,23 +204,20 @@ class coded_layers_in_one : public layers_in_one {
     for (std::size_t i = 0; i < qkv.access_count; ++i)
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
         a.bytes = std::uint64_t{4} * (config_.q_size() + 2 * config_.kv_size());
-    if (inner_norms_) between(at(1), query_, turned_, nullptr);
+    if (head_norms_) between(at(1), query_, turned_, nullptr);
     dispatch& attends = at(attention_step());
     const bool splits = constant(attends, "splits") > 1;
     const std::uint64_t told = push(attends, "partials").offset;
     for (std::size_t i = 0; i < attends.access_count; ++i) {
       access& a = attends.accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = splits && a.offset == told ? partials_
-                          : a.write                  ? attended_
-                          : inner_norms_             ? turned_
-                                                     : query_;
+      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : head_norms_ ? turned_ : query_;
       if (splits && a.offset == told)
         a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) *
                   (config_.head_dim + 4);
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
-    push(attends, "query") = inner_norms_ ? turned_ : query_, push(attends, "output") = attended_;
+    push(attends, "query") = head_norms_ ? turned_ : query_, push(attends, "output") = attended_;
     if (splits) push(attends, "partials") = partials_;
     if (inner_norms_) {
       between(at(projection_step()), attended_, projected_, nullptr);
@@ -246,12 +244,12 @@ class coded_layers_in_one : public layers_in_one {
                        push(qkv, "norm_weight"),
                        push(qkv, "weight"),
                        push(first_with_cache(first), "rope"),
-                       inner_norms_ ? push(at(1), "k_norm") : none,
+                       head_norms_ ? push(at(1), "k_norm") : none,
                        push(at(projection_step()), "weight"),
                        inner_norms_ ? push(at(projection_step() + 1), "norm_weight") : none,
                        push(at(gated_step()), "norm_weight"),
                        push(at(gated_step()), "weight"),
-                       inner_norms_ ? push(at(1), "q_norm") : none,
+                       head_norms_ ? push(at(1), "q_norm") : none,
                        inner_norms_ ? next_ : none,
                        push(at(down_step()), "weight"),
                        inner_norms_ ? push(at(down_step() + 1), "norm_weight") : none,
@@ -259,7 +257,7 @@ class coded_layers_in_one : public layers_in_one {
     arguments.insert(arguments.end(), list.begin(), list.end());
   }
   /// The dispatch that writes the caches.
-  constexpr dispatch& first_with_cache(std::size_t first) { return period[first + (inner_norms_ ? 1 : 0)]; }
+  constexpr dispatch& first_with_cache(std::size_t first) { return period[first + (head_norms_ ? 1 : 0)]; }
 
   constexpr void add_dispatch() {
     dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
@@ -294,6 +292,7 @@ class coded_layers_in_one : public layers_in_one {
     set("context", context_);
     set("codec", constant(period[0], "codec"));
     set("inner_norms", inner_norms_ ? 1 : 0);
+    set("head_norms", head_norms_ ? 1 : 0);
     set("scale", constant(period[attention_step()], "scale"));
     set("window", windows ? constant(period[attention_step()], "window") : 0);
     set("ring", windows ? constant(period[attention_step()], "context") : 256);
@@ -303,7 +302,7 @@ class coded_layers_in_one : public layers_in_one {
     const auto codec = static_cast<kernels::codec>(constant(period[0], "codec"));
     d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
       return shares_heads(n) == shares_heads(parts_) &&
-             resident_coded_fits(config_, codec, inner_norms_, n, context_, ring_);
+             resident_coded_fits(config_, codec, head_norms_, n, context_, ring_);
     });
     for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer)
       for (std::size_t i = 0; i < steps_; ++i) d.weight_bytes += period[pattern_(layer) * steps_ + i].weight_bytes;
@@ -313,7 +312,7 @@ class coded_layers_in_one : public layers_in_one {
   layer_pattern pattern_;
   std::size_t steps_ = 0;
   std::uint32_t ring_ = 0;
-  bool inner_norms_ = false;
+  bool head_norms_ = false, inner_norms_ = false;
   operand turned_, projected_, lowered_;
 };
 

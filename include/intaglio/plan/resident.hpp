@@ -93,13 +93,13 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
 
 /// @param layer_context positions of the cache of layers that see them all
 /// @param ring of those that do not, `layer_context` where it has room for all of them; 0: there are none
-constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type, bool inner_norms,
+constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type, bool head_norms,
                                    std::uint32_t workgroups, std::uint32_t context, std::uint32_t ring) {
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
   if (context == 0 || (ring != context && ring % 256 != 0)) return false;
-  if (c.head_dim == 0 || c.head_dim % (inner_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 ||
+  if (c.head_dim == 0 || c.head_dim % (head_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 ||
       c.num_attention_heads % c.num_key_value_heads != 0)
     return false;
   if (c.num_attention_heads > workgroups) return false;
