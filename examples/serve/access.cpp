@@ -40,14 +40,25 @@ std::string basic_password(std::string_view text) {
 }
 
 bool has_key(const access_rules& rules, std::string_view field) {
-  if (field.starts_with("Bearer ")) return same_text(rules.api_key, field.substr(7));
-  if (field.starts_with("Basic ")) return same_text(rules.api_key, basic_password(field.substr(6)));
-  return false;
+  const auto blank = field.find(' ');
+  if (blank == std::string_view::npos) return false;
+  const std::string scheme = in_lower_case(field.substr(0, blank));
+  field.remove_prefix(std::min(field.find_first_not_of(' ', blank), field.size()));
+  if (scheme == "bearer") return same_text(rules.api_key, field);
+  return scheme == "basic" && same_text(rules.api_key, basic_password(field));
 }
 
 bool allows_origin(const access_rules& rules, std::string_view origin) {
   return std::any_of(rules.origins.begin(), rules.origins.end(),
                      [&](const std::string& each) { return each == "*" || each == origin; });
+}
+
+/// Names of fields with commas between them, and nothing that could end a line.
+bool is_field_list(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char each) {
+    return (each >= '0' && each <= '9') || (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
+           std::string_view("-_.,! \t").find(each) != std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -85,11 +96,19 @@ void require_access(const access_rules& rules, const http_request& head, bool ne
 std::vector<std::pair<std::string, std::string>> cors_fields(const access_rules& rules, const http_request& head) {
   const auto origin = head.field("origin");
   if (origin.empty() || !allows_origin(rules, origin)) return {};
-  return {{"Access-Control-Allow-Origin", std::string(origin)},
-          {"Vary", "Origin"},
-          {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
-          {"Access-Control-Allow-Headers", "Authorization, Content-Type"},
-          {"Access-Control-Max-Age", "600"}};
+  std::vector<std::pair<std::string, std::string>> out{{"Access-Control-Allow-Origin", std::string(origin)},
+                                                       {"Vary", "Origin, Access-Control-Request-Headers"},
+                                                       {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After"}};
+  if (head.method != "OPTIONS") return out;
+  // Clients add fields of their own; those that are not known here are harmless, so an allowed origin may send any.
+  const auto asked = head.field("access-control-request-headers");
+  out.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
+  out.emplace_back("Access-Control-Allow-Headers",
+                   asked.empty() || !is_field_list(asked) ? "Authorization, Content-Type" : std::string(asked));
+  if (head.field("access-control-request-private-network") == "true")
+    out.emplace_back("Access-Control-Allow-Private-Network", "true");
+  out.emplace_back("Access-Control-Max-Age", "600");
+  return out;
 }
 
 }  // namespace intaglio::serve

@@ -15,6 +15,7 @@
 #include "completion_reply.hpp"
 #include "later_reply.hpp"
 #include "request.hpp"
+#include "uri.hpp"
 
 namespace intaglio::serve {
 namespace {
@@ -108,11 +109,11 @@ void api::admit(const http_request& head) {
   if (head.method == "OPTIONS" && !cors_fields(options_.access, head).empty()) return;
   const route& found = route_of(head);
   if (found.method != "POST") return;
-  std::string_view type = head.field("content-type");
-  type = type.substr(0, type.find(';'));
-  while (type.ends_with(' ')) type.remove_suffix(1);
-  if (type != "application/json") throw api_error(415, "Content-Type: expected application/json, found another");
+  if (media_type(head.field("content-type")) != "application/json")
+    throw api_error(415, "Content-Type: expected application/json, found another");
 }
+
+bool api::is_light(const http_request& head) const { return head.path == "/health" || head.path == "/metrics"; }
 
 http_reply api::answer(const http_request& request, std::function<void()> wake) {
   if (request.method == "OPTIONS")
@@ -141,6 +142,7 @@ http_reply api::error_reply(const api_error& error) {
 std::vector<std::pair<std::string, std::string>> api::common_fields(const http_request& head) {
   auto out = cors_fields(options_.access, head);
   out.emplace_back("X-Content-Type-Options", "nosniff");
+  if (!head.id.empty()) out.emplace_back("X-Request-Id", head.id);
   return out;
 }
 
@@ -181,8 +183,10 @@ std::vector<std::int32_t> api::checked_prompt(std::vector<std::int32_t> ids, con
   if (ids.empty()) throw api_error(400, field + ": expected at least one token, found none", field);
   if (ids.size() > most)
     throw api_error(400,
-                    field + ": expected at most " + std::to_string(most) + " tokens (context " +
-                        std::to_string(facts().context) + "), found " + std::to_string(ids.size()),
+                    // Clients that cut and ask again look for these words of OpenAI's.
+                    field + ": expected at most " + std::to_string(most) +
+                        " tokens (this model's maximum context length is " + std::to_string(facts().context) +
+                        " tokens), found " + std::to_string(ids.size()),
                     field, "context_length_exceeded");
   return ids;
 }
@@ -199,9 +203,10 @@ http_reply api::completions(const http_request& request, std::function<void()> w
   if (chat) {
     prompts.push_back(checked_prompt(language.encode(wanted.messages), "messages"));
   } else {
+    const auto markup = wanted.parse_special ? io::prompt_markup::read : io::prompt_markup::plain;
     for (const prompt_input& each : wanted.prompts)
       prompts.push_back(
-          checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each)) : std::get<1>(each), "prompt"));
+          checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each), markup) : std::get<1>(each), "prompt"));
   }
   if (wanted.shape.form) {
     if ((wanted.shape.form->literal_bytes() & ~language.view.bytes.single()).any() ||
@@ -220,8 +225,12 @@ http_reply api::completions(const http_request& request, std::function<void()> w
                       "response_format: the shortest text has " + std::to_string(wanted.shape.form->least_bytes()) +
                           " bytes, and only " + std::to_string(most) + " tokens are allowed or left",
                       wanted.max_tokens ? "max_tokens" : "response_format");
-    for (std::uint32_t i = 0; i < wanted.n; ++i)
-      list.push_back(std::make_shared<generation>(language.view, prompt, wanted, seed + i, most, wake));
+    for (std::uint32_t i = 0; i < wanted.n; ++i) try {
+        list.push_back(std::make_shared<generation>(language.view, prompt, wanted, seed + i, most, wake));
+      } catch (const match_limit& limit) {
+        throw api_error(400, std::string("response_format: ") + limit.what() + ": expected a simpler schema",
+                        "response_format", "unsupported_schema");
+      }
   }
   runtime::validate(wanted.sampling, model.vocab_size, model.context);
   engine_.submit(list);
@@ -241,7 +250,7 @@ http_reply api::completions(const http_request& request, std::function<void()> w
 }
 
 http_reply api::tokenize(const http_request& request, std::function<void()>) {
-  const tokenize_request wanted = read_tokenize_request(parse_json(request.body, options_.limit));
+  const tokenize_request wanted = read_tokenize_request(parse_json(request.body, options_.limit), options_.limit);
   const io::tokenizer& tokens = words().tokens;
   const auto ids = tokens.encode(
       wanted.content, {.parse_special = wanted.parse_special, .add_bos = wanted.add_special && tokens.adds_bos()});
@@ -358,7 +367,7 @@ void refusing(later_reply& reply, Work&& work) {
 }  // namespace
 
 http_reply api::infer(const http_request& request, std::function<void()> wake) {
-  const infer_request wanted = read_infer_request(parse_json(request.body, options_.limit));
+  const infer_request wanted = read_infer_request(parse_json(request.body, options_.limit), options_.limit);
   const auto ids = checked_prompt(words().encode(wanted.prompt), "prompt");
   const auto reply = std::make_shared<later_reply>(std::move(wake));
   const auto whole = std::make_shared<inference>();

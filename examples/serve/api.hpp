@@ -34,6 +34,7 @@ class api : public http_application {
       : engine_(engine), counts_(counts), options_(std::move(options)) {}
 
   void admit(const http_request& head) override;
+  bool is_light(const http_request& head) const override;
   http_reply answer(const http_request& request, std::function<void()> wake) override;
   http_reply error_reply(const api_error& error) override;
   std::vector<std::pair<std::string, std::string>> common_fields(const http_request& head) override;

@@ -20,6 +20,7 @@
 #include "../tool/template_engine.hpp"
 #include "batch_shape.hpp"
 #include "engraved_batches.hpp"
+#include "form_draws.hpp"
 
 namespace intaglio::serve {
 namespace {
@@ -29,7 +30,8 @@ struct seat {
   batch_handle handle;
   std::shared_ptr<generation> who;
   std::shared_ptr<question> asked;
-  std::vector<std::int32_t> history;  ///< of who draws on the host
+  std::vector<std::int32_t> history;          ///< of who draws on the host
+  std::shared_ptr<form_draws::draw> drawing;  ///< under way on another thread
   bool keeps_logits() const { return asked != nullptr || who->drawn_by_host(); }
 };
 
@@ -64,17 +66,17 @@ class batch_engine : public token_engine {
     thread_ = std::thread([this] { run(); });
   }
   engine_status status() const override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(told_mutex_);
     return status_;
   }
   const language* words() const override { return words_ready_ ? words_.get() : nullptr; }
   const model_facts* facts() const override { return words_ready_ ? &facts_ : nullptr; }
   std::string plan_page() const override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(told_mutex_);
     return plan_page_;
   }
   std::string device() const override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(told_mutex_);
     return device_name_;
   }
 
@@ -107,8 +109,9 @@ class batch_engine : public token_engine {
   /// Under the mutex.
   void require_room(std::size_t more) const {
     if (refuses_) throw api_error(503, "the server is stopping", {}, "stopping", 5);
-    if (status_.state == engine_state::loading) throw api_error(503, "the model is being loaded", {}, "loading", 1);
-    if (status_.state == engine_state::failed)
+    const engine_state state = status().state;
+    if (state == engine_state::loading) throw api_error(503, "the model is being loaded", {}, "loading", 1);
+    if (state == engine_state::failed)
       throw api_error(503, "the device or the model failed; /health says why", {}, "failed", 30);
     const std::uint64_t slot_count = std::max<std::uint64_t>(counts_.slot_count, 1), running = counts_.running,
                         free_slots =
@@ -125,7 +128,7 @@ class batch_engine : public token_engine {
     if (options_.log) options_.log(event, text);
   }
   void set_status(engine_state state, const std::string& what = {}, double loaded = 0) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(told_mutex_);
     status_ = {state, loaded, what};
     counts_.ready = state == engine_state::ready;
   }
@@ -135,12 +138,15 @@ class batch_engine : public token_engine {
     for (;;) {
       {
         std::unique_lock lock(mutex_);
-        news_.wait(lock,
-                   [&] { return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !seats_.empty(); });
+        news_.wait(lock, [&] {
+          return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !seats_.empty() ||
+                 !returning_.empty() || some_have_drawn();
+        });
         if (stopping_ || ends_) break;
         std::erase_if(waiting_, [](const auto& each) { return each->cancelled(); });
       }
       try {
+        look_after_those_away();
         seat_those_who_wait();
         rest(step());
       } catch (const std::exception& problem) {
@@ -155,7 +161,7 @@ class batch_engine : public token_engine {
   }
 
   void tell_counts() {
-    counts_.running = seats_.size();
+    counts_.running = seats_.size() + away_.size() + returning_.size();
     counts_.free_pages = batch_ ? batch_->free_pages() : 0;
     counts_.waiting_for_pages = batch_ ? batch_->waiting_for_pages() : 0;
     if (const auto now = steady::now(); now >= next_memory_) {  // drivers take their time to tell
@@ -182,27 +188,56 @@ class batch_engine : public token_engine {
   }
 
   void fail_all(const std::string& why) {
+    std::vector<std::shared_ptr<form_draws::draw>> drawing;
+    for (const seat& each : away_) each.who->cancel(), drawing.push_back(each.drawing);
+    for (const seat& each : seats_)
+      if (each.drawing) each.who->cancel(), drawing.push_back(each.drawing);
+    draws_.wait(drawing, std::chrono::hours(1));  // who is cancelled ends at the next byte
+    seats_.insert(seats_.end(), away_.begin(), away_.end());
+    seats_.insert(seats_.end(), returning_.begin(), returning_.end());
     for (const seat& each : seats_) fail(each, why);
-    seats_.clear();
+    seats_.clear(), away_.clear(), returning_.clear();
   }
 
-  /// In their order, as far as there are slots and pages.
+  bool some_have_drawn() const {
+    return std::any_of(away_.begin(), away_.end(), [&](const seat& each) { return draws_.done(*each.drawing); });
+  }
+  /// Who drew away from the batch comes back with its token, or has ended with it.
+  void look_after_those_away() {
+    std::erase_if(returning_, [](const seat& each) { return each.who->cancelled(); });
+    std::erase_if(away_, [&](seat& each) {
+      if (!draws_.done(*each.drawing)) return false;
+      if (!each.who->cancelled() && take_drawn(each)) returning_.push_back(std::move(each));
+      return true;
+    });
+  }
+
+  /// In their order, as far as there are slots and pages; first who was there before.
   void seat_those_who_wait() {
+    while (!returning_.empty()) {
+      const auto& who = *returning_.front().who;
+      const auto left = who.max_tokens() - static_cast<std::uint32_t>(who.ids().size());
+      if (!batch_->fits(returning_.front().history, left)) return;
+      seat next = std::move(returning_.front());
+      returning_.pop_front();
+      const std::vector<std::int32_t> all = next.history;
+      sit(std::move(next), all, {.sampling = who.sampling(), .max_tokens = left, .keep_logits = true});
+    }
     const std::lock_guard lock(mutex_);
     for (; !questions_.empty() && batch_->fits(questions_.front()->prompt, 1); questions_.pop_front()) {
       const auto& asked = questions_.front();
-      sit({{}, nullptr, asked, {}}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
+      sit({{}, nullptr, asked, {}, {}}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
     }
     for (; questions_.empty() && !waiting_.empty() &&
            batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens());
          waiting_.pop_front()) {
       const auto& who = waiting_.front();
       const bool on_host = who->drawn_by_host();
-      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}}, who->prompt(),
+      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}, {}}, who->prompt(),
           {.sampling = who->sampling(), .max_tokens = who->max_tokens(), .keep_logits = on_host});
     }
     counts_.waiting = waiting_.size();
-    counts_.running = seats_.size();
+    counts_.running = seats_.size() + away_.size() + returning_.size();
   }
   void sit(seat next, std::span<const std::int32_t> prompt, const batch_options& options) {
     try {
@@ -259,12 +294,48 @@ class batch_engine : public token_engine {
       } else if (of->asked) {
         of->asked->answer(likeliest(*words_, batch_->logits(token.of), of->asked->top));
         seats_.erase(of);
+      } else if (of->who->has_form()) {
+        if (of->who->ids().empty()) of->who->cached_tokens = batch_->cached_tokens(token.of);
+        of->drawing = draws_.start(of->who, batch_->logits(token.of), of->history);
       } else if (!take(*of, token)) {
         batch_->leave(token.of);
         seats_.erase(of);
       }
     }
+    take_forms();
     return busy;
+  }
+
+  /// Who draws in a form has a moment for it; longer ones go on away from the batch, which does not wait for them.
+  void take_forms() {
+    std::vector<std::shared_ptr<form_draws::draw>> drawing;
+    for (const seat& each : seats_)
+      if (each.drawing) drawing.push_back(each.drawing);
+    if (drawing.empty()) return;
+    draws_.wait(drawing, form_moment);
+    std::erase_if(seats_, [&](seat& each) {
+      if (!each.drawing) return false;
+      if (!draws_.done(*each.drawing)) {
+        batch_->leave(each.handle);
+        away_.push_back(std::move(each));
+        return true;
+      }
+      if (take_drawn(each)) return batch_->set_next(each.handle, each.history.back()), false;
+      batch_->leave(each.handle);
+      return true;
+    });
+  }
+
+  /// @return false: the generation has ended
+  bool take_drawn(seat& of) {
+    const auto drawn = std::exchange(of.drawing, nullptr);
+    if (!drawn->error.empty()) {
+      of.who->fail(drawn->error, drawn->status);
+      counts_.failed();
+      return false;
+    }
+    of.history.push_back(drawn->id);
+    return take_token(of, drawn->id);
   }
 
   /// One ends with an error.
@@ -279,24 +350,33 @@ class batch_engine : public token_engine {
     generation& who = *of.who;
     if (who.ids().empty()) who.cached_tokens = batch_->cached_tokens(token.of);
     std::int32_t id = token.id;
+    if (who.drawn_by_host()) {
+      try {
+        id = who.draw(batch_->logits(token.of), of.history);
+      } catch (const std::exception& problem) {  // the host's: the device and the others are well
+        fail(of, problem.what());
+        return false;
+      }
+      of.history.push_back(id);
+    }
+    if (!take_token(of, id)) return false;
+    if (id != token.id) batch_->set_next(token.of, id);
+    return true;
+  }
+
+  /// @return false: the generation has ended
+  bool take_token(const seat& of, std::int32_t id) {
+    generation& who = *of.who;
     const auto before = who.last_token;
     bool goes_on = false;
-    const std::span<const float> logits = who.drawn_by_host() ? batch_->logits(token.of) : std::span<const float>();
     try {
-      if (who.drawn_by_host()) {
-        id = who.draw(logits, of.history);
-        of.history.push_back(id);
-      }
       goes_on = who.take(id);
-    } catch (const std::exception& problem) {  // the host's: the device and the others are well
+    } catch (const std::exception& problem) {
       fail(of, problem.what());
       return false;
     }
     if (who.ids().size() > 1) counts_.token(std::chrono::duration<double>(who.last_token - before).count());
-    if (goes_on) {
-      if (id != token.id) batch_->set_next(token.of, id);
-      return true;
-    }
+    if (goes_on) return true;
     counts_.generated(static_cast<std::uint32_t>(who.prompt().size()), who.cached_tokens,
                       static_cast<std::uint32_t>(who.ids().size()),
                       std::chrono::duration<double>(who.first_token - who.arrived).count());
@@ -370,7 +450,7 @@ class batch_engine : public token_engine {
     for (const std::string& each : batch_->warnings()) log("warning", each);
     const plan::table& table = batch_->table();
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(told_mutex_);
       device_name_ = device.label();
       plan_page_ = tool::plan_page(table, facts_.id, {}).text();
     }
@@ -431,18 +511,26 @@ class batch_engine : public token_engine {
   model_facts facts_;
   std::atomic<bool> words_ready_{false};
   std::optional<basic_batch> batch_;
-  std::vector<seat> seats_;
-  double step_seconds_ = 0;  ///< of a token of the batch, lately
+  static constexpr std::chrono::milliseconds form_moment{10};
+  std::vector<seat> seats_, away_;  ///< away: they draw in a form, and have no slot meanwhile
+  std::deque<seat> returning_;      ///< have drawn, and wait for a slot
+  double step_seconds_ = 0;         ///< of a token of the batch, lately
   steady::time_point next_memory_{};
   std::atomic<double> seconds_each_{0.5};  ///< of a generation, lately
 
+  mutable std::mutex told_mutex_;  ///< of what is told at any time, and never held for long
+  engine_status status_;
+  std::string plan_page_, device_name_;
+
   mutable std::mutex mutex_;
   std::condition_variable news_;
-  engine_status status_;
   std::deque<std::shared_ptr<generation>> waiting_;
   std::deque<std::shared_ptr<question>> questions_;
-  std::string plan_page_, device_name_;
   bool stopping_ = false, refuses_ = false, ends_ = false;
+  form_draws draws_{2, [this] {
+                      const std::lock_guard lock(mutex_);
+                      news_.notify_all();
+                    }};
   std::thread thread_;  // the last: it uses all of the above
 };
 

@@ -132,16 +132,17 @@ std::string completion_reply::poll() {
     if (!what.done()) continue;
     at.open = false;
     at.finish = what.finish;
-    if (error_.empty()) error_ = what.error;
+    if (error_.empty()) error_ = what.error, error_status_ = what.error_status;
     --open_;
   }
   if (!error_.empty() && open_ != 0) cancel();
   if (open_ != 0 || !identity_.stream) return out;
   if (!error_.empty())
-    return out +
-           event_text(
-               {{"error",
-                 {{"message", error_}, {"type", "server_error"}, {"param", nullptr}, {"code", "generation_failed"}}}});
+    return out + event_text({{"error",
+                              {{"message", error_},
+                               {"type", error_status_ == 400 ? error().type() : "server_error"},
+                               {"param", nullptr},
+                               {"code", error().code}}}});
   if (identity_.include_usage) {
     out += event_text({{"id", identity_.id},
                        {"object", identity_.chat ? "chat.completion.chunk" : "text_completion"},
@@ -156,7 +157,7 @@ std::string completion_reply::poll() {
 
 http_reply completion_reply::reply() {
   http_reply out;
-  if (!error_.empty()) throw api_error(503, error_, {}, "generation_failed", 1);
+  if (!error_.empty()) throw error();
   json list = json::array();
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     const choice& at = choices_[i];
@@ -177,6 +178,11 @@ http_reply completion_reply::reply() {
                         {"choices", std::move(list)},
                         {"usage", usage_of(counted())}});
   return out;
+}
+
+api_error completion_reply::error() const {
+  return error_status_ == 400 ? api_error(400, error_, "response_format", "unsupported_schema")
+                              : api_error(503, error_, {}, "generation_failed", 1);
 }
 
 void completion_reply::cancel() {

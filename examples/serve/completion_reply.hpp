@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api_error.hpp"
 #include "generation.hpp"
 #include "http.hpp"
 #include "metrics.hpp"
@@ -47,7 +48,9 @@ class completion_reply : public pending_reply {
 
   completion_identity identity_;
   std::vector<choice> choices_;
+  api_error error() const;
   std::string error_;
+  int error_status_ = 503;
   std::size_t open_;
   bool begun_ = false;
   metrics& counts_;

@@ -52,6 +52,7 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
   if (id < 0 || static_cast<std::size_t>(id) >= logits.size())
     throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
   if (shape_.logprobs) tell(logits, id);
+  if (match_ && !words_.tokens.is_end_of_generation(id)) match_->take(words_.texts[static_cast<std::size_t>(id)]);
   return id;
 }
 
@@ -109,7 +110,6 @@ bool generation::take(std::int32_t id) {
     told_.reset();  // it is no part of the text
     return finish("stop", {}), false;
   }
-  if (match_) match_->take(words_.texts[static_cast<std::size_t>(id)]);
   std::string piece;
   stop_.add(text_.feed(id), piece);
   if (stop_.stopped() || (match_ && match_->finished())) return finish("stop", std::move(piece)), false;
@@ -127,8 +127,18 @@ void generation::finish(std::string_view reason, std::string piece) {
   say(std::move(piece), reason, {});
 }
 
-void generation::fail(const std::string& why) {
-  if (!done_) say({}, {}, why);
+void generation::fail(const std::string& why, int status) {
+  if (done_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.error_status = status;
+  }
+  say({}, {}, why);
+}
+
+void generation::cancel() {
+  cancelled_ = true;
+  if (match_) match_->cancel();
 }
 
 void generation::say(std::string text, std::string_view finish, const std::string& error) {
@@ -148,6 +158,7 @@ news generation::take_news() {
   const std::lock_guard lock(mutex_);
   news out = std::move(waiting_);
   waiting_ = {};
+  waiting_.error_status = out.error_status;
   return out;
 }
 

@@ -18,6 +18,7 @@
 
 #include "host_draw.hpp"
 #include "request.hpp"
+#include "text_match.hpp"
 
 namespace intaglio::serve {
 
@@ -39,6 +40,7 @@ struct news {
   std::vector<token_told> tokens;
   std::string_view finish;  ///< "stop" or "length" at the end; empty: there is more to come
   std::string error;        ///< the device failed, or the server stops: the end
+  int error_status = 503;   ///< as it is answered
   bool done() const { return !finish.empty() || !error.empty(); }
 };
 
@@ -53,7 +55,8 @@ struct vocabulary_view {
 /// Engine's side: prompt, take(), draw(), fail(). Connection's side: cancel(), news(). Both may run at once.
 class generation {
  public:
-  /// @param wake called from the engine's thread when there are news
+  /// @param wake called from the engine's thread when there are news  @throws match_limit: a form with too many
+  /// readings
   generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from,
              std::uint64_t seed, std::uint32_t max_tokens, std::function<void()> wake);
 
@@ -65,18 +68,21 @@ class generation {
   bool done() const { return done_; }
   /// Its tokens are drawn by draw(); else by the device.
   bool drawn_by_host() const { return shape_.needed(); }
+  /// How long draw() takes depends on the form.
+  bool has_form() const { return match_ != nullptr; }
 
   /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask
   /// in front of it.
   /// @param logits [vocab_size] behind the last token  @param history all tokens up to that one
-  /// @throws device_error: logits that are no numbers
+  /// With a form, the token is taken into it.
+  /// @throws device_error: logits that are no numbers; match_limit
   std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history);
   /// @return false at the end
   bool take(std::int32_t id);
   /// Ends it with an error.
-  void fail(const std::string& why);
+  void fail(const std::string& why, int status = 503);
 
-  void cancel() { cancelled_ = true; }
+  void cancel();
   bool cancelled() const { return cancelled_; }
   /// What has come since the last call.
   news take_news();

@@ -2,6 +2,7 @@
 #include "grammar.hpp"
 
 #include <algorithm>
+#include <queue>
 #include <stdexcept>
 
 namespace intaglio::serve {
@@ -13,20 +14,26 @@ byte_set bytes_between(unsigned char first, unsigned char last) {
 }
 
 std::uint32_t grammar::set_of(const byte_set& bytes) {
-  const auto [place, fresh] = set_places_.try_emplace(bytes.to_string(), static_cast<std::uint32_t>(sets_.size()));
-  if (fresh) sets_.push_back(bytes);
+  const auto [place, fresh] = set_places_.try_emplace(bytes, static_cast<std::uint32_t>(sets_.size()));
+  if (fresh) {
+    if (sets_.size() >= most_sets) throw std::length_error("grammar");
+    sets_.push_back(bytes);
+  }
   return place->second;
+}
+std::uint32_t grammar::set_of(unsigned char byte) {
+  std::uint32_t& known = single_sets_[byte];
+  if (known == 0) known = set_of(byte_set().set(byte)) + 1;
+  return known - 1;
 }
 
 void grammar::add(rule to, std::span<const part> parts) {
-  rules_[to].push_back(static_cast<std::uint32_t>(symbols_.size()));
+  added_.emplace_back(to, static_cast<std::uint32_t>(symbols_.size()));
   for (const part& each : parts) {
     if (const auto* literal = std::get_if<std::string>(&each)) {
       for (const char letter : *literal) {
-        byte_set one;
-        one.set(static_cast<unsigned char>(letter));
-        literal_bytes_ |= one;
-        symbols_.push_back({kind::bytes, set_of(one)});
+        literal_bytes_.set(static_cast<unsigned char>(letter));
+        symbols_.push_back({kind::bytes, set_of(static_cast<unsigned char>(letter))});
       }
     } else if (const auto* bytes = std::get_if<byte_set>(&each)) {
       symbols_.push_back({kind::bytes, set_of(*bytes)});
@@ -36,42 +43,104 @@ void grammar::add(rule to, std::span<const part> parts) {
     if (symbols_.size() > most_symbols) throw std::length_error("grammar");
   }
   symbols_.push_back({kind::end, 0});
+  if (symbols_.size() > most_symbols) throw std::length_error("grammar");
 }
 
 void grammar::finish(rule start) {
-  start_ = start;
-  rule_least_.assign(rules_.size(), never);
-  rest_.assign(symbols_.size(), 0);
-  // Lengths only fall, and each round settles a rule at least.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = symbols_.size(); i-- != 0;) {
-      const symbol& at = symbols_[i];
-      rest_[i] =
-          at.is == kind::end ? 0 : std::min(never, rest_[i + 1] + (at.is == kind::bytes ? 1 : rule_least_[at.index]));
-    }
-    for (std::size_t r = 0; r < rules_.size(); ++r)
-      for (const std::uint32_t alternative : rules_[r])
-        if (rest_[alternative] < rule_least_[r]) rule_least_[r] = rest_[alternative], changed = true;
-  }
+  start_ = static_cast<std::uint32_t>(symbols_.size());
+  symbols_.push_back({kind::rule, start});
+  symbols_.push_back({kind::end, 0});
+  sort_alternatives();
+  settle_lengths();
   if (rule_least_[start] >= never) throw std::invalid_argument("no text fits");
-  refuse_left_recursion();
+  drop_what_never_ends();
+  rank_rules();
+  classify_bytes();
+  set_places_.clear();
 }
 
-void grammar::refuse_left_recursion() const {
-  enum : char { fresh, open, closed };
-  std::vector<char> mark(rules_.size(), fresh);
-  // What a rule may call before it has read a byte; depth first, without recursion of ours.
+void grammar::sort_alternatives() {
+  first_.assign(rule_count_ + 1, 0);
+  for (const auto& [to, at] : added_) ++first_[to + 1];
+  for (rule r = 0; r < rule_count_; ++r) first_[r + 1] += first_[r];
+  alternatives_.resize(added_.size());
+  std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+  for (const auto& [to, at] : added_) alternatives_[next[to]++] = at;
+  added_ = {};
+}
+
+/// Knuth's generalisation of Dijkstra's algorithm: rules are settled in the order of their lengths, each once.
+void grammar::settle_lengths() {
+  std::vector<std::uint32_t> whose(symbols_.size(), 0);  // the alternative that a symbol is in, by its beginning
+  std::vector<rule> owner(symbols_.size(), rule_count_);
+  for (rule r = 0; r < rule_count_; ++r)
+    for (const std::uint32_t at : alternatives_of(r)) owner[at] = r;
+  std::vector<std::uint32_t> calls_first(rule_count_ + 1, 0);
+  for (const symbol& each : symbols_)
+    if (each.is == kind::rule) ++calls_first[each.index + 1];
+  for (rule r = 0; r < rule_count_; ++r) calls_first[r + 1] += calls_first[r];
+  std::vector<std::uint32_t> callers(calls_first.back()), next(calls_first.begin(), calls_first.end() - 1);
+  std::vector<std::uint32_t> open(symbols_.size(), 0),
+      sum(symbols_.size(), 0);  // by beginning: calls not settled, bytes
+  using candidate = std::pair<std::uint32_t, rule>;
+  std::priority_queue<candidate, std::vector<candidate>, std::greater<>> queue;
+  for (std::uint32_t i = 0, begin = 0; i < symbols_.size(); ++i) {
+    whose[i] = begin;
+    if (symbols_[i].is == kind::bytes) ++sum[begin];
+    if (symbols_[i].is == kind::rule) ++open[begin], callers[next[symbols_[i].index]++] = i;
+    if (symbols_[i].is != kind::end) continue;
+    if (open[begin] == 0 && owner[begin] != rule_count_) queue.emplace(sum[begin], owner[begin]);
+    begin = i + 1;
+  }
+  rule_least_.assign(rule_count_, never);
+  while (!queue.empty()) {
+    const auto [least, of] = queue.top();
+    queue.pop();
+    if (rule_least_[of] != never) continue;
+    rule_least_[of] = least;
+    for (std::uint32_t i = calls_first[of]; i < calls_first[of + 1]; ++i) {
+      const std::uint32_t begin = whose[callers[i]];
+      sum[begin] = std::min(never - 1, sum[begin] + least);
+      if (--open[begin] == 0 && owner[begin] != rule_count_) queue.emplace(sum[begin], owner[begin]);
+    }
+  }
+  rest_.assign(symbols_.size(), 0);
+  for (std::size_t i = symbols_.size(); i-- != 0;) {
+    const symbol& at = symbols_[i];
+    rest_[i] =
+        at.is == kind::end ? 0 : std::min(never, rest_[i + 1] + (at.is == kind::bytes ? 1 : rule_least_[at.index]));
+  }
+}
+
+void grammar::drop_what_never_ends() {
+  std::vector<std::uint32_t> kept;
+  for (rule r = 0; r < rule_count_; ++r) {
+    const std::span<const std::uint32_t> all = alternatives_of(r);
+    const auto begin = static_cast<std::uint32_t>(kept.size());
+    std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](std::uint32_t at) { return rest_[at] < never; });
+    first_[r] = begin;  // what stands there has been read
+  }
+  // first_[r + 1] was still the old end while rule r was read.
+  first_[rule_count_] = static_cast<std::uint32_t>(kept.size());
+  alternatives_ = std::move(kept);
+}
+
+/// Depth first over what a rule may call before it has read a byte, without recursion of ours.
+void grammar::rank_rules() {
+  enum : std::uint8_t { fresh, open, closed };
+  std::vector<std::uint8_t> mark(rule_count_, fresh);
   const auto first_calls = [&](rule of) {
     std::vector<rule> out;
-    for (std::uint32_t at : rules_[of])
+    for (std::uint32_t at : alternatives_of(of))
       for (; symbols_[at].is == kind::rule; ++at) {
         out.push_back(symbols_[at].index);
         if (rule_least_[symbols_[at].index] != 0) break;
       }
     return out;
   };
-  for (rule begin = 0; begin < rules_.size(); ++begin) {
+  rank_.assign(rule_count_, 0);
+  std::uint32_t next_rank = rule_count_;
+  for (rule begin = 0; begin < rule_count_; ++begin) {
     if (mark[begin] != fresh) continue;
     std::vector<std::pair<rule, std::vector<rule>>> path;
     mark[begin] = open;
@@ -80,6 +149,7 @@ void grammar::refuse_left_recursion() const {
       auto& [at, calls] = path.back();
       if (calls.empty()) {
         mark[at] = closed;
+        rank_[at] = --next_rank;  // all that it may begin with have theirs
         path.pop_back();
         continue;
       }
@@ -93,129 +163,25 @@ void grammar::refuse_left_recursion() const {
   }
 }
 
-token_bytes::token_bytes(const std::vector<std::string_view>& texts) {
-  for (std::size_t id = 0; id < texts.size(); ++id)
-    if (!texts[id].empty()) entries_.push_back({texts[id], static_cast<std::int32_t>(id), 0});
-  std::sort(entries_.begin(), entries_.end(),
-            [](const entry& a, const entry& b) { return a.text != b.text ? a.text < b.text : a.id < b.id; });
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].text.size() == 1) single_.set(static_cast<unsigned char>(entries_[i].text[0]));
-    if (i == 0) continue;
-    const auto &a = entries_[i - 1].text, &b = entries_[i].text;
-    entries_[i].shared = static_cast<std::uint32_t>(
-        std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin())
-            .first -
-        a.begin());
-  }
-}
-
-text_match::text_match(std::shared_ptr<const grammar> of) : of_(std::move(of)) {
-  std::vector<stack> first;
-  for (const std::uint32_t alternative : of_->rules_[of_->start_]) {
-    stack below;
-    expand(below, alternative, first);
-  }
-  intern(std::move(first));
-}
-
-void text_match::expand(stack& below, std::uint32_t at, std::vector<stack>& out) const {
-  const grammar::symbol& symbol = of_->symbols_[at];
-  switch (symbol.is) {
-    case grammar::kind::bytes:
-      out.push_back(below);
-      out.back().push_back(at);
-      return;
-    case grammar::kind::end: {
-      if (below.empty()) {
-        out.emplace_back();
-        return;
-      }
-      stack shorter(below.begin(), below.end() - 1);
-      return expand(shorter, below.back(), out);
+void grammar::classify_bytes() {
+  class_of_.fill(0);
+  std::size_t classes = 1;
+  for (const byte_set& each : sets_) {
+    std::array<std::int16_t, 512> places{};  // by class and whether it is in the set: the finer class plus 1
+    std::int16_t finer = 0;
+    std::array<std::uint8_t, 256> split{};
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      std::int16_t& place = places[std::size_t{class_of_[byte]} * 2 + (each[byte] ? 1 : 0)];
+      if (place == 0) place = ++finer;
+      split[byte] = static_cast<std::uint8_t>(place - 1);
     }
-    case grammar::kind::rule:
-      // What stands last in its alternative need not be come back to.
-      const bool last = of_->symbols_[at + 1].is == grammar::kind::end;
-      if (!last) below.push_back(at + 1);
-      for (const std::uint32_t alternative : of_->rules_[symbol.index]) expand(below, alternative, out);
-      if (!last) below.pop_back();
-      return;
+    if (static_cast<std::size_t>(finer) == classes) continue;
+    class_of_ = split;
+    classes = static_cast<std::size_t>(finer);
+    if (classes == 256) break;
   }
-}
-
-std::int32_t text_match::intern(std::vector<stack> stacks) {
-  std::sort(stacks.begin(), stacks.end());
-  stacks.erase(std::unique(stacks.begin(), stacks.end()), stacks.end());
-  if (stacks.empty()) return dead;
-  const auto [place, fresh] = places_.try_emplace(stacks, static_cast<std::int32_t>(states_.size()));
-  if (!fresh) return place->second;
-  state& made = states_.emplace_back();
-  made.least = grammar::never;
-  for (const stack& each : stacks) {
-    std::uint32_t bytes = 0;
-    for (const std::uint32_t symbol : each) bytes = std::min(grammar::never, bytes + of_->rest_[symbol]);
-    made.least = std::min(made.least, bytes);
-    made.deepest = std::max(made.deepest, static_cast<std::uint32_t>(each.size()));
-    made.complete = made.complete || each.empty();
-  }
-  made.stacks = std::move(stacks);
-  made.next = std::make_unique<std::int32_t[]>(256);
-  std::fill_n(made.next.get(), 256, unknown);
-  return place->second;
-}
-
-std::int32_t text_match::step(std::int32_t from, unsigned char byte) {
-  const auto index = static_cast<std::size_t>(from);
-  if (const std::int32_t known = states_[index].next[byte]; known != unknown) return known;
-  std::vector<stack> after;
-  for (const stack& each : states_[index].stacks) {
-    if (each.empty() || !of_->sets_[of_->symbols_[each.back()].index][byte]) continue;
-    stack below(each.begin(), each.end() - 1);
-    expand(below, each.back() + 1, after);
-  }
-  std::int32_t to = intern(std::move(after));
-  // What is nested too deep may only become shorter, which some byte always does.
-  if (to != dead && states_[static_cast<std::size_t>(to)].deepest > deep &&
-      states_[static_cast<std::size_t>(to)].least >= states_[index].least)
-    to = dead;
-  return states_[index].next[byte] = to;
-}
-
-std::int32_t text_match::walk(std::int32_t from, std::string_view bytes) {
-  for (const char byte : bytes) {
-    if (from == dead) break;
-    from = step(from, static_cast<unsigned char>(byte));
-  }
-  return from;
-}
-
-bool text_match::allows(std::string_view bytes, std::uint32_t bytes_left) {
-  const std::int32_t to = bytes.empty() ? dead : walk(static_cast<std::int32_t>(at_), bytes);
-  return to != dead && states_[static_cast<std::size_t>(to)].least <= bytes_left;
-}
-
-void text_match::take(std::string_view bytes) {
-  const std::int32_t to = walk(static_cast<std::int32_t>(at_), bytes);
-  if (to == dead) throw std::logic_error("a text outside of its grammar");
-  at_ = static_cast<std::size_t>(to);
-  if (states_.size() > most_states) {  // begin anew from here
-    std::vector<stack> here = states_[at_].stacks;
-    states_.clear();
-    places_.clear();
-    at_ = static_cast<std::size_t>(intern(std::move(here)));
-  }
-}
-
-void text_match::mark_allowed(const token_bytes& tokens, std::uint32_t bytes_left, std::vector<bool>& allowed) {
-  std::vector<std::int32_t> path{
-      static_cast<std::int32_t>(at_)};  // the state behind each byte of the entry before; dead ends it
-  for (const auto& each : tokens.entries()) {
-    if (path.size() > each.shared + std::size_t{1}) path.resize(each.shared + std::size_t{1});
-    while (path.back() != dead && path.size() <= each.text.size())
-      path.push_back(step(path.back(), static_cast<unsigned char>(each.text[path.size() - 1])));
-    if (path.back() == dead) continue;
-    allowed[static_cast<std::size_t>(each.id)] = states_[static_cast<std::size_t>(path.back())].least <= bytes_left;
-  }
+  class_bytes_.resize(classes);
+  for (std::size_t byte = 0; byte < 256; ++byte) class_bytes_[class_of_[byte]] = static_cast<unsigned char>(byte);
 }
 
 }  // namespace intaglio::serve

@@ -16,6 +16,7 @@ struct http_request {
   std::vector<std::pair<std::string, std::string>> fields;  ///< names in lower case
   std::string body;
   std::string peer;  ///< address of the client
+  std::string id;    ///< the client's X-Request-Id, or one of ours
 
   /// A field's value, empty where there is none.
   std::string_view field(std::string_view name) const {
@@ -55,6 +56,8 @@ class http_application {
   /// Before the body is read: may this request go on? The fields of an answer that every client may see come back.
   /// @throws api_error
   virtual void admit(const http_request& head) = 0;
+  /// Whether the answer takes no time, and must never wait for others': it then has a thread of its own.
+  virtual bool is_light(const http_request& head) const = 0;
   /// @param wake may be called from any thread when a pending reply has something new
   /// @throws api_error
   virtual http_reply answer(const http_request& request, std::function<void()> wake) = 0;

@@ -20,10 +20,13 @@
 #include <boost/asio/ssl.hpp>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -52,6 +55,29 @@ struct connection_over {};
 std::string_view reason_of(int status) {
   const auto known = http::obsolete_reason(static_cast<http::status>(status));
   return {known.data(), known.size()};
+}
+
+/// What a client calls its request, where that can stand in a field and a log; else a name of ours.
+std::string request_id(std::string_view wanted) {
+  const auto plain = [](char each) {
+    return (each >= '0' && each <= '9') || (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
+           each == '-' || each == '_' || each == '.';
+  };
+  if (!wanted.empty() && wanted.size() <= 128 && std::all_of(wanted.begin(), wanted.end(), plain))
+    return std::string(wanted);
+  static std::mt19937_64 random{(std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()};
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "req_%016llx", static_cast<unsigned long long>(random()));
+  return text.data();
+}
+
+/// Whose connections are counted together: an address, of IPv6 its network of 64 bits.
+std::string address_group(const net::ip::address& of) {
+  if (of.is_v4()) return of.to_string();
+  const net::ip::address_v6 six = of.to_v6();
+  if (six.is_v4_mapped()) return net::ip::make_address_v4(net::ip::v4_mapped, six).to_string();
+  const auto bytes = six.to_bytes();
+  return std::string(bytes.begin(), bytes.begin() + 8);
 }
 
 /// A socket, with TLS or without.
@@ -141,7 +167,7 @@ struct server_core {
   server_core(http_application& of, const listen_options& options, const limits& limit,
               std::atomic<std::uint64_t>& open)
       : application(of), options(options), limit(limit), connections(open), signals(sockets, SIGTERM, SIGINT),
-        over(sockets), workers(options.workers) {}
+        over(sockets), workers(options.workers), light_worker(1) {}
 
   http_application& application;
   listen_options options;
@@ -154,10 +180,14 @@ struct server_core {
 #ifdef INTAGLIO_SERVE_TLS
   std::optional<net::ssl::context> tls;
 #endif
-  net::thread_pool workers;
+  net::thread_pool workers, light_worker;
   bool stopping = false;
   std::set<connection*> open;
+  std::map<std::string, std::size_t> by_address;  ///< open connections
 
+  void enter(connection* one);
+  void leave(connection* one);
+  bool make_room(const std::string* address);
   void listen();
   task<void> accept();
 };
@@ -165,12 +195,18 @@ struct server_core {
 /// One client. Lives as long as its coroutine.
 class connection : public std::enable_shared_from_this<connection> {
  public:
-  connection(server_core& of, tcp::socket socket, std::string peer);
+  connection(server_core& of, tcp::socket socket, std::string peer, std::string address);
   ~connection();
   task<void> serve();
   /// No request runs: it may be closed when the server stops.
   bool is_idle() const { return idle_; }
   void close() { stream_.close(); }
+  /// No request of it has been admitted that is not answered.
+  bool is_waiting() const { return waiting_; }
+  /// Which of those that wait is closed first where there are too many: who never had a request admitted, then who
+  /// waits longest.
+  std::pair<bool, clock::time_point> worth() const { return {known_, waiting_since_}; }
+  const std::string& address() const { return address_; }
 
  private:
   task<void> watch();
@@ -186,27 +222,25 @@ class connection : public std::enable_shared_from_this<connection> {
   server_core& server_;
   socket_stream stream_;
   net::steady_timer watchdog_, news_;
-  clock::time_point due_;
+  clock::time_point due_, waiting_since_ = clock::now();
   std::string in_;  ///< read and not yet parsed
-  std::string peer_;
-  bool idle_ = true, news_came_ = false, over_ = false, probed_ = false, answering_ = false, http_10_ = false;
+  std::string peer_, address_;
+  bool waiting_ = true, known_ = false;
+  bool idle_ = true, news_came_ = false, over_ = false, probed_ = false, http_10_ = false;
 };
 
-connection::connection(server_core& of, tcp::socket socket, std::string peer)
+connection::connection(server_core& of, tcp::socket socket, std::string peer, std::string address)
     : server_(of),
 #ifdef INTAGLIO_SERVE_TLS
       stream_(std::move(socket), of.tls ? &*of.tls : nullptr),
 #else
       stream_(std::move(socket)),
 #endif
-      watchdog_(of.sockets), news_(of.sockets), due_(clock::now() + of.limit.head), peer_(std::move(peer)) {
-  server_.open.insert(this);
-  server_.connections = server_.open.size();
+      watchdog_(of.sockets), news_(of.sockets), due_(clock::now() + of.limit.head), peer_(std::move(peer)),
+      address_(std::move(address)) {
+  server_.enter(this);
 }
-connection::~connection() {
-  server_.open.erase(this);
-  server_.connections = server_.open.size();
-}
+connection::~connection() { server_.leave(this); }
 
 void connection::due_in(clock::duration time) {
   due_ = clock::now() + time;
@@ -327,6 +361,7 @@ http_request connection::head_of(const http::request_parser<http::string_body>& 
     out.fields.emplace_back(std::move(name), std::string(field.value().data(), field.value().size()));
   }
   out.peer = peer_;
+  out.id = request_id(out.field("x-request-id"));
   return out;
 }
 
@@ -343,7 +378,8 @@ task<bool> connection::one_request() {
     server_.application.answered(request, status, std::chrono::duration<double>(clock::now() - since).count());
   };
   probed_ = false;
-  answering_ = false;
+  waiting_ = true;
+  waiting_since_ = clock::now();
   std::optional<api_error> refusal;
   clock::time_point start = clock::now();
   try {
@@ -352,6 +388,9 @@ task<bool> connection::one_request() {
     http_10_ = parser.get().version() < 11;
     request = head_of(parser);
     server_.application.admit(request);
+    const bool light = server_.application.is_light(request);
+    waiting_ = false;
+    known_ = known_ || !light;
     if (const auto length = parser.content_length(); length && *length > server_.limit.body_bytes)
       throw api_error(413, "the body: expected at most " + std::to_string(server_.limit.body_bytes) + " bytes, found " +
                                std::to_string(*length));
@@ -373,8 +412,8 @@ task<bool> connection::one_request() {
     };
     // Reading JSON and finding tokens may take a while.
     reply = co_await net::co_spawn(
-        server_.workers, [&]() -> task<http_reply> { co_return server_.application.answer(request, wake); },
-        net::use_awaitable);
+        light ? server_.light_worker : server_.workers,
+        [&]() -> task<http_reply> { co_return server_.application.answer(request, wake); }, net::use_awaitable);
     if (reply.pending) {
       const std::shared_ptr<pending_reply> pending = reply.pending;
       if (pending->streams()) {
@@ -392,7 +431,8 @@ task<bool> connection::one_request() {
         answered(start);
         throw connection_over();
       }
-      reply = pending->reply();
+      reply = co_await net::co_spawn(
+          server_.workers, [&]() -> task<http_reply> { co_return pending->reply(); }, net::use_awaitable);
     }
   } catch (const api_error& error) { refusal = error; } catch (const connection_over&) {
     throw;
@@ -500,10 +540,36 @@ task<bool> connection::wait_for_news(std::string_view probe) {
   co_return true;
 }
 
+void server_core::enter(connection* one) {
+  open.insert(one);
+  ++by_address[one->address()];
+  connections = open.size();
+}
+void server_core::leave(connection* one) {
+  if (open.erase(one) == 0) return;
+  const auto at = by_address.find(one->address());
+  if (--at->second == 0) by_address.erase(at);
+  connections = open.size();
+}
+
+/// Closes the connection that is worth least among those that wait, of one address or of all.
+/// @return false: none of them waits
+bool server_core::make_room(const std::string* address) {
+  connection* least = nullptr;
+  for (connection* each : open)
+    if (each->is_waiting() && (address == nullptr || each->address() == *address) &&
+        (least == nullptr || each->worth() < least->worth()))
+      least = each;
+  if (least == nullptr) return false;
+  leave(least);
+  least->close();
+  return true;
+}
+
 void server_core::listen() {
   error_code problem;
   const auto address = net::ip::make_address(options.address, problem);
-  if (problem) throw std::runtime_error("--host: expected an IP address, found '" + options.address + "'");
+  if (problem) throw std::runtime_error("--host: expected an IP address or localhost, found '" + options.address + "'");
   const tcp::endpoint at(address, options.port);
   const std::string where = options.address + " port " + std::to_string(options.port);
   acceptor.open(at.protocol(), problem);
@@ -534,7 +600,7 @@ task<void> server_core::accept() {
   while (acceptor.is_open()) {
     error_code problem;
     net::steady_timer pause(sockets);
-    if (open.size() >= limit.connections) {  // the others wait in the system's queue
+    if (open.size() >= limit.connections && !make_room(nullptr)) {  // the others wait in the system's queue
       pause.expires_after(std::chrono::milliseconds(20));
       co_await pause.async_wait(net::redirect_error(net::use_awaitable, problem));
       continue;
@@ -548,10 +614,14 @@ task<void> server_core::accept() {
       co_await pause.async_wait(net::redirect_error(net::use_awaitable, problem));
       continue;
     }
+    const std::string group = address_group(from.address());
+    if (const auto known = by_address.find(group);
+        known != by_address.end() && known->second >= limit.connections_per_address && !make_room(&group))
+      continue;  // closes it
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(tcp::socket::send_buffer_size(limit.send_buffer_bytes), ignored);
-    const auto client = std::make_shared<connection>(*this, std::move(socket), from.address().to_string());
+    const auto client = std::make_shared<connection>(*this, std::move(socket), from.address().to_string(), group);
     net::co_spawn(
         sockets, [client]() -> task<void> { co_await client->serve(); }, net::detached);
   }
@@ -620,6 +690,7 @@ void http_server::run(const std::function<void()>& draining, const std::function
   });
   server.sockets.run();
   server.workers.join();
+  server.light_worker.join();
 }
 
 }  // namespace intaglio::serve

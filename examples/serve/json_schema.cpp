@@ -2,12 +2,14 @@
 #include "json_schema.hpp"
 
 #include <algorithm>
-#include <array>
+#include <deque>
 #include <stdexcept>
-
-#include <intaglio/core/error.hpp>
+#include <unordered_set>
 
 #include "api_error.hpp"
+#include "json_rules.hpp"
+#include "number_form.hpp"
+#include "schema_words.hpp"
 
 namespace intaglio::serve {
 namespace {
@@ -15,421 +17,337 @@ namespace {
 using rule = grammar::rule;
 using part = grammar::part;
 
-/// The pieces that all JSON is made of.
-class json_rules {
+/// A rule for each conjunction of schemas that is met, filled one after the other.
+class schema_grammar {
  public:
-  explicit json_rules(grammar& to) : g(to) {
-    const byte_set blank = bytes_between(' ', ' '), digit = bytes_between('0', '9'), follow = bytes_between(0x80, 0xBF);
-    rule indent = g.add_rule({});
-    for (int i = 0; i < 20; ++i) {
-      const rule longer = g.add_rule({});
-      g.add(longer, {blank, indent});
-      indent = longer;
-    }
-    space = g.add_rule({});
-    g.add(space, {blank});
-    g.add(space, {"\n", indent});
-
-    byte_set plain = bytes_between(0x20, 0x7E);
-    plain.reset('"').reset('\\');
-    byte_set hex = digit | bytes_between('a', 'f') | bytes_between('A', 'F');
-    byte_set simple;
-    for (const char each : {'"', '\\', '/', 'b', 'f', 'n', 'r', 't'}) simple.set(static_cast<unsigned char>(each));
-    byte_set no_d = hex;
-    no_d.reset('d').reset('D');
-    byte_set d;
-    d.set('d').set('D');
-    character = g.add_rule({plain});
-    g.add(character, {"\\", simple});
-    // No surrogates: half of a pair is no character.
-    g.add(character, {"\\u", no_d, hex, hex, hex});
-    g.add(character, {"\\u", d, bytes_between('0', '7'), hex, hex});
-    g.add(character, {bytes_between(0xC2, 0xDF), follow});
-    g.add(character, {bytes_between(0xE0, 0xE0), bytes_between(0xA0, 0xBF), follow});
-    g.add(character, {bytes_between(0xE1, 0xEC) | bytes_between(0xEE, 0xEF), follow, follow});
-    g.add(character, {bytes_between(0xED, 0xED), bytes_between(0x80, 0x9F), follow});
-    g.add(character, {bytes_between(0xF0, 0xF0), bytes_between(0x90, 0xBF), follow, follow});
-    g.add(character, {bytes_between(0xF1, 0xF3), follow, follow, follow});
-    g.add(character, {bytes_between(0xF4, 0xF4), bytes_between(0x80, 0x8F), follow, follow});
-    string = g.add_rule({"\"", repeated(character, 0, {}), "\""});
-
-    // Few enough digits that every reader takes the number for what it is.
-    const rule digits = at_most(digit, 14);
-    natural = g.add_rule({"0"});
-    g.add(natural, {bytes_between('1', '9'), digits});
-    integer = g.add_rule({natural});
-    g.add(integer, {"-", natural});
-    byte_set exponent;
-    exponent.set('e').set('E');
-    byte_set sign;
-    sign.set('+').set('-');
-    const rule fraction = g.add_rule({}), power = g.add_rule({}), sign_or_none = g.add_rule({});
-    g.add(fraction, {".", digit, digits});
-    g.add(sign_or_none, {sign});
-    g.add(power, {exponent, sign_or_none, digit});
-    g.add(power, {exponent, sign_or_none, digit, digit});
-    number = g.add_rule({integer, fraction, power});
-
-    rule scalar = g.add_rule({string});
-    for (const part& each : std::array<part, 4>{number, "true", "false", "null"}) g.add(scalar, {each});
-    any = scalar;
-    for (int depth = 0; depth < free_depth; ++depth) {
-      const rule members = object_of(any), list = array_of(any, 0, {}), value = g.add_rule({scalar});
-      g.add(value, {members});
-      g.add(value, {list});
-      any_object = members;
-      any = value;
+  schema_grammar(grammar& to, const json& root, const std::string& where)
+      : g_(to), rules_(to), numbers_(to), words_(root, where), start_(rule_of({{&root, where}})) {
+    while (!waiting_.empty()) {
+      const auto [to_fill, of] = std::move(waiting_.front());
+      waiting_.pop_front();
+      fill(to_fill, of);
     }
   }
-
-  /// At most `most` bytes of a set.
-  rule at_most(const byte_set& bytes, int most) {
-    rule out = g.add_rule({});
-    for (int i = 0; i < most; ++i) {
-      const rule longer = g.add_rule({});
-      g.add(longer, {bytes, out});
-      out = longer;
-    }
-    return out;
-  }
-  /// `least` to `most` times one after the other.
-  rule repeated(rule each, std::uint32_t least, std::optional<std::uint32_t> most) {
-    rule out = g.add_rule({});
-    if (!most) g.add(out, {each, out});
-    for (std::uint32_t i = least; most && i < *most; ++i) {
-      const rule longer = g.add_rule({});
-      g.add(longer, {each, out});
-      out = longer;
-    }
-    for (std::uint32_t i = 0; i < least; ++i) out = g.add_rule({each, out});
-    return out;
-  }
-  rule array_of(rule item, std::uint32_t least, std::optional<std::uint32_t> most) {
-    const rule out = g.add_rule();
-    if (least == 0) g.add(out, {"[", space, "]"});
-    if (most && *most == 0) return out;
-    const rule next = g.add_rule({",", space, item});
-    g.add(out,
-          {"[", space, item, repeated(next, least == 0 ? 0 : least - 1, most ? std::optional(*most - 1) : std::nullopt),
-           space, "]"});
-    return out;
-  }
-  rule object_of(rule value) {
-    const rule member = g.add_rule({string, ":", space, value}), next = g.add_rule({",", space, member}),
-               out = g.add_rule({"{", space, "}"});
-    g.add(out, {"{", space, member, repeated(next, 0, {}), space, "}"});
-    return out;
-  }
-
-  grammar& g;
-  rule space = 0, character = 0, string = 0, natural = 0, integer = 0, number = 0, any = 0, any_object = 0;
-};
-
-/// Integers of a range, digit by digit.
-class integer_range {
- public:
-  explicit integer_range(grammar& to) : g(to) {}
-  rule of(std::int64_t least, std::int64_t most) {
-    const rule out = g.add_rule();
-    if (least < 0) {
-      const std::int64_t nearest = std::min<std::int64_t>(most, -1);
-      naturals(out, "-", static_cast<std::uint64_t>(-nearest), static_cast<std::uint64_t>(-least));
-    }
-    if (most >= 0)
-      naturals(out, "", static_cast<std::uint64_t>(std::max<std::int64_t>(least, 0)), static_cast<std::uint64_t>(most));
-    return out;
-  }
+  rule start() const { return start_; }
+  /// Why some value has no text, where one has none: the first one.
+  const std::string& without_text() const { return without_text_; }
 
  private:
-  /// By the number of digits, since none begins with a zero.
-  void naturals(rule to, const std::string& sign, std::uint64_t least, std::uint64_t most) {
-    const std::string low = std::to_string(least), high = std::to_string(most);
-    for (std::size_t size = low.size(); size <= high.size(); ++size) {
-      std::string from = size == low.size() ? low : "1" + std::string(size - 1, '0'),
-                  until = size == high.size() ? high : std::string(size, '9');
-      g.add(to, {sign, between(from, until)});
-    }
-  }
-  /// Texts of digits of one length.
-  rule between(const std::string& from, const std::string& until) {
-    const rule out = g.add_rule();
-    const auto set = [](char a, char b) {
-      return bytes_between(static_cast<unsigned char>(a), static_cast<unsigned char>(b));
-    };
-    if (from.size() == 1) {
-      g.add(out, {set(from[0], until[0])});
-      return out;
-    }
-    if (from == std::string(from.size(), '0') && until == std::string(until.size(), '9')) {
-      g.add(out, std::vector<part>(from.size(), set('0', '9')));
-      return out;
-    }
-    const std::string from_rest = from.substr(1), until_rest = until.substr(1), zeros(from_rest.size(), '0'),
-                      nines(from_rest.size(), '9');
-    if (from[0] == until[0]) {
-      g.add(out, {set(from[0], from[0]), between(from_rest, until_rest)});
-      return out;
-    }
-    g.add(out, {set(from[0], from[0]), between(from_rest, nines)});
-    if (until[0] - from[0] > 1) {
-      std::vector<part> parts{set(static_cast<char>(from[0] + 1), static_cast<char>(until[0] - 1))};
-      for (std::size_t i = 0; i < from_rest.size(); ++i) parts.emplace_back(set('0', '9'));
-      g.add(out, parts);
-    }
-    g.add(out, {set(until[0], until[0]), between(zeros, until_rest)});
-    return out;
-  }
-  grammar& g;
-};
-
-constexpr std::array<std::string_view, 14> describing{
-    "title", "description", "default",  "examples",  "example", "$comment",    "$schema",
-    "$id",   "deprecated",  "readOnly", "writeOnly", "$defs",   "definitions", "$anchor"};
-constexpr std::uint32_t most_repeats = 2000;
-
-class schema_reader {
- public:
-  schema_reader(grammar& to, const json& root, std::string where)
-      : g_(to), rules_(to), root_(root), where_(std::move(where)) {}
-  rule read() { return value(root_, where_, 0); }
-
- private:
-  [[noreturn]] static void refuse(const std::string& at, const std::string& why) {
-    throw api_error(400, at + ": " + why, "response_format", "unsupported_schema");
+  rule rule_of(const conjunction& of) {
+    if (of.empty()) return rules_.any;
+    std::vector<const json*> key;
+    for (const schema_place& each : of) key.push_back(each.schema);
+    std::sort(key.begin(), key.end());
+    key.erase(std::unique(key.begin(), key.end()), key.end());
+    const auto [known, fresh] = made_.try_emplace(std::move(key), 0);
+    if (!fresh) return known->second;
+    if (made_.size() > 50'000) throw std::length_error("schema");
+    known->second = g_.add_rule();
+    waiting_.emplace_back(known->second, of);
+    return known->second;
   }
 
-  /// Refuses words outside of `known`.
-  static void only(const json& schema, const std::string& at, std::initializer_list<std::string_view> known) {
-    for (const auto& [word, value] : schema.items())
-      if (std::find(describing.begin(), describing.end(), word) == describing.end() &&
-          std::find(known.begin(), known.end(), word) == known.end())
-        refuse(at, "'" + printable(word, 40) + "' is not among the words of JSON schema that are supported here");
-  }
-
-  rule value(const json& schema, const std::string& at, int depth) {
-    if (depth > 64) refuse(at, "schemas nest at most 64 deep");
-    if (schema.is_boolean()) {
-      if (!schema.get<bool>()) refuse(at, "no value holds to false");
-      return rules_.any;
-    }
-    if (!schema.is_object()) refuse(at, "expected a schema, an object or true");
-    if (schema.contains("$ref")) return reference(schema, at, depth);
-    if (schema.contains("const") || schema.contains("enum")) return listed(schema, at);
-    for (const char* const word : {"anyOf", "allOf"})
-      if (schema.contains(word)) return combined(schema, word, at, depth);
-    const auto type = schema.find("type");
-    if (type == schema.end()) {
-      if (schema.contains("properties")) return object(schema, at, depth);
-      if (schema.contains("items") || schema.contains("prefixItems")) return array(schema, at, depth);
-      only(schema, at, {});
-      return rules_.any;
-    }
-    if (type->is_string()) return of_type(type->get<std::string>(), schema, at, depth);
-    if (!type->is_array() || type->empty()) refuse(at + ".type", "expected a name or a list of names");
-    const rule out = g_.add_rule();
-    for (const auto& each : *type) {
-      if (!each.is_string()) refuse(at + ".type", "expected names");
-      const std::string name = each.get<std::string>();
-      // Words of one type say nothing of the others.
-      json alone = json::object();
-      for (const auto& [word, inside] : schema.items())
-        if (word != "type" && (belongs_to(word).empty() || belongs_to(word) == name)) alone[word] = inside;
-      g_.add(out, {of_type(name, alone, at, depth)});
-    }
-    return out;
-  }
-
-  static std::string_view belongs_to(std::string_view word) {
-    for (const std::string_view each : {"properties", "required", "additionalProperties"})
-      if (word == each) return "object";
-    for (const std::string_view each : {"items", "prefixItems", "minItems", "maxItems"})
-      if (word == each) return "array";
-    for (const std::string_view each : {"minLength", "maxLength"})
-      if (word == each) return "string";
-    for (const std::string_view each : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-      if (word == each) return "integer";
-    return {};
-  }
-
-  rule of_type(const std::string& type, const json& schema, const std::string& at, int depth) {
-    if (type == "object") return object(schema, at, depth);
-    if (type == "array") return array(schema, at, depth);
-    if (type == "string") {
-      only(schema, at, {"type", "minLength", "maxLength"});
-      const std::uint32_t least = count(schema, "minLength", at).value_or(0);
-      const auto most = count(schema, "maxLength", at);
-      if (most && *most < least) refuse(at, "maxLength is less than minLength");
-      return least == 0 && !most ? rules_.string
-                                 : g_.add_rule({"\"", rules_.repeated(rules_.character, least, most), "\""});
-    }
-    if (type == "integer") return integer(schema, at);
-    only(schema, at, {"type"});
-    if (type == "number") return rules_.number;
-    if (type == "null") return g_.add_rule({"null"});
-    if (type != "boolean") refuse(at + ".type", "'" + printable(type, 40) + "' is no type of JSON");
-    const rule out = g_.add_rule({"true"});
-    g_.add(out, {"false"});
-    return out;
-  }
-
-  rule integer(const json& schema, const std::string& at) {
-    only(schema, at, {"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"});
-    constexpr std::int64_t widest = 999'999'999'999'999;
-    std::int64_t least = -widest, most = widest;
-    const auto bound = [&](const char* word) -> std::optional<std::int64_t> {
-      const auto found = schema.find(word);
-      if (found == schema.end()) return {};
-      if (!found->is_number_integer() ||
-          (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(widest)) ||
-          std::abs(found->get<double>()) > static_cast<double>(widest))
-        refuse(at + "." + word, "expected an integer of at most 15 digits");
-      return found->get<std::int64_t>();
-    };
-    if (const auto b = bound("minimum")) least = std::max(least, *b);
-    if (const auto b = bound("exclusiveMinimum")) least = std::max(least, *b + 1);
-    if (const auto b = bound("maximum")) most = std::min(most, *b);
-    if (const auto b = bound("exclusiveMaximum")) most = std::min(most, *b - 1);
-    if (least > most) refuse(at, "no integer is in the range");
-    return least == -widest && most == widest ? rules_.integer : integer_range(g_).of(least, most);
-  }
-
-  rule object(const json& schema, const std::string& at, int depth) {
-    only(schema, at, {"type", "properties", "required", "additionalProperties"});
-    const auto listed = schema.find("properties"), others = schema.find("additionalProperties"),
-               required = schema.find("required");
-    json members = listed == schema.end() ? json::object() : *listed;
-    if (!members.is_object()) refuse(at + ".properties", "expected an object");
-    std::vector<std::string> needed;
-    if (required != schema.end()) {
-      if (!required->is_array()) refuse(at + ".required", "expected an array of names");
-      for (const auto& each : *required) {
-        if (!each.is_string()) refuse(at + ".required", "expected names");
-        needed.push_back(each.get<std::string>());
-        if (members.contains(needed.back())) continue;
-        members[needed.back()] = others == schema.end() ? json(true) : *others;
+  void fill(rule to, const conjunction& of) {
+    if (of.size() == 1)
+      if (const auto alternatives = words_.plain_alternatives(of[0])) {
+        for (const schema_place& each : *alternatives) g_.add(to, {rule_of({each})});
+        return;
       }
+    for (const value_form& each : words_.forms(of)) add(to, each);
+  }
+
+  void nothing(const value_form& of, const std::string& why) {
+    if (without_text_.empty()) without_text_ = of.at + ": " + why;
+  }
+
+  void add(rule to, const value_form& of) {
+    if (of.values) return add_values(to, of);
+    // Words that are about one type are taken as saying that it is that one.
+    const unsigned types = of.typed || of.spoken_of == 0 ? of.types : of.types & of.spoken_of;
+    if (types == json_types::all && of.spoken_of == 0) return g_.add(to, {rules_.any});
+    if (types == 0) nothing(of, "no type is left");
+    if (types & json_types::null) g_.add(to, {"null"});
+    if (types & json_types::boolean) g_.add(to, {"true"}), g_.add(to, {"false"});
+    if (types & json_types::number) add_number(to, of);
+    if (types & json_types::string) add_string(to, of);
+    if (types & json_types::array) add_array(to, of);
+    if (types & json_types::object) add_object(to, of);
+  }
+
+  void add_values(rule to, const value_form& of) {
+    std::size_t kept = 0;
+    for (const json* each : *of.values)
+      if (words_.holds_beside(*each, of)) g_.add(to, {json_text(*each)}), ++kept;
+    if (kept == 0) nothing(of, "no value of the list holds to the schema");
+  }
+
+  void add_number(rule to, const value_form& of) {
+    const number_bounds& bounds = of.numbers;
+    if (bounds.any()) return g_.add(to, {rules_.number});
+    const bool any_integer = !bounds.least && !bounds.most && bounds.step == 1 && bounds.step_places == 0;
+    if (bounds.empty()) nothing(of, "no number is in the range");
+    g_.add(to, {any_integer ? rules_.integer : numbers_.of(bounds)});
+  }
+
+  void add_string(rule to, const value_form& of) {
+    if (of.most_length && *of.most_length < of.least_length) return nothing(of, "maxLength is less than minLength");
+    if (of.texts.empty()) {
+      const bool any = of.least_length == 0 && !of.most_length;
+      return g_.add(
+          to, {any ? rules_.string
+                   : g_.add_rule({"\"", rules_.repeated(rules_.character, of.least_length, of.most_length), "\""})});
     }
-    const bool closed = others != schema.end() && others->is_boolean() && !others->get<bool>();
-    if (members.empty()) {
-      if (closed) return g_.add_rule({"{", rules_.space, "}"});
-      return others == schema.end() || others->is_boolean()
-                 ? rules_.any_object
-                 : rules_.object_of(value(*others, at + ".additionalProperties", depth + 1));
+    std::string key = std::to_string(of.least_length) + ' ' + (of.most_length ? std::to_string(*of.most_length) : "");
+    for (const auto& [name, each] : of.texts) key += '\n' + name;
+    const auto [known, fresh] = strings_.try_emplace(std::move(key), 0);
+    if (fresh) {
+      const text_language all = language_of(of);
+      if (all.empty()) nothing(of, "no text holds to the pattern, the format and the lengths");
+      known->second = g_.add_rule({"\"", all.written(g_, words_.budget()), "\""});
     }
-    // What may follow when the members before this one are written: behind one that was (a comma is due), and behind
-    // none.
+    g_.add(to, {known->second});
+  }
+  text_language language_of(const value_form& of) {
+    try {
+      text_language out = text_language::all();
+      for (const auto& [name, each] : of.texts) out = each->both(out, words_.budget());
+      if (of.least_length != 0 || of.most_length)
+        out = out.both(text_language::of_length(of.least_length, of.most_length), words_.budget());
+      return out;
+    } catch (const std::length_error&) {
+      schema_words::refuse(of.at, "pattern, format and lengths are too much together");
+    }
+  }
+
+  void add_array(rule to, const value_form& of) {
+    const item_forms items = words_.items(of);
+    const auto most = of.most_items;
+    const std::uint32_t least = of.least_items;
+    if (most && *most < least) return nothing(of, "maxItems is less than minItems");
+    if (of.unique && (!most || *most > 1)) return add_unique(to, of, items);
+    if (items.first.empty()) return g_.add(to, {rules_.array_of(rule_of(items.others), least, most)});
+    // All that are listed, as far as there may be as many; others where the schema speaks of them or wants more.
+    const auto listed =
+        static_cast<std::uint32_t>(std::min<std::size_t>(items.first.size(), most.value_or(most_repeats)));
+    std::vector<part> parts{"[", rules_.space};
+    for (std::uint32_t i = 0; i < listed; ++i) {
+      if (i != 0) parts.insert(parts.end(), {",", rules_.space});
+      parts.emplace_back(rule_of(items.first[i]));
+    }
+    const std::uint32_t more = least > listed ? least - listed : 0;
+    if (items.others_spoken_of || more != 0) {
+      const rule next = g_.add_rule({listed == 0 ? "" : ",", rules_.space, rule_of(items.others)});
+      const auto room =
+          items.others_spoken_of ? (most ? std::optional(*most - listed) : std::nullopt) : std::optional(more);
+      parts.emplace_back(rules_.repeated(next, more, room));
+    }
+    parts.insert(parts.end(), {rules_.space, "]"});
+    g_.add(to, parts);
+  }
+
+  /// Each value at most once, in the order of the list.
+  void add_unique(rule to, const value_form& of, const item_forms& items) {
+    if (!items.first.empty() || !items.others_spoken_of)
+      schema_words::refuse(of.at, "uniqueItems is supported of items of one schema that lists its values");
+    std::vector<json> values;
+    for (const value_form& each : words_.forms(items.others)) {
+      std::vector<json> more;
+      if (each.values)
+        for (const json* value : *each.values) more.push_back(*value);
+      else if ((each.types & ~(json_types::null | json_types::boolean)) == 0) more = {nullptr, false, true};
+      else schema_words::refuse(of.at, "uniqueItems is supported of items that are listed (enum, const, boolean)");
+      if (values.size() + more.size() > 300)
+        schema_words::refuse(of.at, "uniqueItems is supported of up to 300 values");
+      for (json& value : more)
+        if (words_.holds_beside(value, each) && std::find(values.begin(), values.end(), value) == values.end())
+          values.push_back(std::move(value));
+    }
+    if (values.size() < of.least_items) return nothing(of, "there are fewer values than minItems");
+    const auto all = static_cast<std::uint32_t>(values.size());
+    const std::uint32_t most = std::min(of.most_items.value_or(all), all);
+    // From the end: what may follow behind so many items that were written.
+    std::vector<rule> next(most + 1);
+    for (std::uint32_t count = 0; count <= most; ++count) {
+      next[count] = g_.add_rule();
+      if (count >= of.least_items) g_.add(next[count], {});
+    }
+    for (std::size_t i = values.size(); i-- != 0;) {
+      std::vector<rule> here(most + 1);
+      for (std::uint32_t count = 0; count <= most; ++count) {
+        here[count] = g_.add_rule({next[count]});
+        if (count == most) continue;
+        if (count == 0) g_.add(here[count], {json_text(values[i]), next[1]});
+        else g_.add(here[count], {",", rules_.space, json_text(values[i]), next[count + 1]});
+      }
+      next = std::move(here);
+    }
+    g_.add(to, {"[", rules_.space, next[0], rules_.space, "]"});
+    if (of.least_items == 0) g_.add(to, {"[", rules_.space, "]"});
+  }
+
+  struct member_rule {
+    std::string name;
+    rule text;
+    bool needed;
+  };
+  /// Members that the schema names, in its order.
+  std::vector<member_rule> members(const value_form& of) {
+    const std::unordered_set<std::string> needed(of.required.begin(), of.required.end());
+    std::unordered_set<std::string> met;
+    std::vector<member_rule> out;
+    const auto add = [&](const std::string& name) {
+      if (!met.insert(name).second) return;
+      if (met.size() > 5000) throw std::length_error("schema");
+      const rule value = rule_of(words_.member(of, name));
+      out.push_back({name, g_.add_rule({json_text(json(name)) + ":", rules_.space, value}), needed.count(name) != 0});
+    };
+    for (const schema_place& each : of.objects)
+      if (const auto list = each.schema->find("properties"); list != each.schema->end())
+        for (const auto& [name, inside] : list->items()) add(name);
+    if (const auto names = listed_names(of))
+      for (const std::string& name : *names) add(name);
+    for (const std::string& name : of.required) add(name);
+    return out;
+  }
+  /// Names of members where propertyNames lists them; nothing where it does not.
+  std::optional<std::vector<std::string>> listed_names(const value_form& of) {
+    if (of.names.empty()) return {};
+    std::vector<std::string> out;
+    for (const value_form& each : words_.forms(of.names)) {
+      if (!each.values) return {};
+      for (const json* value : *each.values)
+        if (value->is_string() && words_.holds_beside(*value, each)) out.push_back(value->get<std::string>());
+    }
+    return out;
+  }
+
+  /// A member whose name is none of those; never where the schema says nothing of such.
+  /// @param alone there are no members with names: then any may come
+  std::optional<rule> other_member(const value_form& of, const std::vector<member_rule>& named, bool alone) {
+    conjunction others;
+    std::vector<std::pair<std::shared_ptr<const text_language>, schema_place>> patterns;
+    bool open = true, spoken_of = alone;
+    for (const schema_place& each : of.objects) {
+      for (auto& found : words_.patterns(each)) patterns.push_back(std::move(found));
+      const auto list = each.schema->find("additionalProperties");
+      if (list == each.schema->end()) continue;
+      if (list->is_object()) spoken_of = true;
+      if (*list == false) open = false;
+      others.push_back({&*list, each.at + ".additionalProperties"});
+    }
+    if (named.empty() && of.names.empty() && patterns.empty())
+      return open ? std::optional(g_.add_rule({rules_.string, ":", rules_.space, rule_of(others)})) : std::nullopt;
+    if (listed_names(of)) return {};
+    text_language rest = text_language::all();
+    if (!of.names.empty()) {
+      const std::vector<value_form> forms = words_.forms(of.names);
+      if (forms.size() != 1 || forms[0].values)
+        schema_words::refuse(of.names[0].at, "supported are names of one pattern, or of a list");
+      rest = language_of(forms[0]);
+    }
+    const rule out = g_.add_rule();
+    bool any = false;
+    try {
+      std::vector<std::string_view> names_of_others;
+      for (const member_rule& each : named) names_of_others.push_back(each.name);
+      rest = rest.without(text_language::of_texts(names_of_others, words_.budget()), words_.budget());
+      for (std::size_t i = 0; i < patterns.size(); ++i) {
+        text_language names = rest.both(*patterns[i].first, words_.budget());
+        for (std::size_t k = 0; k < patterns.size(); ++k)
+          if (k != i) names = names.without(*patterns[k].first, words_.budget());
+        conjunction wanted{patterns[i].second};
+        for (const schema_place& each : of.objects)
+          if (const auto list = each.schema->find("additionalProperties");
+              list != each.schema->end() && words_.patterns(each).empty())
+            wanted.push_back({&*list, each.at + ".additionalProperties"});
+        if (!names.empty())
+          g_.add(out, {"\"", names.written(g_, words_.budget()), "\":", rules_.space, rule_of(wanted)}), any = true;
+      }
+      for (const auto& [language, place] : patterns) rest = rest.without(*language, words_.budget());
+    } catch (const std::length_error&) {
+      schema_words::refuse(of.at, "names and their patterns are too much together");
+    }
+    if (open && spoken_of && (patterns.empty() || !alone) && !rest.empty())
+      g_.add(out, {"\"", rest.written(g_, words_.budget()), "\":", rules_.space, rule_of(others)}), any = true;
+    return any ? std::optional(out) : std::nullopt;
+  }
+
+  void add_object(rule to, const value_form& of) {
+    if (of.most_members && *of.most_members < of.least_members)
+      return nothing(of, "maxProperties is less than minProperties");
+    const std::vector<member_rule> named = members(of);
+    if (named.empty() && of.objects.empty() && of.names.empty() && of.least_members == 0 && !of.most_members)
+      return g_.add(to, {rules_.any_object});
+    const std::optional<rule> other = other_member(of, named, named.empty());
+    if (named.empty()) {
+      if (!other && of.least_members != 0) return nothing(of, "no member is allowed, and some are needed");
+      return g_.add(to, {rules_.members_of(other.value_or(0), of.least_members, other ? of.most_members : 0)});
+    }
+    const auto needed = static_cast<std::uint32_t>(
+        std::count_if(named.begin(), named.end(), [](const member_rule& each) { return each.needed; }));
+    const auto all = static_cast<std::uint32_t>(named.size());
+    const bool counted = of.least_members > needed || (of.most_members && (other || *of.most_members < all));
+    g_.add(to, {"{", rules_.space, counted ? counted_members(of, named, other) : plain_members(named, other),
+                rules_.space, "}"});
+  }
+
+  /// What may follow when the members before one are written: behind some a comma is due, behind none it is not.
+  rule plain_members(const std::vector<member_rule>& named, const std::optional<rule>& other) {
     rule behind_some = g_.add_rule({}), behind_none = g_.add_rule({});
-    const auto& list = members.get_ref<const json::object_t&>();
-    for (auto at_member = list.rbegin(); at_member != list.rend(); ++at_member) {
-      const auto& [name, schema_of] = *at_member;
-      const rule member = g_.add_rule({json_text(json(name)) + ":", rules_.space,
-                                       value(schema_of, at + ".properties." + printable(name, 40), depth + 1)});
-      const rule some = g_.add_rule({",", rules_.space, member, behind_some}),
-                 none = g_.add_rule({member, behind_some});
-      if (std::find(needed.begin(), needed.end(), name) == needed.end()) {
+    if (other) {
+      const rule more = rules_.repeated(g_.add_rule({",", rules_.space, *other}), 0, {});
+      g_.add(behind_some, {",", rules_.space, *other, more});
+      g_.add(behind_none, {*other, more});
+    }
+    for (auto at = named.rbegin(); at != named.rend(); ++at) {
+      const rule some = g_.add_rule({",", rules_.space, at->text, behind_some}),
+                 none = g_.add_rule({at->text, behind_some});
+      if (!at->needed) {
         g_.add(some, {behind_some});
         g_.add(none, {behind_none});
       }
       behind_some = some;
       behind_none = none;
     }
-    return g_.add_rule({"{", rules_.space, behind_none, rules_.space, "}"});
+    return behind_none;
   }
 
-  rule array(const json& schema, const std::string& at, int depth) {
-    only(schema, at, {"type", "items", "prefixItems", "minItems", "maxItems"});
-    const std::uint32_t least = count(schema, "minItems", at).value_or(0);
-    const auto most = count(schema, "maxItems", at);
-    if (most && *most < least) refuse(at, "maxItems is less than minItems");
-    const auto items = schema.find("items"), first = schema.find("prefixItems");
-    if (first == schema.end())
-      return rules_.array_of(items == schema.end() ? rules_.any : value(*items, at + ".items", depth + 1), least, most);
-    // As many as are listed, no more.
-    if (!first->is_array() || first->empty()) refuse(at + ".prefixItems", "expected schemas");
-    if (least > first->size() || (most && *most < first->size()))
-      refuse(at, "with prefixItems, minItems and maxItems can only be its length");
-    std::vector<part> parts{"[", rules_.space};
-    for (std::size_t i = 0; i < first->size(); ++i) {
-      if (i != 0) parts.insert(parts.end(), {",", rules_.space});
-      parts.emplace_back(value((*first)[i], at + ".prefixItems[" + std::to_string(i) + "]", depth + 1));
+  /// The same where it matters how many there are.
+  rule counted_members(const value_form& of, const std::vector<member_rule>& named, const std::optional<rule>& other) {
+    const std::uint32_t least = of.least_members, all = static_cast<std::uint32_t>(named.size()),
+                        most = std::min(of.most_members.value_or(most_repeats), other ? most_repeats : all);
+    // Beyond what has to be counted, one more is like the one before.
+    const std::uint32_t top = of.most_members ? most : least;
+    std::vector<rule> next(top + 1);
+    for (std::uint32_t count = 0; count <= top; ++count) next[count] = g_.add_rule();
+    const auto after = [&](std::uint32_t count) { return std::min(count + 1, top); };
+    const auto allowed = [&](std::uint32_t count) { return !of.most_members || count < most; };
+    for (std::uint32_t count = 0; count <= top; ++count) {
+      if (count >= least) g_.add(next[count], {});
+      if (other && allowed(count))
+        g_.add(next[count], {count == 0 ? "" : ",", rules_.space, *other, next[after(count)]});
     }
-    parts.insert(parts.end(), {rules_.space, "]"});
-    const rule out = g_.add_rule();
-    g_.add(out, parts);
-    return out;
-  }
-
-  rule listed(const json& schema, const std::string& at) {
-    only(schema, at, {"const", "enum", "type"});
-    if (schema.contains("const") && schema.contains("enum")) refuse(at, "const or enum, not both");
-    const json list = schema.contains("const") ? json::array({schema["const"]}) : schema["enum"];
-    if (!list.is_array()) refuse(at + ".enum", "expected an array");
-    const rule out = g_.add_rule();
-    std::size_t kept = 0;
-    for (const auto& each : list) {
-      if (const auto type = schema.find("type"); type != schema.end() && !holds(each, *type)) continue;
-      g_.add(out, {json_text(each)});
-      ++kept;
+    for (auto at = named.rbegin(); at != named.rend(); ++at) {
+      std::vector<rule> here(top + 1);
+      for (std::uint32_t count = 0; count <= top; ++count) {
+        here[count] = g_.add_rule();
+        if (allowed(count)) g_.add(here[count], {count == 0 ? "" : ",", rules_.space, at->text, next[after(count)]});
+        if (!at->needed) g_.add(here[count], {next[count]});
+      }
+      next = std::move(here);
     }
-    if (kept == 0) refuse(at, "no value of the list holds to the schema");
-    return out;
-  }
-  static bool holds(const json& value, const json& type) {
-    if (type.is_array())
-      return std::any_of(type.begin(), type.end(), [&](const json& each) { return holds(value, each); });
-    if (!type.is_string()) return false;
-    const std::string name = type.get<std::string>();
-    return name == "object"    ? value.is_object()
-           : name == "array"   ? value.is_array()
-           : name == "string"  ? value.is_string()
-           : name == "boolean" ? value.is_boolean()
-           : name == "null"    ? value.is_null()
-           : name == "integer" ? value.is_number_integer()
-                               : name == "number" && value.is_number();
-  }
-
-  rule combined(const json& schema, const std::string& word, const std::string& at, int depth) {
-    only(schema, at, {word});
-    const json& list = schema[word];
-    if (!list.is_array() || list.empty()) refuse(at + "." + word, "expected schemas");
-    if (word == "allOf" && list.size() != 1) refuse(at + ".allOf", "only one schema is supported in it");
-    const rule out = g_.add_rule();
-    for (std::size_t i = 0; i < list.size(); ++i)
-      g_.add(out, {value(list[i], at + "." + word + "[" + std::to_string(i) + "]", depth + 1)});
-    return out;
-  }
-
-  rule reference(const json& schema, const std::string& at, int) {
-    only(schema, at, {"$ref"});
-    if (!schema["$ref"].is_string()) refuse(at + ".$ref", "expected a text");
-    const std::string path = schema["$ref"].get<std::string>();
-    if (const auto known = references_.find(path); known != references_.end()) return known->second;
-    if (path != "#" && !path.starts_with("#/")) refuse(at + ".$ref", "expected a place in this document: '#/...'");
-    const json* target = nullptr;
-    try {
-      target = &root_.at(json::json_pointer(path.substr(1)));
-    } catch (const json::exception&) { refuse(at + ".$ref", "'" + printable(path, 60) + "' is not in the document"); }
-    // Known before it is read: a schema may hold itself.
-    const rule out = g_.add_rule();
-    references_.emplace(path, out);
-    if (references_.size() > 500) refuse(at, "at most 500 references");
-    g_.add(out, {value(*target, where_ + path.substr(1), 0)});
-    return out;
-  }
-
-  static std::optional<std::uint32_t> count(const json& schema, const char* word, const std::string& at) {
-    const auto found = schema.find(word);
-    if (found == schema.end()) return {};
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most_repeats)
-      refuse(at + "." + word, "expected 0 .. " + std::to_string(most_repeats));
-    return found->get<std::uint32_t>();
+    return next[0];
   }
 
   grammar& g_;
   json_rules rules_;
-  const json& root_;
-  std::string where_;
-  std::map<std::string, rule> references_;
+  number_writer numbers_;
+  schema_words words_;
+  std::map<std::vector<const json*>, rule> made_;
+  std::map<std::string, rule> strings_;
+  std::deque<std::pair<rule, conjunction>> waiting_;
+  std::string without_text_;
+  rule start_;
 };
 
 }  // namespace
@@ -444,16 +362,16 @@ grammar any_json_object() {
 
 grammar grammar_of_schema(const json& schema, const std::string& where) {
   grammar out;
+  std::string why;
   try {
-    schema_reader reader(out, schema, where);
-    const rule value = reader.read(), blank = out.add_rule({});
+    const schema_grammar read(out, schema, where);
+    if (!read.without_text().empty()) why = " (" + read.without_text() + ")";
+    const rule blank = out.add_rule({});
     out.add(blank, {" "});
-    out.finish(out.add_rule({blank, value}));
+    out.finish(out.add_rule({blank, read.start()}));
   } catch (const std::length_error&) {
-    throw api_error(400, where + ": the schema is too large", "response_format", "unsupported_schema");
-  } catch (const std::invalid_argument& problem) {
-    throw api_error(400, where + ": " + problem.what(), "response_format", "unsupported_schema");
-  }
+    schema_words::refuse(where, "the schema is too large");
+  } catch (const std::invalid_argument& problem) { schema_words::refuse(where, problem.what() + why); }
   return out;
 }
 

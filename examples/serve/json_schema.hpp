@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Grammars of JSON: of any object, and of what a JSON schema asks for. Texts of the grammar always hold to the schema,
-// though not every text that holds to it is in the grammar: members come in the schema's order, none are made up, and
-// white space is a blank or an indented line.
+// though not every text that holds to it is in the grammar: members come in the schema's order, none are made up, white
+// space is a blank or an indented line, items that have to differ come in the order in which the schema lists them, and
+// numbers with bounds have at most 15 digits and no exponent.
 //
-// Read: type (also a list), properties, required, additionalProperties, items, prefixItems, minItems, maxItems,
-// minLength, maxLength, minimum and maximum of integers (exclusive ones too), enum, const, anyOf, allOf of one, $ref
-// into the document (also recursive), true and {}. Words that only describe are passed over (title, description,
-// default, examples ...). Any other word is refused with its place.
+// Read: type, enum, const, anyOf, oneOf of alternatives that exclude each other, allOf, $ref into the document (also
+// recursive), true, false and {}; properties, required, additionalProperties, patternProperties, propertyNames,
+// minProperties, maxProperties; items, prefixItems, minItems, maxItems, uniqueItems of items that are listed;
+// minLength, maxLength, pattern, format, contentEncoding; minimum, maximum, exclusive ones, multipleOf. Words that only
+// describe are passed over (title, description, default, examples ...). Any other word is refused with its place.
 #pragma once
 
 #include <string>
@@ -15,9 +17,6 @@
 #include "json_document.hpp"
 
 namespace intaglio::serve {
-
-/// Nesting of values that no schema describes.
-inline constexpr int free_depth = 12;
 
 grammar any_json_object();
 

@@ -13,13 +13,15 @@ struct limits {
   std::uint32_t head_bytes = 16 * 1024, head_fields = 100, target_bytes = 8 * 1024;
   std::size_t body_bytes = std::size_t{4} << 20;  ///< --max-body-bytes
   std::uint32_t connections = 1200;               ///< --max-connections
+  std::uint32_t connections_per_address = 600;    ///< --max-connections-per-address
   std::chrono::seconds idle{60}, head{10}, body{30},
       write{30};                       ///< --idle-seconds, --read-seconds (write); the others are fixed
   int send_buffer_bytes = 256 * 1024;  ///< what the system holds of an answer for a client that does not read
   // Of JSON.
   std::size_t json_depth = 64, json_values = 400'000, json_members = 1100;
   // Of requests.
-  std::uint32_t n = 8;  ///< --max-n
+  bool ignore_unknown = false;  ///< --ignore-unknown: fields that are not known, else refused
+  std::uint32_t n = 8;          ///< --max-n
   std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024,
                 top_logprobs = 20;
   std::uint32_t prompt_tokens = 0;      ///< --max-prompt-tokens; 0: the context

@@ -4,6 +4,7 @@
 
 #include <intaglio/core/version.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <arpa/inet.h>
 #include <unistd.h>
@@ -33,6 +35,15 @@ bool is_address(const std::string& text) {
 }
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
+/// Where a browser on this machine finds the server.
+std::string url_of(const serve::listen_options& listen, std::uint16_t port) {
+  const bool any = listen.address == "0.0.0.0" || listen.address == "::";
+  const std::string host = any                                             ? "localhost"
+                           : listen.address.find(':') != std::string::npos ? '[' + listen.address + ']'
+                                                                           : listen.address;
+  return (listen.certificate.empty() ? "http://" : "https://") + host + ':' + std::to_string(port) + '/';
+}
+
 std::string version_text() {
   return "intaglio-serve " + std::to_string(intaglio::version_major) + '.' + std::to_string(intaglio::version_minor) +
          '.' + std::to_string(intaglio::version_patch);
@@ -42,9 +53,23 @@ std::string version_text() {
 std::string read_key(const std::string& path) {
   std::ifstream file(path);
   std::string line;
-  if (!std::getline(file, line) || line.empty())
-    throw std::runtime_error(path + ": expected a key on the first line, found none");
+  std::getline(file, line);
+  while (!line.empty() && std::string_view(" \t\r").find(line.back()) != std::string_view::npos) line.pop_back();
+  if (line.empty()) throw std::runtime_error(path + ": expected a key on the first line, found none");
   return line;
+}
+
+/// A name that is not known would leave out what somebody meant to set, such as the key.
+void refuse_unknown_environment(const CLI::App& app) {
+  for (char** each = ::environ; *each != nullptr; ++each) {
+    const std::string_view line = *each;
+    const std::string name(line.substr(0, line.find('=')));
+    if (!name.starts_with("INTAGLIO_SERVE_")) continue;
+    const auto options = app.get_options();
+    if (std::none_of(options.begin(), options.end(), [&](const auto* option) { return option->get_envname() == name; }))
+      throw std::runtime_error(
+          name + ": expected the name of an option in the environment (--help lists them), found another");
+  }
 }
 
 struct settings {
@@ -65,6 +90,7 @@ void add_options(CLI::App& app, settings& to) {
     return made->get_expected_max() > 1 ? made : made->take_last();
   };
   app.set_version_flag("--version", version_text());
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.set_config("--config", "",
                  "File of options: NAME = VALUE lines, names as the flags without dashes; flags and environment win")
       ->envname("INTAGLIO_SERVE_CONFIG");
@@ -90,7 +116,7 @@ void add_options(CLI::App& app, settings& to) {
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's", "Model");
   add("--model-alias", to.engine.aliases, "Other names that requests may ask for", "Model");
 
-  add("--host", to.listen.address, "Address to listen on", "Network");
+  add("--host", to.listen.address, "Address to listen on, or localhost", "Network");
   add("--port", to.listen.port, "Port to listen on; 0: any that is free, which the log tells", "Network");
   add("--tls-certificate", to.listen.certificate, "PEM file with the certificate chain", "Network");
   add("--tls-key", to.listen.private_key, "PEM file with the private key", "Network");
@@ -108,7 +134,12 @@ void add_options(CLI::App& app, settings& to) {
 
   serve::limits& limit = to.api.limit;
   add("--max-body-bytes", limit.body_bytes, "Bytes of a request's body", "Limits")->check(CLI::Range(1024.0, 1e9));
-  add("--max-connections", limit.connections, "Connections at once; others wait to be accepted", "Limits")
+  add("--max-connections", limit.connections, "Connections at once; the one that waits longest is closed for the next",
+      "Limits")
+      ->check(CLI::Range(1, 60'000));
+  add("--max-connections-per-address", limit.connections_per_address,
+      "Connections at once of one address (of IPv6: of one /64); the one that waits longest is closed for the next",
+      "Limits")
       ->check(CLI::Range(1, 60'000));
   add("--max-n", limit.n, "Choices of a request (n)", "Limits")->check(CLI::Range(1, 128));
   add("--max-prompt-tokens", limit.prompt_tokens, "Tokens of a prompt; 0: as the context has room", "Limits");
@@ -122,6 +153,10 @@ void add_options(CLI::App& app, settings& to) {
   add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop",
       "Limits")
       ->check(CLI::Range(0, 3600));
+  app.add_flag("--ignore-unknown", limit.ignore_unknown,
+               "Pass over fields of requests that are not known, instead of refusing them by name")
+      ->envname("INTAGLIO_SERVE_IGNORE_UNKNOWN")
+      ->group("Limits");
   app.add_flag("--quiet", to.quiet, "Log warnings and errors alone")->envname("INTAGLIO_SERVE_QUIET")->group("Other");
 }
 
@@ -136,7 +171,13 @@ std::vector<std::string> with_environment(const CLI::App& app, const std::vector
   return {out.rbegin(), out.rend()};
 }
 
-void check(settings& of) {
+void check(settings& of, const CLI::App& app) {
+  refuse_unknown_environment(app);
+  if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";
+  if (app.count("--api-key") != 0 && of.api.access.api_key.empty())
+    throw std::runtime_error("--api-key: expected a key, found an empty text");
+  if (app.count("--api-key") != 0 && !of.api_key_file.empty())
+    throw std::runtime_error("--api-key, --api-key-file: expected one of them, found both");
   if (!of.api_key_file.empty()) of.api.access.api_key = read_key(of.api_key_file);
   if (of.listen.certificate.empty() != of.listen.private_key.empty())
     throw std::runtime_error("--tls-certificate, --tls-key: expected both or none, found one");
@@ -144,7 +185,7 @@ void check(settings& of) {
     throw std::runtime_error(
         "--tls-certificate: this build has no TLS: build it where OpenSSL's headers are (libssl-dev)");
   if (!is_address(of.listen.address))
-    throw std::runtime_error("--host: expected an IP address, found '" + of.listen.address + "'");
+    throw std::runtime_error("--host: expected an IP address or localhost, found '" + of.listen.address + "'");
   if (!is_loopback(of.listen.address) && of.api.access.api_key.empty() && !of.allow_without_key)
     throw std::runtime_error(
         "--host " + of.listen.address +
@@ -175,7 +216,7 @@ int main(int count, char** arguments) {
   } catch (const CLI::ParseError& refusal) { return app.exit(refusal) == 0 ? 0 : 1; }
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    check(wanted);
+    check(wanted, app);
     if (wanted.quiet) serve::set_quiet_log();
     std::atomic<bool> failed{false};
     wanted.engine.log = [](const std::string& event, const std::string& text) {
@@ -190,7 +231,8 @@ int main(int count, char** arguments) {
     };
     wanted.api.log = [](const serve::http_request& request, int status, double seconds) {
       serve::log_line("info", "request",
-                      {{"peer", request.peer},
+                      {{"id", request.id},
+                       {"peer", request.peer},
                        {"method", request.method},
                        {"path", request.path.substr(0, 200)},
                        {"status", std::int64_t{status}},
@@ -205,7 +247,8 @@ int main(int count, char** arguments) {
     serve::api application(*engine, counts, wanted.api);
     serve::http_server server(application, wanted.listen, wanted.api.limit, counts.connections);
     serve::log_line("info", "listening",
-                    {{"address", wanted.listen.address},
+                    {{"url", url_of(wanted.listen, server.port())},
+                     {"address", wanted.listen.address},
                      {"port", std::int64_t{server.port()}},
                      {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});
     engine->start();

@@ -4,90 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 
-#include <intaglio/core/error.hpp>
-#include <intaglio/core/number_text.hpp>
-
-#include "api_error.hpp"
 #include "json_schema.hpp"
+#include "request_fields.hpp"
 
 namespace intaglio::serve {
 namespace {
-
-/// The value as errors show it, cut and escaped.
-std::string shown(const json& value) { return printable(json_text(value), 60); }
-
-/// Members of an object with their types and ranges. null counts as absent, as clients send it for defaults.
-class fields {
- public:
-  fields(const json& of, std::string where) : of_(of), where_(std::move(where)) {
-    if (!of_.is_object()) refuse_field(where_.empty() ? "body" : where_, "an object", shown(of_));
-  }
-  std::string name(std::string_view key) const {
-    return where_.empty() ? std::string(key) : where_ + "." + std::string(key);
-  }
-  const json* find(std::string_view key) const {
-    const auto at = of_.find(std::string(key));
-    return at == of_.end() || at->is_null() ? nullptr : &*at;
-  }
-  const json& need(std::string_view key, const std::string& expected) const {
-    const json* const value = find(key);
-    if (value == nullptr) refuse_field(name(key), expected, "nothing");
-    return *value;
-  }
-  std::string text(std::string_view key) const {
-    const json& value = need(key, "a string");
-    if (!value.is_string()) refuse_field(name(key), "a string", shown(value));
-    return value.get<std::string>();
-  }
-  bool boolean(std::string_view key, bool absent) const {
-    const json* const value = find(key);
-    if (value == nullptr) return absent;
-    if (!value->is_boolean()) refuse_field(name(key), "true or false", shown(*value));
-    return value->get<bool>();
-  }
-  std::optional<std::int64_t> integer(std::string_view key, std::int64_t least, std::int64_t most) const {
-    const json* const value = find(key);
-    if (value == nullptr) return {};
-    const auto range = [&] { return "an integer of " + std::to_string(least) + " .. " + std::to_string(most); };
-    if (!value->is_number_integer()) refuse_field(name(key), range(), shown(*value));
-    if (value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
-      refuse_field(name(key), range(), shown(*value));
-    const auto out = value->get<std::int64_t>();
-    if (out < least || out > most) refuse_field(name(key), range(), shown(*value));
-    return out;
-  }
-  std::optional<std::uint32_t> natural(std::string_view key, std::uint32_t least, std::uint32_t most) const {
-    const auto out = integer(key, least, most);
-    return out ? std::optional(static_cast<std::uint32_t>(*out)) : std::nullopt;
-  }
-  /// @param open the range does not have `least` itself
-  std::optional<float> number(std::string_view key, double least, double most, bool open = false) const {
-    const json* const value = find(key);
-    if (value == nullptr) return {};
-    const auto range = [&] {
-      return (open ? "a number over " : "a number of ") + number_text(static_cast<float>(least)) +
-             (open ? ", at most " : " .. ") + number_text(static_cast<float>(most));
-    };
-    if (!value->is_number()) refuse_field(name(key), range(), shown(*value));
-    const double out = value->get<double>();
-    if (!(out >= least && out <= most) || (open && out == least)) refuse_field(name(key), range(), shown(*value));
-    const auto narrow = static_cast<float>(out);
-    return open && narrow <= static_cast<float>(least) ? std::nextafter(static_cast<float>(least), 1.0f) : narrow;
-  }
-  /// Fields that ask for what this server has not: refused instead of passed over.
-  void refuse_unless_absent(std::string_view key, const std::string& why) const {
-    const json* const value = find(key);
-    if (value == nullptr || (value->is_boolean() && !value->get<bool>()) ||
-        ((value->is_array() || value->is_object() || value->is_string()) && value->empty()))
-      return;
-    refuse_field(name(key), "nothing: " + why, shown(*value), "unsupported_parameter");
-  }
-
- private:
-  const json& of_;
-  std::string where_;
-};
 
 std::string index(const std::string& name, std::size_t i) { return name + "[" + std::to_string(i) + "]"; }
 
@@ -120,7 +43,7 @@ std::vector<prompt_input> read_prompts(const json& prompt, const model_facts& mo
   return out;
 }
 
-std::string read_content(const json& content, const std::string& name) {
+std::string read_content(const json& content, const std::string& name, bool ignore) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) refuse_field(name, "a string or an array of text parts", shown(content));
   std::string out;
@@ -130,6 +53,8 @@ std::string read_content(const json& content, const std::string& name) {
       refuse_field(part.name("type"), "'text': this model reads nothing else", "'" + printable(type, 40) + "'",
                    "unsupported_parameter");
     out += part.text("text");
+    part.without_effect({"cache_control"});
+    part.refuse_unknown(ignore);
   }
   return out;
 }
@@ -146,7 +71,12 @@ std::vector<turn> read_messages(const json& list, const limits& limit) {
     if (role != "system" && role != "user" && role != "assistant")
       refuse_field(message.name("role"), "'system', 'developer', 'user' or 'assistant'",
                    "'" + printable(role, 40) + "'");
-    out.push_back({std::move(role), read_content(message.need("content", "a string"), message.name("content"))});
+    message.refuse_unless_absent({"tool_calls", "function_call", "audio"},
+                                 "the server calls no tools and plays nothing");
+    message.without_effect({"name", "refusal", "annotations"});
+    out.push_back({std::move(role),
+                   read_content(message.need("content", "a string"), message.name("content"), limit.ignore_unknown)});
+    message.refuse_unknown(limit.ignore_unknown);
   }
   return out;
 }
@@ -178,7 +108,7 @@ void read_logit_bias(const fields& from, const model_facts& model, const limits&
   for (const auto& [key, value] : bias->items()) {
     std::uint32_t id = 0;
     const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (problem != std::errc{} || end != key.data() + key.size() || id >= model.vocab_size)
+    if (problem != std::errc{} || end != key.data() + key.size() || id >= model.vocab_size || key != std::to_string(id))
       refuse_field("logit_bias", "token ids of 0 .. " + std::to_string(model.vocab_size - 1),
                    "'" + printable(key, 40) + "'");
     if (!value.is_number() || !(std::abs(value.get<double>()) <= 100))
@@ -187,38 +117,153 @@ void read_logit_bias(const fields& from, const model_facts& model, const limits&
   }
 }
 
-void read_response_format(const fields& from, completion_request& out) {
+std::shared_ptr<const grammar> form_of_choice(const json& list, const std::string& name) {
+  const std::string expected = "an array of 1 .. 1000 strings";
+  if (!list.is_array() || list.empty() || list.size() > 1000)
+    refuse_field(name, expected, list.is_array() ? std::to_string(list.size()) : shown(list));
+  grammar out;
+  const grammar::rule any = out.add_rule();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_string()) refuse_field(index(name, i), "a string", shown(list[i]));
+    try {
+      out.add(any, {list[i].get<std::string>()});
+    } catch (const std::length_error&) { refuse_field(name, "fewer and shorter strings", "more"); }
+  }
+  out.finish(any);
+  return std::make_shared<const grammar>(std::move(out));
+}
+
+std::shared_ptr<const grammar> form_of_schema(const json& schema, const std::string& name, const limits& limit) {
+  // Some clients send the schema as a text.
+  if (schema.is_string())
+    return std::make_shared<const grammar>(grammar_of_schema(parse_json(schema.get<std::string>(), limit), name));
+  return std::make_shared<const grammar>(grammar_of_schema(schema, name));
+}
+
+/// The one form that a request asks for, in whichever place clients write it.
+class form_reader {
+ public:
+  explicit form_reader(const limits& limit) : limit_(limit) {}
+
+  void schema(const json& from, const std::string& name) {
+    set(name, [&] { return form_of_schema(from, name, limit_); });
+  }
+  void choice(const json& from, const std::string& name) {
+    set(name, [&] { return form_of_choice(from, name); });
+  }
+  void any_object(const std::string& name) {
+    set(name, [] { return std::make_shared<const grammar>(any_json_object()); });
+  }
+  std::shared_ptr<const grammar> take() { return std::move(form_); }
+
+ private:
+  void set(const std::string& name, const std::function<std::shared_ptr<const grammar>()>& make) {
+    if (form_) refuse_field(name, "nothing beside " + of_, "a second form of the text");
+    of_ = name;
+    form_ = make();
+  }
+  const limits& limit_;
+  std::shared_ptr<const grammar> form_;
+  std::string of_;
+};
+
+/// OpenAI's field, with the schema also where other servers have it.
+void read_response_format(const fields& from, const limits& limit, form_reader& to) {
   const json* const format = from.find("response_format");
   if (format == nullptr) return;
   const fields inside(*format, "response_format");
   const std::string type = inside.text("type");
-  if (type == "text") return;
-  if (type == "json_object") out.shape.form = std::make_shared<const grammar>(any_json_object());
-  else if (type == "json_schema") {
-    const fields named(inside.need("json_schema", "an object"), "response_format.json_schema");
-    out.shape.form = std::make_shared<const grammar>(
-        grammar_of_schema(named.need("schema", "a JSON schema"), "response_format.json_schema.schema"));
-  } else
+  const json *const schema = inside.find("schema"), *const named = inside.find("json_schema");
+  if (schema != nullptr && named != nullptr)
+    refuse_field("response_format.schema", "nothing beside json_schema", shown(*schema));
+  if (type != "text" && type != "json_object" && type != "json_schema")
     refuse_field("response_format.type", "'text', 'json_object' or 'json_schema'", "'" + printable(type, 40) + "'");
-  if (!out.stop.empty())
-    refuse_field("stop", "nothing beside response_format: the text could end before it parses", "stop strings");
+  if (type == "text" && (schema != nullptr || named != nullptr))
+    refuse_field("response_format.type", "'json_schema' beside a schema", "'text'");
+  if (named != nullptr) {
+    const fields wrapped(*named, "response_format.json_schema");
+    to.schema(wrapped.need("schema", "a JSON schema"), "response_format.json_schema.schema");
+    wrapped.without_effect({"name", "description", "strict"});  // a form always holds strictly
+    wrapped.refuse_unknown(limit.ignore_unknown);
+  } else if (schema != nullptr) {
+    to.schema(*schema, "response_format.schema");
+    inside.without_effect({"name", "description", "strict"});
+  } else if (type == "json_object") {
+    to.any_object("response_format");
+  } else if (type == "json_schema") {
+    refuse_field("response_format.json_schema", "an object", "nothing");
+  }
+  inside.refuse_unknown(limit.ignore_unknown);
+}
+
+/// The fields of vLLM, llama.cpp's server and Ollama.
+void read_other_forms(const fields& from, const limits& limit, form_reader& to) {
+  const std::string no_grammar = "a JSON schema or a choice of texts can be asked for";
+  if (const json* const each = from.find("guided_json")) to.schema(*each, "guided_json");
+  if (const json* const each = from.find("guided_choice")) to.choice(*each, "guided_choice");
+  if (const json* const each = from.find("json_schema"); each != nullptr && !each->empty())
+    to.schema(*each, "json_schema");
+  if (const json* const each = from.find("format"); each != nullptr && *each != "") {
+    if (*each == "json") to.any_object("format");
+    else to.schema(*each, "format");
+  }
+  from.refuse_unless_absent({"guided_regex", "guided_grammar", "grammar", "guided_whitespace_pattern"}, no_grammar);
+  from.without_effect({"guided_decoding_backend"});
+  const json* const wanted = from.find("structured_outputs");
+  if (wanted == nullptr) return;
+  const fields inside(*wanted, "structured_outputs");
+  if (const json* const each = inside.find("json")) to.schema(*each, inside.name("json"));
+  if (const json* const each = inside.find("choice")) to.choice(*each, inside.name("choice"));
+  if (inside.boolean("json_object", false)) to.any_object(inside.name("json_object"));
+  inside.refuse_unless_absent({"regex", "grammar", "structural_tag", "whitespace_pattern"}, no_grammar);
+  inside.without_effect({"backend", "disable_fallback"});
+  inside.refuse_unknown(limit.ignore_unknown);
+}
+
+void read_form(const fields& from, const limits& limit, completion_request& out) {
+  form_reader form(limit);
+  read_response_format(from, limit, form);
+  read_other_forms(from, limit, form);
+  out.shape.form = form.take();
 }
 
 void read_sampling(const fields& from, const model_facts& model, completion_request& out) {
   sampling_options& s = out.sampling;
   s.temperature = from.number("temperature", 0, 2).value_or(1.0f);
-  s.top_p = from.number("top_p", 0, 1, true).value_or(1.0f);
+  // 0 leaves the likeliest token, as the least share over 0 does.
+  s.top_p = std::max(from.number("top_p", 0, 1).value_or(1.0f), 1e-6f);
   s.min_p = from.number("min_p", 0, 1).value_or(0.0f);
   // -1 and 0 are other servers' words for off.
   if (const auto k = from.integer("top_k", -1, model.vocab_size); k && *k > 0) s.top_k = static_cast<std::uint32_t>(*k);
   const auto repetition = from.number("repetition_penalty", 0, 10, true),
              repeat = from.number("repeat_penalty", 0, 10, true);
+  if (repetition && repeat && *repetition != *repeat)
+    refuse_field("repeat_penalty", "the same as repetition_penalty", number_text(*repeat));
   s.repeat_penalty = repetition ? *repetition : repeat.value_or(1.0f);
   s.repeat_last_n = from.natural("repeat_last_n", 0, model.context).value_or(std::min(64u, model.context));
   out.shape.frequency_penalty = from.number("frequency_penalty", -2, 2).value_or(0.0f);
   out.shape.presence_penalty = from.number("presence_penalty", -2, 2).value_or(0.0f);
-  if (const auto seed = from.integer("seed", INT64_MIN, INT64_MAX))
+  // -1 is other servers' word for any.
+  if (const auto seed = from.integer("seed", INT64_MIN, INT64_MAX); seed && *seed != -1)
     s.seed = static_cast<std::uint64_t>(*seed), out.seeded = true;
+}
+
+/// By both names; the newer one counts. -1: as many as the context has room for.
+void read_max_tokens(const fields& from, const limits& limit, completion_request& out) {
+  std::optional<std::int64_t> found;
+  std::string_view name = "max_tokens";
+  for (const std::string_view each : {"max_tokens", "max_completion_tokens"}) {
+    const auto wanted = from.integer(each, -1, UINT32_MAX);
+    if (wanted == 0) refuse_field(std::string(each), "-1 (as the context has room), or 1 .. 4294967295", "0");
+    if (wanted) found = wanted, name = each;
+  }
+  if (!found && !out.chat) found = 16;
+  const std::uint32_t most = limit.completion_tokens;
+  if (found && *found != -1) out.max_tokens = static_cast<std::uint32_t>(*found);
+  if (most == 0) return;
+  if (!out.max_tokens) out.max_tokens = most;
+  if (*out.max_tokens > most)
+    refuse_field(std::string(name), "at most " + std::to_string(most), std::to_string(*out.max_tokens));
 }
 
 completion_request read_common(const fields& from, const model_facts& model, const limits& limit, bool chat) {
@@ -231,28 +276,42 @@ completion_request read_common(const fields& from, const model_facts& model, con
   completion_request out;
   out.chat = chat;
   read_sampling(from, model, out);
-  const std::uint32_t most = limit.completion_tokens != 0 ? limit.completion_tokens : UINT32_MAX;
-  // Both names of the limit; the newer one counts.
-  const auto older = from.natural("max_tokens", 1, UINT32_MAX),
-             newer = from.natural("max_completion_tokens", 1, UINT32_MAX);
-  if (newer) out.max_tokens = newer;
-  else if (older) out.max_tokens = older;
-  else if (!chat) out.max_tokens = 16;
-  if (out.max_tokens && *out.max_tokens > most)
-    refuse_field(newer ? "max_completion_tokens" : "max_tokens", "at most " + std::to_string(most),
-                 std::to_string(*out.max_tokens));
-  if (!out.max_tokens && limit.completion_tokens != 0) out.max_tokens = most;
+  read_max_tokens(from, limit, out);
   out.n = from.natural("n", 1, limit.n).value_or(1);
   read_stop(from, limit, out);
   read_logit_bias(from, model, limit, out);
-  read_response_format(from, out);
+  read_form(from, limit, out);
   out.stream = from.boolean("stream", false);
   if (const json* const options = from.find("stream_options")) {
     const fields inside(*options, "stream_options");
     out.include_usage = inside.boolean("include_usage", false);
     out.usage_so_far = inside.boolean("continuous_usage_stats", false);
+    inside.refuse_unless_absent("include_obfuscation", "pieces are sent as they are");
+    inside.refuse_unknown(limit.ignore_unknown);
   }
+  from.refuse_unless_absent("store", "nothing is stored");
+  from.refuse_unless_absent({"ignore_eos", "echo"}, "the server does not do this");
+  // Who asks, and how: nothing that the text depends on.
+  from.without_effect({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
+                       "prompt_cache_retention", "cache_prompt"});
   return out;
+}
+
+/// Nothing here calls tools: what asks for a call is refused, what asks for none is taken.
+void refuse_tools(const fields& from) {
+  for (const std::string_view each : {"tools", "functions"}) {
+    const json* const list = from.find(each);
+    if (list != nullptr && (!list->is_array() || !list->empty()))
+      refuse_field(std::string(each), "an empty array: the server calls no tools", shown(*list),
+                   "unsupported_parameter");
+  }
+  for (const std::string_view each : {"tool_choice", "function_call"}) {
+    const json* const choice = from.find(each);
+    if (choice != nullptr && *choice != "none" && *choice != "auto")
+      refuse_field(std::string(each), "'none' or 'auto': the server calls no tools", shown(*choice),
+                   "unsupported_parameter");
+  }
+  from.without_effect({"parallel_tool_calls"});
 }
 
 }  // namespace
@@ -265,10 +324,11 @@ completion_request read_chat_request(const json& body, const model_facts& model,
   if (from.boolean("logprobs", false)) out.shape.logprobs = alternatives.value_or(0);
   else if (alternatives.value_or(0) != 0)
     refuse_field("top_logprobs", "logprobs: true beside it", std::to_string(*alternatives));
-  for (const std::string_view each : {"tools", "functions"})
-    from.refuse_unless_absent(each, "the server calls no tools");
-  for (const std::string_view each : {"audio", "prediction", "web_search_options"})
-    from.refuse_unless_absent(each, "the server has no such part");
+  refuse_tools(from);
+  from.refuse_unless_absent({"audio", "prediction", "web_search_options"}, "the server has no such part");
+  if (const json* const modes = from.find("modalities"); modes != nullptr && *modes != json::array({"text"}))
+    refuse_field("modalities", "['text']", shown(*modes), "unsupported_parameter");
+  from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
 
@@ -279,29 +339,35 @@ completion_request read_completion_request(const json& body, const model_facts& 
   if (const auto alternatives = from.natural("logprobs", 0, limit.top_logprobs)) out.shape.logprobs = *alternatives;
   if (const auto best = from.natural("best_of", 1, limit.n); best && *best != out.n)
     refuse_field("best_of", "the same as n", std::to_string(*best));
-  from.refuse_unless_absent("echo", "the prompt is not repeated");
   from.refuse_unless_absent("suffix", "text is only continued at its end");
+  out.parse_special = from.boolean("parse_special", true);
+  from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
 
-tokenize_request read_tokenize_request(const json& body) {
+tokenize_request read_tokenize_request(const json& body, const limits& limit) {
   const fields from(body, {});
-  return {from.text("content"), from.boolean("add_special", false), from.boolean("parse_special", false)};
+  tokenize_request out{from.text("content"), from.boolean("add_special", false), from.boolean("parse_special", false)};
+  from.refuse_unknown(limit.ignore_unknown);
+  return out;
 }
 
-std::vector<std::int32_t> read_detokenize_request(const json& body, const model_facts& model, const limits&) {
-  const json& tokens = fields(body, {}).need("tokens", "an array of token ids");
+std::vector<std::int32_t> read_detokenize_request(const json& body, const model_facts& model, const limits& limit) {
+  const fields from(body, {});
+  const json& tokens = from.need("tokens", "an array of token ids");
   if (!tokens.is_array()) refuse_field("tokens", "an array of token ids", shown(tokens));
+  from.refuse_unknown(limit.ignore_unknown);
   return tokens.empty() ? std::vector<std::int32_t>{} : read_ids(tokens, "tokens", model);
 }
 
-infer_request read_infer_request(const json& body) {
+infer_request read_infer_request(const json& body, const limits& limit) {
   const fields from(body, {});
   infer_request out{from.text("prompt"), from.natural("top", 1, 100).value_or(5),
                     from.find("mode") ? from.text("mode") : "dense", from.natural("features", 1, 1u << 24)};
   if (out.mode != "walk" && out.mode != "dense" && out.mode != "compare")
     refuse_field("mode", "'walk', 'dense' or 'compare'", "'" + printable(out.mode, 40) + "'");
   if (out.prompt.empty()) refuse_field("prompt", "a text", "an empty one");
+  from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
 
@@ -312,6 +378,7 @@ trace_request read_trace_request(const json& body, const limits& limit) {
   const bool chat = from.find("messages") != nullptr;
   if (chat) out.messages = read_messages(from.need("messages", "an array"), limit);
   out.text = from.text(chat ? "reply" : "prompt");
+  from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a client asks for, read from JSON field by field: each has a type and a range, and a refusal names both. Unknown
-// fields are ignored.
+// fields are refused by name, unless limits say that they are ignored.
 #pragma once
 
 #include <intaglio/runtime/sampling.hpp>
@@ -52,6 +52,7 @@ struct completion_request {
   bool chat = false;
   std::vector<turn> messages;         ///< of a chat
   std::vector<prompt_input> prompts;  ///< of a completion
+  bool parse_special = true;          ///< texts of control tokens in prompts are those tokens
   sampling_options sampling{.temperature = 1};
   bool seeded = false;  ///< else sampling.seed is for the server to draw
   shaping shape;
@@ -71,7 +72,7 @@ struct tokenize_request {
   std::string content;
   bool add_special = false, parse_special = false;
 };
-tokenize_request read_tokenize_request(const json& body);
+tokenize_request read_tokenize_request(const json& body, const limits& limit);
 std::vector<std::int32_t> read_detokenize_request(const json& body, const model_facts& model, const limits& limit);
 
 /// {"prompt", "top": 5, "mode": "dense", "features": K}
@@ -81,7 +82,7 @@ struct infer_request {
   std::string mode;                       ///< walk, dense or compare
   std::optional<std::uint32_t> features;  ///< of a layer, that a walk takes; absent: all that the gate lets through
 };
-infer_request read_infer_request(const json& body);
+infer_request read_infer_request(const json& body, const limits& limit);
 
 /// {"prompt"} or {"messages", "reply"}, {"top": 5}
 struct trace_request {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <intaglio/io/chat_template.hpp>
+#include <intaglio/io/prompt.hpp>
 #include <intaglio/io/tokenizer.hpp>
 
 #include <functional>
@@ -22,9 +23,9 @@ namespace intaglio::serve {
 /// What of a model needs no device. Immutable once it is there.
 struct language {
   language(io::vocabulary file, std::uint32_t vocab_size, const io::template_renderer& templates);
-  /// Tokens of a plain text behind the model's BOS.
-  std::vector<std::int32_t> encode(std::string_view text) const {
-    return tokens.encode(text, {.add_bos = tokens.adds_bos()});
+  /// Tokens of a ready-made prompt behind one BOS, where the model wants one.
+  std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
+    return io::encode_prompt(tokens, text, markup);
   }
   /// Tokens of a conversation up to where the answer begins. @throws argument_error: an order of turns that the
   /// template refuses; api_error: no template

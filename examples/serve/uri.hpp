@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Paths and hosts of addresses, as clients send them.
+// Paths, hosts and media types, as clients send them.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,20 @@
 #include <string_view>
 
 namespace intaglio::serve {
+
+inline std::string in_lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& letter : out)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return out;
+}
+
+/// "application/json" of "Application/JSON; charset=utf-8".
+inline std::string media_type(std::string_view field) {
+  std::string_view type = field.substr(0, field.find(';'));
+  while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
+  return in_lower_case(type);
+}
 
 /// A path with its %XX decoded once. Nothing where it does not begin at the root, or decodes to control characters.
 inline std::optional<std::string> decoded_path(std::string_view path) {
@@ -42,10 +56,7 @@ inline std::string host_name(std::string_view host) {
     if (host.find_first_not_of("0123456789", colon + 1) != std::string_view::npos) return {};
     name = host.substr(0, colon);
   }
-  std::string out(name);
-  for (char& letter : out)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return out;
+  return in_lower_case(name);
 }
 
 /// "https://chat.example:8443" -> "chat.example:8443"; empty where it is no origin of http or https.

@@ -5,6 +5,11 @@
 #include "../../examples/serve/grammar.cpp"
 #include "../../examples/serve/json_document.cpp"
 #include "../../examples/serve/json_schema.cpp"
+#include "../../examples/serve/number_form.cpp"
+#include "../../examples/serve/pattern.cpp"
+#include "../../examples/serve/schema_words.cpp"
+#include "../../examples/serve/text_language.cpp"
+#include "../../examples/serve/text_match.cpp"
 
 #include <intaglio/core/error.hpp>
 
@@ -29,13 +34,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         form = serve::read_completion_request(body, model, limit).shape.form;
         break;
       case 2:
-        serve::read_tokenize_request(body);
+        serve::read_tokenize_request(body, limit);
         break;
       case 3:
         serve::read_detokenize_request(body, model, limit);
         break;
       case 4:
-        serve::read_infer_request(body);
+        serve::read_infer_request(body, limit);
         break;
       default:
         serve::read_trace_request(body, limit);
@@ -57,6 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   } catch (const serve::api_error& refusal) {
     if (refusal.status < 400 || refusal.status >= 500 || std::string_view(refusal.what()).size() > 2000) std::abort();
+  } catch (const serve::match_limit&) {  // more readings than the server follows: refused there
   }
   return 0;
 }

@@ -40,14 +40,15 @@ status, _, first = ask("POST", CHAT, good)
 check.equal(status, 200, "a request")
 
 for name, value, has in [
-    ("temperature", -0.1, "0 .. 2"), ("temperature", 3, "0 .. 2"), ("temperature", "hot", "0 .. 2"), ("top_p", 0, "over 0"), ("top_p", 1.1, "at most 1"),
+    ("temperature", -0.1, "0 .. 2"), ("temperature", 3, "0 .. 2"), ("temperature", "hot", "0 .. 2"), ("top_p", -0.1, "0 .. 1"), ("top_p", 1.1, "0 .. 1"),
     ("top_k", -2, "-1 .. 4096"), ("top_k", 5000, "-1 .. 4096"), ("top_k", 1.5, "integer"), ("min_p", 2, "0 .. 1"), ("n", 0, "1 .. 8"), ("n", 9, "1 .. 8"), ("n", 10**30, "1 .. 8"),
     ("frequency_penalty", 2.5, "-2 .. 2"), ("presence_penalty", -3, "-2 .. 2"), ("repetition_penalty", 0, "over 0"), ("repeat_last_n", 513, "0 .. 512"),
     ("max_tokens", 0, "1 .."), ("max_tokens", -5, "1 .."), ("max_completion_tokens", "9", "integer"), ("seed", 1.5, "integer"), ("seed", 2**63, "integer"),
     ("stop", ["a"] * 17, "at most 16"), ("stop", "", "1 .. 1024 bytes"), ("stop", "x" * 1025, "1025"), ("stop", 5, "a string"), ("stream", "yes", "true or false"),
     ("stream_options", 3, "an object"), ("top_logprobs", 21, "0 .. 20"), ("top_logprobs", 2, "logprobs: true"), ("logprobs", 1, "true or false"),
     ("logit_bias", {"4096": 1}, "0 .. 4095"), ("logit_bias", {"x": 1}, "token ids"), ("logit_bias", {str(i): 1 for i in range(1025)}, "at most 1024"),
-    ("logit_bias", [1], "an object"), ("tools", [{"type": "function"}], "no tools"), ("messages", [], "1 .. 1024"), ("messages", "hi", "1 .. 1024"), ("messages", None, "an array"),
+    ("logit_bias", [1], "an object"), ("logit_bias", {"05": 1}, "token ids"), ("tools", [{"type": "function"}], "no tools"), ("tools", {}, "no tools"), ("tool_choice", "required", "no tools"),
+    ("temprature", 0, "temperature?"), ("guided_regex", "a", "schema or a choice"), ("options", {"num_ctx": 5}, "knows"), ("stream_options", {"x": 1}, "knows"), ("store", True, "nothing is stored"), ("messages", [], "1 .. 1024"), ("messages", "hi", "1 .. 1024"), ("messages", None, "an array"),
     ("response_format", {"type": "xml"}, "json_schema"), ("response_format", {"type": "json_schema"}, "an object"), ("model", 5, "a string"),
 ]:
     refused(ask("POST", CHAT, {**good, name: value}), 400, f"{name} = {str(value)[:40]}", None if name == "response_format" or name == "stream_options" else None, has)
@@ -56,14 +57,20 @@ refused(ask("POST", CHAT, {**good, "messages": [{"role": "king", "content": ""}]
 refused(ask("POST", CHAT, {**good, "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]}), 400, "image", "messages[0].content[0].type")
 refused(ask("POST", CHAT, {**good, "messages": [{"role": "user", "content": "x " * 2000}]}), 400, "prompt too long", "messages", "at most 511 tokens")
 refused(ask("POST", CHAT, {**good, "model": "gpt-9"}), 404, "another model", "model")
-refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "stop": "x"}), 400, "stop beside a form", "stop")
+check.equal(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "stop": "x"})[0], 200, "stop beside a form")
+for more in [{"top_p": 0, "temperature": 1}, {"seed": -1, "temperature": 1}, {"max_tokens": -1, "stop": "."}, {"guided_choice": ["yes", "no"]}]:
+    check.equal(ask("POST", CHAT, {**good, **more})[0], 200, f"{more}")
+check(ask("POST", CHAT, {**good, "guided_choice": ["yes", "no"]})[2]["choices"][0]["message"]["content"] in ("yes", "no"), "a choice")
+empty = {"type": "object", "properties": {"empty": {"type": "boolean"}}, "required": ["empty"], "additionalProperties": False}
+text = ask("POST", CHAT, {**good, "max_tokens": 60, "temperature": 1, "seed": 1, "response_format": {"type": "json_object", "schema": empty}})[2]["choices"][0]["message"]["content"]
+check.equal(list(json.loads(text)), ["empty"], "json_object with a schema")
 refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "max_tokens": 1}), 400, "no room for the form", "max_tokens", "shortest text has 2 bytes")
-for schema, has in [({"type": "string", "pattern": "a"}, "pattern"), ({"type": "string", "format": "date"}, "format"), ({"oneOf": [{}]}, "oneOf"), ({"not": {}}, "not"),
-                    ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref"), ({"$ref": "#"}, "no text fits"), ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "begins with itself"), ({"enum": []}, "no value"), (False, "false"),
-                    ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 2}}}, "schema.properties.a")]:
+for schema, has in [({"type": "string", "pattern": "a(?=b)"}, "pattern"), ({"type": "string", "format": "phone"}, "format"), ({"oneOf": [{}, True]}, "oneOf"), ({"not": {}}, "not"),
+                    ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref"), ({"$ref": "#"}, "no text fits"), ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "begins with itself"), ({"enum": []}, "no value"), (False, "no text fits"),
+                    ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0}}}, "schema.properties.a")]:
     refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}), 400, f"schema {schema}", "response_format", has)
 for name, value, has in [("prompt", [], "token ids"), ("prompt", ["a"] * 65, "at most 64"), ("prompt", [4096], "0 .. 4095"), ("prompt", [-1], "0 .. 4095"), ("prompt", None, "a string"),
-                         ("best_of", 3, "the same as n"), ("echo", True, "not repeated"), ("suffix", "x", "at its end"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
+                         ("best_of", 3, "the same as n"), ("echo", True, "does not do this"), ("parse_special", 1, "true or false"), ("suffix", "x", "at its end"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
     refused(ask("POST", TEXT, {"prompt": "Once", "max_tokens": 2, name: value}), 400, f"completions: {name} = {str(value)[:40]}", None, has)
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "walk"}), 400, "a walk without an index", "mode")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "fly"}), 400, "no such mode", "mode")
@@ -224,6 +231,45 @@ status, _, again = ask("POST", TEXT, {"prompt": prompt, "max_tokens": 1, "temper
 page = int(gauge("intaglio_kv_page_positions"))
 check.equal((again["usage"]["prompt_tokens_details"]["cached_tokens"], again["choices"][0]["text"]), ((len(prompt) - 1) // page * page, answer["choices"][0]["text"]), "pages of a prompt are shared")
 
+# One schema stops nobody: ambiguous ones are followed or refused, and others' tokens come meanwhile.
+inner = {"type": "array", "items": {"$ref": "#"}}
+hostile = [{"anyOf": [inner, inner, {"type": "null"}]}, {"anyOf": [inner] * 20 + [{"type": "null"}]},
+           {"anyOf": [{"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "maxItems": 2}] * 300 + [{"type": "null"}]},
+           {"type": "string", "pattern": "(a|b)*a(a|b){12}"}, {"type": "object", "properties": {str(i): {"type": "string"} for i in range(1000)}},
+           {"$defs": {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(900)} | {"900": {"type": "null"}}, "$ref": "#/$defs/0"}]
+worst, over, statuses = [0.0], threading.Event(), []
+
+
+def watch():
+    while not over.is_set():
+        for path in ("/health", "/metrics"):
+            sent = time.time()
+            ask("GET", path)
+            worst[0] = max(worst[0], time.time() - sent)
+        time.sleep(0.005)
+
+
+def hurt(schema):
+    body = {**good, "temperature": 1, "seed": 3, "max_tokens": 120, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
+    statuses.append(ask("POST", CHAT, body, seconds=120)[0])
+
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+hurting = [threading.Thread(target=hurt, args=(each,)) for each in hostile * 2]
+for each in hurting:
+    each.start()
+begin = time.time()
+check.equal(ask("POST", CHAT, good)[0], 200, "a request beside hostile schemas")
+beside_hostile = time.time() - begin
+for each in hurting:
+    each.join()
+over.set()
+watcher.join()
+check(set(statuses) <= {200, 400, 429} and len(statuses) == len(hurting), f"hostile schemas are followed or refused: {statuses}")
+check(beside_hostile < 5, f"a request beside hostile schemas: {beside_hostile:.2f} s")
+check(worst[0] < 0.5, f"/health and /metrics beside hostile schemas: expected 0.1 s (5 times that where others use the machine), found {worst[0]:.3f} s")
+
 # Idle and slow ones hold nobody up, and are dropped.
 files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # this process's; the server sees to its own
 resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, min(4096, most_files)), most_files))
@@ -234,6 +280,7 @@ for link in slow:
 begin = time.time()
 check.equal(ask("POST", CHAT, good)[0], 200, "a request beside a thousand idle connections")
 check(time.time() - begin < 5, f"in time, found {time.time() - begin:.2f} s")
+check(gauge("intaglio_connections") <= 600, "an address has its share of the connections")
 wait_until(lambda: gauge("intaglio_connections") <= 60, 8, "idle connections are closed")
 check(all(link.recv(1) == b"" for link in idle[:50]), "closed for the client too")
 for link in idle + slow:
@@ -250,7 +297,7 @@ check.equal(server.process.wait(20), 0, "exit code after SIGTERM")
 
 with tempfile.TemporaryDirectory() as folder:
     with open(f"{folder}/key", "w") as file:
-        file.write("secret-key\n")
+        file.write("secret-key\r\n")
     with open(f"{folder}/config", "w") as file:
         file.write('max-n = 3\nmodel-name = "from-file"\ncors-origin = "https://chat.example"\n')
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.pem", "-days", "2", "-subj", "/CN=localhost"], check=True, capture_output=True)
@@ -264,6 +311,10 @@ with tempfile.TemporaryDirectory() as folder:
     check.equal(with_key.ask("GET", "/v1/models", fields=key)[2]["data"][0]["id"], "from-file", "an option of the file")
     check.equal(with_key.ask("GET", "/", fields={"Authorization": "Basic dXNlcjpzZWNyZXQta2V5"})[0], 200, "a browser's form of the key")
     refused(with_key.ask("POST", CHAT, {**good, "n": 3}, key), 400, "the environment wins over the file", "n", "1 .. 2")
+    asked = "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout"
+    _, fields, _ = with_key.ask("OPTIONS", CHAT, fields={"Origin": "https://chat.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": asked})
+    check.equal(fields.get("access-control-allow-headers"), asked, "a preflight gives back what is asked for")
+    check.equal(with_key.ask("GET", "/v1/models", fields={"Authorization": "bearer secret-key", "X-Request-Id": "mine-1"})[1].get("x-request-id"), "mine-1", "the client's name of a request")
     status, fields, _ = with_key.ask("OPTIONS", CHAT, fields={"Origin": "https://chat.example"})
     check(status == 204 and fields.get("access-control-allow-origin") == "https://chat.example", f"CORS where asked for: {status} {fields}")
     check.equal(with_key.stop(), 0, "exit code")
@@ -278,7 +329,29 @@ with tempfile.TemporaryDirectory() as folder:
     else:
         print("WARNING: this build has no TLS (libssl-dev): not tested", flush=True)
 
+    # Twelve hundred idle ones do not keep the next client out: the oldest of them goes.
+    crowded = Server("--max-connections", "40", "--max-connections-per-address", "40")
+    crowd = [socket.create_connection(("127.0.0.1", crowded.port)) for _ in range(60)]
+    begin = time.time()
+    check.equal(crowded.ask("POST", CHAT, good)[0], 200, "a request in a crowd of idle connections")
+    check(time.time() - begin < 5, f"in time, found {time.time() - begin:.2f} s")
+    check(crowd[0].recv(1) == b"", "the oldest was closed")
+    for link in crowd:
+        link.close()
+    check.equal(crowded.stop(), 0, "exit code")
+    local = Server("--host", "localhost", wait=False)
+    check(local.event("listening")["url"] == f"http://127.0.0.1:{local.port}/", "the address in the log")
+    local.stop()
+
     taken = socket.create_server(("127.0.0.1", 0))
+    for name, content in [("misspelt", "api-key-flie = x\n"), ("underscores", 'api_key = "x"\n'), ("section", '[serve]\napi-key = "x"\n')]:
+        with open(f"{folder}/{name}", "w") as file:
+            file.write(content)
+    for flags, variables, has in [(["--config", f"{folder}/misspelt"], {}, "api-key-flie"), (["--config", f"{folder}/underscores"], {}, "api_key"), (["--config", f"{folder}/section"], {}, "api-key"),
+                                  ([], {"INTAGLIO_SERVE_API_KEYFILE": "x"}, "INTAGLIO_SERVE_API_KEYFILE"), (["--api-key", ""], {}, "--api-key"), (["--config", f"{folder}/nowhere"], {}, "nowhere")]:
+        run = subprocess.run([PROGRAM, "--port", "0", *flags], capture_output=True, text=True, timeout=60, env={**os.environ, **variables})
+        check.equal(run.returncode, 1, f"exit code of {flags} {variables}")
+        check(has in run.stderr + run.stdout, f"{flags} {variables}: expected '{has}', found {run.stderr!r}")
     for flags, code, has in [(["--port", str(taken.getsockname()[1])], 1, str(taken.getsockname()[1])), (["--host", "0.0.0.0", "--port", "0"], 1, "--api-key-file"), (["--host", "here"], 1, "IP address"),
                              (["--model", f"{folder}/none.gguf", "--port", "0"], 3, "none.gguf"), (["--unknown"], 1, "--unknown"), (["--api-key-file", f"{folder}/none"], 1, "none"), (["--queue", "0"], 1, "--queue")]:
         run = subprocess.run([PROGRAM, *flags], capture_output=True, text=True, timeout=60)

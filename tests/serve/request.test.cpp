@@ -5,6 +5,7 @@
 
 #include "../../examples/serve/access.hpp"
 #include "../../examples/serve/api_error.hpp"
+#include "../../examples/serve/text_match.hpp"
 #include "../../examples/serve/uri.hpp"
 
 using namespace intaglio::serve;
@@ -26,17 +27,154 @@ TEST_CASE("a chat request with all it may have") {
   const auto found = read_chat_request(
       parse_json(
           R"({"model":"gpt","messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}],
-    "temperature":0.5,"top_p":0.25,"top_k":-1,"min_p":0.1,"repetition_penalty":1.5,"seed":-1,"max_tokens":5,"max_completion_tokens":7,"n":2,"stop":["a","b"],"stream":true,"logprobs":true,
-    "top_logprobs":3,"logit_bias":{"7":-1.5},"stream_options":{"include_usage":true},"user":"x","tools":[],"unknown":{"x":1}})",
+    "temperature":0.5,"top_p":0.25,"top_k":-1,"min_p":0.1,"repetition_penalty":1.5,"seed":-2,"max_tokens":5,"max_completion_tokens":7,"n":2,"stop":["a","b"],"stream":true,"logprobs":true,
+    "top_logprobs":3,"logit_bias":{"7":-1.5},"stream_options":{"include_usage":true},"user":"x","tools":[],"tool_choice":"auto","metadata":{"x":1},"audio":null})",
           {}),
       model, {});
   CHECK(found.messages.size() == 2);
   CHECK((found.messages[0].role == "system" && found.messages[1].content == "Hello"));
   CHECK((found.sampling.temperature == 0.5f && found.sampling.top_p == 0.25f && !found.sampling.top_k &&
          found.sampling.min_p == 0.1f && found.sampling.repeat_penalty == 1.5f));
-  CHECK((found.seeded && found.sampling.seed == UINT64_MAX && found.max_tokens == 7u && found.n == 2));
+  CHECK((found.seeded && found.sampling.seed == UINT64_MAX - 1 && found.max_tokens == 7u && found.n == 2));
   CHECK((found.stop.size() == 2 && found.stream && found.include_usage && found.shape.logprobs == 3u));
   CHECK(found.shape.logit_bias == std::vector<std::pair<std::int32_t, float>>{{7, -1.5f}});
+}
+
+namespace {
+
+completion_request chat_of(const std::string& more, const limits& limit = {}) {
+  return read_chat_request(parse_json(R"({"messages":[{"role":"user","content":"a"}])" + more + "}", {}), model, limit);
+}
+/// "": taken; else what the refusal says.
+std::string refusal_of(const std::string& more, const limits& limit = {}) {
+  try {
+    chat_of(more, limit);
+  } catch (const api_error& error) {
+    CHECK(error.status == 400);
+    CHECK(std::string_view(error.what()).size() <= 400);
+    return error.what();
+  }
+  return {};
+}
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("fields that are not known are refused by name, in each object of a request") {
+  CHECK(has(refusal_of(R"(,"temprature":0)"), "temprature: expected a field that this server knows (temperature?)"));
+  CHECK(has(refusal_of(R"(,"max_token":5)"), "(max_tokens?)"));
+  CHECK(has(refusal_of(R"(,"options":{"num_ctx":5})"), "options"));
+  CHECK(has(refusal_of(R"(,"num_predict":5)"), "num_predict"));
+  CHECK(has(refusal_of(R"(,"unknown":null)"), "unknown"));
+  CHECK_FALSE(has(refusal_of(R"(,"\u0001\n":1)"), "\n"));
+  CHECK(has(refusal_of(R"(,"stream_options":{"include_usge":true})"), "stream_options.include_usge"));
+  CHECK(has(refusal_of(R"(,"response_format":{"type":"json_object","schemas":{}})"), "response_format.schemas"));
+  CHECK(has(refusal_of(R"(,"response_format":{"type":"json_schema","json_schema":{"schema":{},"stric":true}})"),
+            "response_format.json_schema.stric"));
+  CHECK(has(refusal_of(R"(,"structured_outputs":{"jsn":{}})"), "structured_outputs.jsn"));
+  const limits ignoring{.ignore_unknown = true};
+  CHECK(refusal_of(R"(,"temprature":0,"stream_options":{"x":1},"response_format":{"type":"text","y":1})", ignoring)
+            .empty());
+  const auto messages = [](const char* list) {
+    return status_of(
+        [&] { read_chat_request(parse_json(std::string(R"({"messages":)") + list + "}", {}), model, {}); });
+  };
+  CHECK(messages(R"([{"role":"user","content":"a","weight":1}])") == 400);
+  CHECK(messages(R"([{"role":"user","content":[{"type":"text","text":"a","x":1}]}])") == 400);
+  CHECK(messages(R"([{"role":"assistant","content":"a","tool_calls":[{"id":"1"}]}])") == 400);
+  CHECK(messages(R"([{"role":"assistant","content":"a","tool_calls":[],"refusal":null,"name":"b"}])") == 200);
+  CHECK(status_of([] { read_tokenize_request(parse_json(R"({"content":"a","add_specials":true})", {}), {}); }) == 400);
+  CHECK(status_of([] { read_detokenize_request(parse_json(R"({"tokens":[1],"x":1})", {}), model, {}); }) == 400);
+  CHECK(status_of([] { read_infer_request(parse_json(R"({"prompt":"a","x":1})", {}), {}); }) == 400);
+  CHECK(status_of([] { read_trace_request(parse_json(R"({"prompt":"a","x":1})", {}), {}); }) == 400);
+  CHECK(status_of([] { read_completion_request(parse_json(R"({"prompt":"a","x":1})", {}), model, {}); }) == 400);
+}
+
+TEST_CASE("what asks for a form is done or refused, wherever it stands") {
+  const std::string schema =
+      R"({"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"],"additionalProperties":false})";
+  for (const std::string& more :
+       {R"(,"response_format":{"type":"json_object","schema":)" + schema + "}",
+        R"(,"response_format":{"type":"json_schema","schema":)" + schema + "}",
+        R"(,"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":false,"schema":)" + schema +
+            "}}",
+        R"(,"response_format":{"type":"json_object","json_schema":{"schema":)" + schema + "}}",
+        ",\"guided_json\":" + schema, ",\"guided_json\":" + json_text(json(schema)), ",\"json_schema\":" + schema,
+        ",\"format\":" + schema, R"(,"structured_outputs":{"json":)" + schema + "}"}) {
+    INFO(more);
+    const auto form = chat_of(more).shape.form;
+    REQUIRE(form);
+    text_match match(form);
+    CHECK(match.allows(R"({"a":true})", 0));
+    CHECK_FALSE(match.allows(R"({"b")", 100));
+  }
+  for (const char* const more :
+       {R"(,"guided_choice":["yes","no"])", R"(,"structured_outputs":{"choice":["yes","no"]})"}) {
+    text_match match(chat_of(more).shape.form);
+    CHECK((match.allows("yes", 0) && match.allows("no", 0) && match.allows("n", 1)));
+    CHECK_FALSE((match.allows("maybe", 9) || match.allows("nope", 9)));
+  }
+  CHECK(chat_of(R"(,"format":"json")").shape.form);
+  CHECK(chat_of(R"(,"structured_outputs":{"json_object":true})").shape.form);
+  for (const char* const none :
+       {R"(,"response_format":{"type":"text"})", R"(,"grammar":"","format":"","json_schema":{})",
+        R"(,"response_format":null,"guided_json":null)"})
+    CHECK_FALSE(chat_of(none).shape.form);
+  for (const char* const bad : {R"(,"guided_regex":"a+")",
+                                R"(,"guided_grammar":"root ::= 'a'")",
+                                R"(,"grammar":"root ::= 'a'")",
+                                R"(,"structured_outputs":{"regex":"a"})",
+                                R"(,"guided_choice":[])",
+                                R"(,"guided_choice":[1])",
+                                R"(,"guided_choice":"yes")",
+                                R"(,"response_format":{"type":"text","schema":{}})",
+                                R"(,"response_format":{"type":"json_schema"})",
+                                R"(,"response_format":"json")",
+                                R"(,"response_format":{"type":"regex","pattern":"a"})",
+                                R"(,"format":"yaml")",
+                                R"(,"guided_json":{},"guided_choice":["a"])",
+                                R"(,"response_format":{"type":"json_object"},"format":"json")",
+                                R"(,"tools":{})",
+                                R"(,"tools":[{"type":"function"}])",
+                                R"(,"tool_choice":"required")",
+                                R"(,"functions":{})",
+                                R"(,"tool_choice":{"type":"function","function":{"name":"x"}})",
+                                R"(,"function_call":{"name":"x"})",
+                                R"(,"modalities":["audio"])",
+                                R"(,"modalities":["text","audio"])",
+                                R"(,"store":true)",
+                                R"(,"ignore_eos":true)"}) {
+    INFO(bad);
+    CHECK_FALSE(refusal_of(bad).empty());
+  }
+  for (const char* const good : {R"(,"tools":[],"tool_choice":"none")", R"(,"modalities":["text"],"store":false)",
+                                 R"(,"stop":["x"],"response_format":{"type":"json_object"})"}) {
+    INFO(good);
+    CHECK(refusal_of(good).empty());
+  }
+}
+
+TEST_CASE("other servers' words for off and for any") {
+  CHECK_FALSE(chat_of(R"(,"seed":-1)").seeded);
+  CHECK(chat_of(R"(,"seed":0)").seeded);
+  CHECK(chat_of(R"(,"seed":-9223372036854775808)").seeded);
+  CHECK_FALSE(chat_of(R"(,"max_tokens":-1)").max_tokens);
+  CHECK_FALSE(chat_of(R"(,"max_completion_tokens":-1)").max_tokens);
+  CHECK(chat_of(R"(,"max_tokens":-1)", {.completion_tokens = 7}).max_tokens == 7u);
+  CHECK_FALSE(refusal_of(R"(,"max_tokens":0)").empty());
+  CHECK_FALSE(refusal_of(R"(,"max_tokens":-2)").empty());
+  CHECK_FALSE(refusal_of(R"(,"max_tokens":8)", {.completion_tokens = 7}).empty());
+  const auto text = [](const char* body) { return read_completion_request(parse_json(body, {}), model, {}); };
+  CHECK(text(R"({"prompt":"a"})").max_tokens == 16u);
+  CHECK_FALSE(text(R"({"prompt":"a","max_tokens":-1})").max_tokens);
+  CHECK(text(R"({"prompt":"a"})").parse_special);
+  CHECK_FALSE(text(R"({"prompt":"a","parse_special":false})").parse_special);
+  CHECK(chat_of(R"(,"top_p":0)").sampling.top_p > 0.0f);
+  CHECK(chat_of(R"(,"top_p":0)").sampling.top_p < 1e-5f);
+  CHECK_FALSE(refusal_of(R"(,"top_p":-0.1)").empty());
+  CHECK_FALSE(refusal_of(R"(,"repeat_penalty":1.1,"repetition_penalty":1.2)").empty());
+  for (const char* const key : {"05", "+5", " 5", "5 ", "5.0", "1e1", "-1", "", "4096", "99999999999"})
+    CHECK_FALSE(refusal_of(R"(,"logit_bias":{")" + std::string(key) + "\":1}").empty());
 }
 
 TEST_CASE("prompts of a completion in each form") {
@@ -70,7 +208,7 @@ TEST_CASE("keys, hosts and origins") {
   CHECK(decoded_path("/a%20b") == "/a b");
   for (const char* const bad : {"", "a", "/%", "/%0", "/%zz", "/%00", "/%0a"}) CHECK_FALSE(decoded_path(bad));
   const auto status = [](const char* host, const char* origin, const access_rules& rules) {
-    http_request head{"GET", "/", "", {{"host", host}}, "", ""};
+    http_request head{"GET", "/", "", {{"host", host}}, "", "", ""};
     if (*origin != '\0') head.fields.emplace_back("origin", origin);
     return status_of([&] { require_access(rules, head, true); });
   };
@@ -82,4 +220,41 @@ TEST_CASE("keys, hosts and origins") {
   CHECK(status("localhost:8080", "http://localhost:9090", {}) == 403);
   CHECK(status("localhost:8080", "null", {}) == 403);
   CHECK(status("localhost", "", {.api_key = "k", .hosts = {}, .origins = {}}) == 401);
+  const auto with = [](const char* authorization) {
+    const http_request head{"GET", "/", "", {{"host", "localhost"}, {"authorization", authorization}}, "", "", ""};
+    return status_of([&] { require_access({.api_key = "k", .hosts = {}, .origins = {}}, head, true); });
+  };
+  for (const char* const good : {"Bearer k", "bearer k", "BEARER  k", "Basic dXNlcjpr", "basic dXNlcjpr"})
+    CHECK(with(good) == 200);
+  for (const char* const bad :
+       {"", "k", "Bearer", "Bearer ", "Bearerk", "Bearer k k", "Bearer K", "Token k", "basic k"})
+    CHECK(with(bad) == 401);
+}
+
+TEST_CASE("media types in any case") {
+  for (const char* const same : {"application/json", "Application/JSON", "application/json; charset=utf-8",
+                                 "APPLICATION/JSON ;charset=UTF-8", "application/json\t;x"})
+    CHECK(media_type(same) == "application/json");
+  for (const char* const other : {"", "text/plain", "application/jsonx", "application/json-patch+json"})
+    CHECK(media_type(other) != "application/json");
+}
+
+TEST_CASE("a preflight gives back what an allowed origin asks for") {
+  const access_rules rules{.api_key = "k", .hosts = {}, .origins = {"https://app.example"}};
+  const auto field = [&](const char* method, const char* origin, const char* asked, const char* name) {
+    http_request head{method, "/v1/models", "", {{"host", "localhost"}, {"origin", origin}}, "", "", ""};
+    if (*asked != '\0') head.fields.emplace_back("access-control-request-headers", asked);
+    std::string out;
+    for (const auto& [key, value] : cors_fields(rules, head))
+      if (key == name) out = value;
+    return out;
+  };
+  constexpr const char* app = "https://app.example";
+  constexpr const char* fields = "authorization,content-type,x-stainless-arch, x-stainless-lang";
+  CHECK(field("OPTIONS", app, fields, "Access-Control-Allow-Headers") == fields);
+  CHECK(field("OPTIONS", app, "", "Access-Control-Allow-Headers") == "Authorization, Content-Type");
+  CHECK(field("OPTIONS", app, "a\r\nX: y", "Access-Control-Allow-Headers") == "Authorization, Content-Type");
+  CHECK(field("OPTIONS", "https://evil.example", fields, "Access-Control-Allow-Headers").empty());
+  CHECK(field("GET", app, fields, "Access-Control-Allow-Headers").empty());
+  CHECK(field("GET", app, fields, "Access-Control-Allow-Origin") == app);
 }
