@@ -37,8 +37,8 @@ TEST_CASE("a mistake is heard, counted and kept") {
   CHECK(on.validation_message_count() == 0);
   vk::BufferCreateInfo nonsense;  // neither size nor usage
   VkBuffer made = VK_NULL_HANDLE;
-  on.call().vkCreateBuffer(on.handle(), gpu::native(nonsense), nullptr, &made);
-  on.call().vkDestroyBuffer(on.handle(), made, nullptr);
+  on.on()->call.vkCreateBuffer(on.handle(), gpu::native(nonsense), nullptr, &made);
+  on.on()->call.vkDestroyBuffer(on.handle(), made, nullptr);
   CHECK(on.validation_message_count() >= 1);
   CHECK(on.validation_messages().size() == on.validation_message_count());
 }

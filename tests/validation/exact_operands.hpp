@@ -108,10 +108,10 @@ class exact_operands {
       info.size = bytes[i];
       info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eShaderDeviceAddress;
       VkBuffer made = VK_NULL_HANDLE;
-      demand(on.call().vkCreateBuffer(on.handle(), gpu::native(info), nullptr, &made));
+      demand(on.on()->call.vkCreateBuffer(on.handle(), gpu::native(info), nullptr, &made));
       buffers_[i] = {on.on(), made};
       VkMemoryRequirements needs{};
-      on.call().vkGetBufferMemoryRequirements(on.handle(), made, &needs);
+      on.on()->call.vkGetBufferMemoryRequirements(on.handle(), made, &needs);
       types &= needs.memoryTypeBits;
       offsets[i] = static_cast<std::size_t>((end + gap) / needs.alignment * needs.alignment);
       end = offsets[i] + static_cast<std::size_t>(needs.size);
@@ -123,15 +123,15 @@ class exact_operands {
     info.allocationSize = end + gap;
     info.memoryTypeIndex = host_type(on, types);
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    demand(on.call().vkAllocateMemory(on.handle(), gpu::native(info), nullptr, &memory));
+    demand(on.on()->call.vkAllocateMemory(on.handle(), gpu::native(info), nullptr, &memory));
     memory_ = {on.on(), memory};
     void* place = nullptr;
-    demand(on.call().vkMapMemory(on.handle(), memory, 0, VK_WHOLE_SIZE, 0, &place));
+    demand(on.on()->call.vkMapMemory(on.handle(), memory, 0, VK_WHOLE_SIZE, 0, &place));
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      demand(on.call().vkBindBufferMemory(on.handle(), buffers_[i].get(), memory, offsets[i]));
+      demand(on.on()->call.vkBindBufferMemory(on.handle(), buffers_[i].get(), memory, offsets[i]));
       vk::BufferDeviceAddressInfo which;
       which.buffer = vk::Buffer(buffers_[i].get());
-      addresses[i] = on.call().vkGetBufferDeviceAddress(on.handle(), gpu::native(which));
+      addresses[i] = on.on()->call.vkGetBufferDeviceAddress(on.handle(), gpu::native(which));
       contents[i] = {static_cast<std::byte*>(place) + offsets[i], static_cast<std::size_t>(bytes[i])};
       std::fill_n(contents[i].data() - guard, bytes[i] + 2 * guard, poison);
       std::ranges::fill(contents[i], std::byte{0});

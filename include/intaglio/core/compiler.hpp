@@ -28,7 +28,7 @@
 #include "intaglio stops here"
 #endif
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0) || \
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0) ||        \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || \
     defined(__ROUNDING_MATH__) || defined(_M_FP_FAST)
 #error "intaglio promises results to the bit: compile without -ffast-math, -Ofast and the flags that these stand for"

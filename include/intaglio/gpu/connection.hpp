@@ -3,6 +3,7 @@
 #pragma once
 
 #include <intaglio/gpu/description.hpp>
+#include <intaglio/gpu/device_handle.hpp>
 
 #include <unistd.h>
 
@@ -10,17 +11,6 @@
 #include <mutex>
 
 namespace intaglio::gpu {
-
-/// How often the host did what costs: tests compare two readings to show that nothing is made or recorded between
-/// tokens.
-struct device_counters {
-  std::atomic<std::uint64_t> allocations{0};        ///< of device memory
-  std::atomic<std::uint64_t> allocated_bytes{0};    ///< alive now
-  std::atomic<std::uint64_t> pipelines{0};          ///< made, from the cache or not
-  std::atomic<std::uint64_t> recorded_commands{0};  ///< vkCmd* calls
-  std::atomic<std::uint64_t> submits{0};
-  std::atomic<std::uint64_t> waits{0};
-};
 
 /// An open device. Shared by all that is made on it, so that it closes last; destroys what it owns and nothing that a
 /// host program lent.

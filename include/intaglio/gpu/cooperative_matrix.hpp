@@ -3,10 +3,10 @@
 // the specification has them, since the headers of many systems are older than it.
 #pragma once
 
+#include <intaglio/gpu/device_description.hpp>
 #include <intaglio/gpu/instance.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,33 +22,6 @@ struct cooperative_matrix_features {
   void* pNext = nullptr;
   VkBool32 cooperativeMatrix = VK_FALSE;
   VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
-};
-
-/// VkComponentTypeKHR.
-enum class matrix_element : std::uint32_t { f16, f32, f64, s8, s16, s32, s64, u8, u16, u32, u64 };
-
-constexpr std::string_view name(matrix_element type) {
-  constexpr std::array<std::string_view, 11> names{"f16", "f32", "f64", "s8",  "s16", "s32",
-                                                   "s64", "u8",  "u16", "u32", "u64"};
-  return static_cast<std::size_t>(type) < names.size() ? names[static_cast<std::size_t>(type)] : "other";
-}
-
-/// VkCooperativeMatrixPropertiesKHR: A [m, k] times B [k, n] plus C [m, n].
-struct matrix_shape {
-  VkStructureType sType = static_cast<VkStructureType>(1000506001);
-  void* pNext = nullptr;
-  std::uint32_t m = 0, n = 0, k = 0;
-  matrix_element a{}, b{}, c{}, result{};
-  VkBool32 saturates = VK_FALSE;
-  std::uint32_t scope = 0;  ///< VkScopeKHR
-  static constexpr std::uint32_t subgroup_scope = 3;
-
-  /// "16x16x32 s8 s8 s32"
-  std::string text() const {
-    std::string out = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
-    for (const auto each : {a, b, result}) out.append(" ").append(name(each));
-    return out;
-  }
 };
 
 /// True for what modules multiply by: ternary_chunk_matrix 16 columns of int8 at a time, matmul_few_matrix 8.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a device says of itself, as plain values: identity, driver, limits, memory, features, and what intaglio misses
-// in it.
+// Reads gpu/device_description.hpp's values from the driver.
 #pragma once
 
 #include <intaglio/gpu/features.hpp>
@@ -12,72 +11,6 @@
 #include <span>
 
 namespace intaglio::gpu {
-
-enum class device_type : std::uint8_t { discrete, integrated, virtual_gpu, cpu, other };
-
-constexpr std::string_view name(device_type type) {
-  constexpr std::array<std::string_view, 5> names{"discrete GPU", "integrated GPU", "virtual GPU", "CPU", "other"};
-  return names[static_cast<std::size_t>(type)];
-}
-
-/// One heap of memory.
-struct memory_heap {
-  std::uint64_t size_bytes = 0;
-  bool device_local = false;
-};
-
-/// The limits that plans and kernels depend on.
-struct device_limits {
-  std::uint32_t max_push_constant_bytes = 0;
-  std::uint32_t max_shared_memory_bytes = 0;
-  std::uint32_t max_workgroup_invocations = 0;
-  std::array<std::uint32_t, 3> max_workgroup_size{};
-  std::array<std::uint32_t, 3> max_workgroup_count{};
-  std::uint32_t subgroup_size = 0, min_subgroup_size = 0, max_subgroup_size = 0;
-  std::uint32_t max_subgroups_per_workgroup = 0;
-  bool subgroup_size_selectable = false;  ///< for compute
-  std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
-  bool int8_dot_product_accelerated = false;
-  std::uint32_t multiprocessors = 0;  ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
-  std::uint64_t max_allocation_bytes = 0;
-  std::uint64_t max_buffer_bytes = 0;
-  std::uint64_t max_storage_range_bytes = 0;
-  std::uint64_t host_pointer_alignment = 0;  ///< of VK_EXT_external_memory_host, 0 without it
-  float timestamp_period_ns = 0;
-  std::uint32_t timestamp_bits = 0;  ///< of the chosen queue family, 0: no timestamps
-};
-
-/// All that is known of a device before it is opened.
-struct device_description {
-  std::uint32_t index = 0;  ///< in the loader's order
-  std::string name;
-  device_type type = device_type::other;
-  std::uint32_t vendor_id = 0, device_id = 0;
-  std::array<std::uint8_t, VK_UUID_SIZE> uuid{}, driver_uuid{};
-  std::string driver_name, driver_info;
-  std::uint32_t driver_version = 0;  ///< packed as the vendor pleases
-  std::uint32_t api_version = 0;
-  device_limits limits;
-  std::vector<memory_heap> heaps;
-  feature_set features;                       ///< supported, not necessarily enabled
-  std::vector<matrix_shape> matrix_shapes;    ///< of cooperative matrices
-  std::optional<std::uint32_t> queue_family;  ///< compute, preferably without graphics
-  std::vector<std::string> missing;           ///< what intaglio requires and the device lacks; empty: usable
-
-  /// "llvmpipe (LLVM 15.0.6, 256 bits) [llvmpipe Mesa 22.3.6]": how errors name a device.
-  std::string label() const { return name + (driver_name.empty() ? "" : " [" + driver_name + " " + driver_info + "]"); }
-};
-
-/// "6c6c766d-7069-7065-5555-494400000000"
-inline std::string uuid_text(std::span<const std::uint8_t> uuid) {
-  std::string out;
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += "0123456789abcdef"[uuid[i] >> 4];
-    out += "0123456789abcdef"[uuid[i] & 15];
-  }
-  return out;
-}
 
 namespace detail {
 

@@ -4,45 +4,12 @@
 #pragma once
 
 #include <intaglio/gpu/cooperative_matrix.hpp>
+#include <intaglio/gpu/device_description.hpp>
 
 #include <array>
-#include <bitset>
 #include <string_view>
 
 namespace intaglio::gpu {
-
-/// A feature or extension of a device. The table below says which are required of every device.
-enum class feature : std::uint8_t {
-  buffer_device_address,
-  synchronization2,
-  timeline_semaphore,
-  subgroup_size_control,
-  compute_full_subgroups,
-  shader_integer_dot_product,
-  vulkan_memory_model,
-  scalar_block_layout,
-  maintenance4,
-  storage_buffer_8bit,
-  storage_buffer_16bit,
-  shader_int8,
-  shader_int16,
-  shader_int64,
-  shader_float16,
-  subgroup_extended_types,
-  memory_model_device_scope,
-  buffer_int64_atomics,
-  pipeline_executable_info,
-  cooperative_matrix,
-  device_fault,
-  robust_buffer_access,
-  robust_buffer_access2,
-  external_memory_host,
-  memory_budget,
-  calibrated_timestamps,
-  count
-};
-
-using feature_set = std::bitset<static_cast<std::size_t>(feature::count)>;
 
 /// Features structs linked as Vulkan wants them: query with it, or set members and hand head() to vkCreateDevice.
 /// It links to itself and so neither copies nor moves.
@@ -158,12 +125,9 @@ static_assert(
     }(),
     "the table of features follows the order of the enumeration");
 
-constexpr std::string_view name(feature which) { return feature_table[static_cast<std::size_t>(which)].name; }
+INTAGLIO_DEFINITION std::string_view name(feature which) { return feature_table[static_cast<std::size_t>(which)].name; }
 
-inline bool contains(const feature_set& set, feature which) { return set.test(static_cast<std::size_t>(which)); }
-
-/// The features that every device must have.
-inline feature_set required_features() {
+INTAGLIO_DEFINITION feature_set required_features() {
   feature_set out;
   for (const auto& entry : feature_table) out.set(static_cast<std::size_t>(entry.id), entry.required);
   return out;

@@ -23,7 +23,7 @@ class timestamps {
       info.queryType = vk::QueryType::eTimestamp;
       info.queryCount = capacity;
       VkQueryPool made = VK_NULL_HANDLE;
-      on.on()->check(on.call().vkCreateQueryPool(on.handle(), native(info), nullptr, &made),
+      on.on()->check(on.on()->call.vkCreateQueryPool(on.handle(), native(info), nullptr, &made),
                      "make a pool of timestamps");
       pool_ = {on.on(), made};
     });

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <intaglio/core/error.hpp>
-#include <intaglio/gpu/dispatch.hpp>
+
+#include <vulkan/vulkan_core.h>
 
 #include <cstdio>
 #include <cstdlib>

@@ -17,6 +17,7 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/chat_fingerprint.hpp"
+#include "intaglio/io/chat_message.hpp"
 #include "intaglio/io/tokenizer.hpp"
 #include "intaglio/io/unicode.hpp"
 #include "intaglio/io/vocabulary.hpp"
@@ -24,23 +25,12 @@
 
 namespace intaglio::io {
 
-/// One turn. Roles: "system", "user", "assistant".
-struct chat_message {
-  std::string role, content;
-};
-
 /// A conversation as text; `typed` are the parts that came from the messages.
 struct rendered_chat {
   std::string text;
   std::vector<text_range> typed;
   bool starts_with_bos = false;
 };
-
-/// Renders a conversation by a template in the language that models bring (Jinja).
-/// @error argument_error: the template refuses the conversation, or cannot be run
-using template_renderer =
-    std::function<std::string(const std::string& text, std::span<const chat_message>, bool add_generation_prompt,
-                              const std::string& bos, const std::string& eos)>;
 
 /// `text` without the white space at both ends, by Python's rules (str.strip), which the published templates rely on.
 inline std::string_view trimmed(std::string_view text) {

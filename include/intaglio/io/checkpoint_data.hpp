@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/io/checkpoint_options.hpp"
 #include "intaglio/io/codec_bcml1.hpp"
 #include "intaglio/io/codec_ternary.hpp"
 #include "intaglio/io/model_config.hpp"
@@ -25,10 +26,6 @@
 #include "intaglio/io/zip_archive.hpp"
 
 namespace intaglio::io {
-
-struct checkpoint_options {
-  i2s_layout layout = i2s_layout::block128;  ///< how the I2_S tensors of a GGUF are laid out; no file says it
-};
 
 /// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's
 /// packed matrices.

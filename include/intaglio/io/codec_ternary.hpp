@@ -19,17 +19,11 @@
 #include "intaglio/core/checked.hpp"
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/io/checkpoint_options.hpp"
 #include "intaglio/io/codec.hpp"
 #include "intaglio/io/mapped_file.hpp"
 
 namespace intaglio::io {
-
-/// Order of the codes in an I2_S tensor. The file does not say; all published files are block128.
-enum class i2s_layout : std::uint8_t { block128, block64, rows4 };
-
-constexpr std::string_view name(i2s_layout layout) {
-  return layout == i2s_layout::block128 ? "block128" : layout == i2s_layout::block64 ? "block64" : "rows4";
-}
 
 /// A matrix [rows, columns] (a vector has one row) and where its bytes lie. `rows` counts the matrix, not the packed
 /// bytes.

@@ -7,15 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/io/prompt_markup.hpp"
 #include "intaglio/io/tokenizer.hpp"
 
 namespace intaglio::io {
-
-/// How the texts of control tokens in a prompt are taken.
-enum class prompt_markup : std::uint8_t {
-  read,   ///< they are those tokens
-  plain,  ///< they are text like any other
-};
 
 /// Tokens of a prompt, behind the BOS that the model wants: one BOS, also where the prompt writes its own.
 /// @throws argument_error: more than 1 GiB of text

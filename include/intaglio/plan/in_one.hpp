@@ -302,8 +302,7 @@ class layers_in_one {
     d.specialization[kernels::layers_interface.specialization_index("heads_together")] =
         config_.num_attention_heads / config_.num_key_value_heads;
     d.least_groups = least_resident(parts_, [&, element = constant(period[0], "cache_element")](std::uint32_t n) {
-      return resident_fits(config_, element, n, context_) &&
-             resident_long_fits(config_, n, context_);
+      return resident_fits(config_, element, n, context_) && resident_long_fits(config_, n, context_);
     });
     d.label.append(", from position ", long_from);
     in_one_long.push_back(d);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sessions that decode together: each has a slot, whose tokens are those that a session alone would draw. They join and
+// How sessions decode together: each has a slot, whose tokens are those that a session alone would draw. They join and
 // leave between steps; the KV cache is a pool of pages, which sessions take as they grow, and prompts that begin alike
-// share those pages. The same code for every model; batch_session.hpp adds the type.
+// share those pages. The same code for every model. Defines basic_batch.
 #pragma once
 
 #include <algorithm>
@@ -18,50 +18,25 @@
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/prompt.hpp"
 #include "intaglio/runtime/batch_executor.hpp"
+#include "intaglio/runtime/batch_handle.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/page_pool.hpp"
 
 namespace intaglio {
+namespace runtime {
 
-/// Who has a slot: never given twice.
-struct batch_handle {
-  std::uint32_t slot = 0;
-  std::uint64_t number = 0;  ///< 0: nobody
-  friend bool operator==(const batch_handle&, const batch_handle&) = default;
-};
-
-/// What a session of a batch asks for.
-struct batch_options {
-  sampling_options sampling{};
-  std::uint32_t max_tokens = 1;  ///< drawn at most, 1 or more
-  bool keep_logits =
-      false;  ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
-};
-
-/// A token that a session drew.
-struct batch_token {
-  batch_handle of;
-  std::int32_t id = 0;
-  bool last = false;  ///< max_tokens are drawn: the session has left
-  bool finite =
-      true;  ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
-};
-
-/// Movable. Used by one thread. After device_lost every call answers with device_lost.
-class basic_batch {
+/// What a basic_batch does, in one place that does not move.
+class running_batch {
  public:
-  /// @param tables plans with a batch that the program carries, of one model: one is picked by device
-  /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
-  basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
-              const session_options& options = {}, runtime::module_source source = &runtime::modules_of<>)
+  running_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
+                const session_options& options, runtime::module_source source)
       : body_(runtime::open_session(on, tables, from, options)) {
     gpu::translated([&] {
       run_ = runtime::load_executor<runtime::batch_executor>(*body_, from, options, source);
       start();
     });
   }
-  /// Of weights that are on the device already. @param body without a vocabulary where the weights are made up
-  basic_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
+  running_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
       : body_(std::move(body)), run_(std::move(run)) {
     start();
   }
@@ -71,47 +46,33 @@ class basic_batch {
   std::uint32_t context() const { return table().context; }
   std::uint32_t slot_count() const { return table().shape.slot_count; }
   bool has_tokenizer() const { return body_->tokens.has_value(); }
-  /// @error argument_error: the model came without one
   const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
   const std::vector<std::string>& warnings() const { return body_->warnings; }
-  /// Tokens of a conversation up to where the answer begins. @error as of basic_session::reply
   std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
     return gpu::translated([&] { return body_->encode(conversation); });
   }
-  /// Tokens of a ready-made prompt, as of basic_session::encode. @error argument_error: no tokenizer
   std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
     return gpu::translated([&] { return io::encode_prompt(tokenizer(), text, markup); });
   }
 
-  /// Sessions that are there, those whose prompt waits among them.
   std::uint32_t active() const { return slot_count() - free_slots(); }
   std::uint32_t free_slots() const {
     std::uint32_t out = 0;
     for (const member& each : members_) out += each.number == 0 ? 1 : 0;
     return out;
   }
-  /// Pages that a session could take: those that nobody uses.
   std::uint32_t free_pages() const { return pool_->free(); }
-  /// Sessions that wait for pages, which those that came before them have.
   std::uint32_t waiting_for_pages() const {
     std::uint32_t out = 0;
     for (const member& each : members_) out += each.number != 0 && each.pages.pages.empty() ? 1 : 0;
     return out;
   }
-  /// Whether join() would take such a session now.
   bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
     return free_slots() != 0 && waiting_for_pages() == 0 && !prompt.empty() && max_tokens != 0 &&
            prompt.size() + max_tokens <= context() &&
            pool_->has_room(prompt, first_positions(prompt.size(), positions(prompt.size(), max_tokens)));
   }
 
-  /// A session of its own for a prompt, which the next steps feed. It takes pages for the prompt and some tokens, and
-  /// more as it grows. Where there are none left, those who came first have them: the session that joined last gives
-  /// its pages back, waits, and is fed anew when there are pages again, with the same tokens; nobody joins meanwhile.
-  /// The pool has room for one session of the whole context, so that the first always goes on, and everybody becomes
-  /// the first.
-  /// @error argument_error: an empty prompt, an id or an option out of range, more than the context, no slot, too few
-  /// pages, others that wait for pages; nothing has changed by then
   batch_handle join(std::span<const std::int32_t> prompt, const batch_options& options) {
     return gpu::translated([&] {
       device().on()->require_alive("join a batch");
@@ -148,11 +109,6 @@ class basic_batch {
     });
   }
 
-  /// Feeds at most one chunk of one waiting prompt, then takes up to `tokens` tokens of every session whose prompt is
-  /// fed.
-  /// @return the new tokens, those of a session in their order, and who left without one; valid until the next call.
-  /// None where nobody is ready
-  /// @error device_lost, out_of_memory
   std::span<const batch_token> step(std::uint32_t tokens = 1) {
     drawn_.clear();
     return gpu::translated([&] {
@@ -165,34 +121,23 @@ class basic_batch {
     });
   }
 
-  /// Ends a session; one that has left already stays so. @error device_lost, out_of_memory
   void leave(batch_handle whose) {
     if (member* const of = find(whose)) remove(whose.slot, *of);
   }
 
-  /// Whether the session is still there.
   bool has(batch_handle whose) const { return find(whose) != nullptr; }
-  /// Its prompt and what it drew. @error argument_error: it has left
   const std::vector<std::int32_t>& history(batch_handle whose) const { return present(whose).history; }
-  /// Tokens of its prompt that it found in pages of others, once its prompt is being fed; also where the session left,
-  /// until somebody takes its slot.
-  /// @error argument_error: somebody did
   std::uint32_t cached_tokens(batch_handle whose) const {
     if (const member* const of = find(whose)) return of->found.value_or(0);
     if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number)
       return present(whose).found.value_or(0);
     return found_by_[whose.slot].tokens;
   }
-  /// f32 [vocab_size] from which the last token of a session with keep_logits was drawn, penalties not yet applied; of
-  /// the last step's last pass, also where the session left with that token, until somebody joins. @error
-  /// argument_error: it did not ask for them, or drew none yet
   std::span<const float> logits(batch_handle whose) const {
     if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0)
       throw argument_error("logits", "a session that keeps them and drew a token", "none");
     return run_->logits(whose.slot);
   }
-  /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host. @error
-  /// argument_error: it has left, drew none, or no such token
   void set_next(batch_handle whose, std::int32_t id) {
     member& of = const_cast<member&>(present(whose));
     if (of.history.size() == of.prompt)
@@ -479,5 +424,61 @@ class basic_batch {
   bool same_bits_ = true;  ///< prefill leaves decode's bits, so that pages may be shared whoever wrote them
   bool grows_ = true;      ///< pages are taken as sessions grow; else all at once
 };
+
+}  // namespace runtime
+
+INTAGLIO_DEFINITION basic_batch::basic_batch(const gpu::device& on, std::span<const plan::table* const> tables,
+                                             const io::checkpoint& from, const session_options& options,
+                                             runtime::module_source source)
+    : run_(std::make_unique<runtime::running_batch>(on, tables, from, options, source)) {}
+INTAGLIO_DEFINITION basic_batch::basic_batch(const gpu::device& on, std::span<const plan::table* const> tables,
+                                             const std::filesystem::path& path, const session_options& options,
+                                             runtime::module_source source)
+    : basic_batch(on, tables, gpu::translated([&] { return io::checkpoint::open(path, options.checkpoint); }), options,
+                  source) {}
+INTAGLIO_DEFINITION basic_batch::basic_batch(std::shared_ptr<runtime::session_body> body,
+                                             std::unique_ptr<runtime::batch_executor> run)
+    : run_(std::make_unique<runtime::running_batch>(std::move(body), std::move(run))) {}
+INTAGLIO_DEFINITION basic_batch::basic_batch(basic_batch&&) noexcept = default;
+INTAGLIO_DEFINITION basic_batch& basic_batch::operator=(basic_batch&&) noexcept = default;
+INTAGLIO_DEFINITION basic_batch::~basic_batch() = default;
+INTAGLIO_DEFINITION const plan::table& basic_batch::table() const { return run_->table(); }
+INTAGLIO_DEFINITION const gpu::device& basic_batch::device() const { return run_->device(); }
+INTAGLIO_DEFINITION std::uint32_t basic_batch::context() const { return run_->context(); }
+INTAGLIO_DEFINITION std::uint32_t basic_batch::slot_count() const { return run_->slot_count(); }
+INTAGLIO_DEFINITION bool basic_batch::has_tokenizer() const { return run_->has_tokenizer(); }
+INTAGLIO_DEFINITION const io::tokenizer& basic_batch::tokenizer() const { return run_->tokenizer(); }
+INTAGLIO_DEFINITION const std::vector<std::string>& basic_batch::warnings() const { return run_->warnings(); }
+INTAGLIO_DEFINITION std::vector<std::int32_t> basic_batch::encode(
+    std::span<const io::chat_message> conversation) const {
+  return run_->encode(conversation);
+}
+INTAGLIO_DEFINITION std::vector<std::int32_t> basic_batch::encode(std::string_view text,
+                                                                  io::prompt_markup markup) const {
+  return run_->encode(text, markup);
+}
+INTAGLIO_DEFINITION std::uint32_t basic_batch::active() const { return run_->active(); }
+INTAGLIO_DEFINITION std::uint32_t basic_batch::free_slots() const { return run_->free_slots(); }
+INTAGLIO_DEFINITION std::uint32_t basic_batch::free_pages() const { return run_->free_pages(); }
+INTAGLIO_DEFINITION std::uint32_t basic_batch::waiting_for_pages() const { return run_->waiting_for_pages(); }
+INTAGLIO_DEFINITION bool basic_batch::fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
+  return run_->fits(prompt, max_tokens);
+}
+INTAGLIO_DEFINITION batch_handle basic_batch::join(std::span<const std::int32_t> prompt, const batch_options& options) {
+  return run_->join(prompt, options);
+}
+INTAGLIO_DEFINITION std::span<const batch_token> basic_batch::step(std::uint32_t tokens) { return run_->step(tokens); }
+INTAGLIO_DEFINITION void basic_batch::leave(batch_handle whose) { run_->leave(whose); }
+INTAGLIO_DEFINITION bool basic_batch::has(batch_handle whose) const { return run_->has(whose); }
+INTAGLIO_DEFINITION const std::vector<std::int32_t>& basic_batch::history(batch_handle whose) const {
+  return run_->history(whose);
+}
+INTAGLIO_DEFINITION std::uint32_t basic_batch::cached_tokens(batch_handle whose) const {
+  return run_->cached_tokens(whose);
+}
+INTAGLIO_DEFINITION std::span<const float> basic_batch::logits(batch_handle whose) const { return run_->logits(whose); }
+INTAGLIO_DEFINITION void basic_batch::set_next(batch_handle whose, std::int32_t id) { run_->set_next(whose, id); }
+INTAGLIO_DEFINITION const runtime::batch_executor& basic_batch::executor() const { return run_->executor(); }
+INTAGLIO_DEFINITION runtime::batch_executor& basic_batch::executor() { return run_->executor(); }
 
 }  // namespace intaglio

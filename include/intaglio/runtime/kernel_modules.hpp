@@ -85,6 +85,7 @@
 #include "intaglio/kernels/spirv/walk_trace.hpp"
 #include "intaglio/kernels/spirv/walk_up.hpp"
 #include "intaglio/kernels/splice.hpp"
+#include "intaglio/runtime/module_source.hpp"
 #include "intaglio/runtime/tuning.hpp"
 
 namespace intaglio::runtime {
@@ -101,14 +102,6 @@ inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
   const std::uint32_t size = std::clamp(32u, limits.min_subgroup_size, limits.max_subgroup_size);
   return {size, size};
 }
-
-struct kernel_modules;
-/// Where a program has a kernel's module.
-using module_source = std::span<const std::byte> (*)(const kernel_modules&, kernels::kernel);
-/// That of a program with the kernels of some plans alone (plan::kernels_used): what it does not name is not part of
-/// it.
-template <std::uint64_t used = ~std::uint64_t{0}>
-std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which);
 
 /// The modules in use; variants of one kernel differ in how they compute, not in what.
 struct kernel_modules {

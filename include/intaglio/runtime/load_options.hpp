@@ -11,17 +11,9 @@
 
 #include "intaglio/io/feature_changes.hpp"
 #include "intaglio/runtime/mapped_weights.hpp"
+#include "intaglio/runtime/session_options.hpp"
 
 namespace intaglio::runtime {
-
-/// How far a load has come.
-struct load_progress {
-  std::uint64_t bytes_done = 0, bytes_total = 0;
-  std::uint32_t tensors_done = 0, tensors_total = 0;
-  double seconds_left = 0;  ///< at the speed so far
-};
-/// Called from the loading thread, about once a piece; what it throws ends the load and reaches the caller.
-using load_callback = std::function<void(const load_progress&)>;
 
 struct load_options {
   load_callback progress{};

@@ -16,28 +16,9 @@
 #include "intaglio/gpu/cache_file.hpp"
 #include "intaglio/runtime/pipelines_ahead.hpp"
 #include "intaglio/runtime/session_body.hpp"
+#include "intaglio/runtime/session_options.hpp"
 
 namespace intaglio {
-
-using load_progress = runtime::load_progress;
-
-/// How a session is made.
-struct session_options {
-  runtime::load_callback progress{};  ///< told how far the load has come; what it throws ends the load
-  std::optional<std::string>
-      cache_folder{};             ///< of compiled pipelines; absent: gpu::default_cache_folder(), empty: none
-  double submit_budget_ms = 250;  ///< no submission is planned to take the device longer
-  bool prove_kernels = true;  ///< hold each kernel against the reference when it first runs on this device and driver
-  bool find_first_nan =
-      false;  ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
-  unsigned load_threads = 0;                                       ///< that repack weights; 0: as the machine has
-  runtime::weight_place place = runtime::weight_place::automatic;  ///< where the device reads a packed file's weights
-  std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may take: FFNs of the last
-                                                 ///< layers that it does not take are read across the bus
-  const io::feature_changes* patch = nullptr;    ///< changes to the features of FFNs (docs/walk.md), read while loading
-  io::template_renderer templates{};    ///< of chat templates that the library does not know: io::jinja_renderer()
-  io::checkpoint_options checkpoint{};  ///< how an I2_S file is laid out
-};
 
 namespace runtime {
 

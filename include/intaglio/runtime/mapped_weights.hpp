@@ -14,17 +14,10 @@
 
 #include "intaglio/runtime/packed_weights.hpp"
 #include "intaglio/runtime/parallel.hpp"
+#include "intaglio/runtime/session_options.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
 namespace intaglio::runtime {
-
-/// Where a device reads the weights of a packed file.
-enum class weight_place : std::uint8_t {
-  automatic,        ///< mapped where host and device share memory and the driver takes it, else copied
-  copied,           ///< in memory of the device
-  mapped,           ///< where the file is mapped, also across a bus
-  features_mapped,  ///< the FFNs' where the file is mapped, the others in memory of the device
-};
 
 /// Whether a device reads host memory as fast as its own, so that a copy there would gain nothing.
 inline bool shares_host_memory(const gpu::device& on) {

@@ -16,6 +16,7 @@
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/pace.hpp"
 #include "intaglio/runtime/placement.hpp"
+#include "intaglio/runtime/session_handle.hpp"
 
 namespace intaglio::runtime {
 
@@ -80,13 +81,6 @@ struct probe {
   std::uint64_t state_bytes = 0;  ///< of one hidden state; 0: only logits
   std::uint64_t logits_at = 0;
   std::uint64_t logits_bytes = 0;
-};
-
-/// One dispatch's time and what it was.
-struct dispatch_time {
-  const plan::dispatch* what = nullptr;
-  std::uint32_t layer = 0;
-  double nanoseconds = 0;
 };
 
 /// The segments of a sequence and how long they take.

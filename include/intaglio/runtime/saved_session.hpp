@@ -12,15 +12,9 @@
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/io/session_file.hpp"
 #include "intaglio/runtime/session_body.hpp"
+#include "intaglio/runtime/session_handle.hpp"
 
 namespace intaglio {
-
-/// What a program keeps with a session.
-struct session_note {
-  sampling_options
-      sampling{};      ///< with which the session goes on; the draw depends on these, the tokens and the position alone
-  std::string text{};  ///< the program's own, at most 64 MiB
-};
 
 namespace runtime {
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A generation that is running: feeds the prompt, draws tokens, gives text piece by piece. Read it in a range-for, or
-// drive it from a program's own loop with advance(), which never waits and keeps to a budget of device time.
+// How a generation runs: feeds the prompt, draws tokens, makes text of them. Defines text_stream.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,17 +16,16 @@
 #include "intaglio/runtime/generation.hpp"
 #include "intaglio/runtime/prompt_lookup.hpp"
 #include "intaglio/runtime/session_body.hpp"
+#include "intaglio/runtime/session_handle.hpp"
 #include "intaglio/runtime/stop_text.hpp"
 
 namespace intaglio {
+namespace runtime {
 
-/// Holds its session until it is done or destroyed; whoever stops reading early just drops it. Movable. Used by one
-/// thread.
-class text_stream {
+/// What a text_stream does, in one place that does not move.
+class running_text {
  public:
-  /// Continues the session's history. Made by session::generate, reply and begin.
-  /// @error argument_error: an option out of range, or nothing to continue
-  text_stream(runtime::session_use use, const generate_options& options)
+  running_text(runtime::session_use use, const generate_options& options)
       : use_(std::move(use)), sampling_(options.sampling()), stop_(options.stop),
         chunk_(use_->checked_chunk(options.chunk)), tokens_per_submit_(options.tokens_per_submit),
         lookup_(options.prompt_lookup_num_tokens), longest_ngram_(options.max_matching_ngram_size),
@@ -59,23 +56,14 @@ class text_stream {
       });
     if (limit_ == 0) finish(finish_reason::length);
   }
-  text_stream(text_stream&&) noexcept = default;
-  text_stream& operator=(text_stream&&) = delete;
-  ~text_stream() { abandon(); }
+  running_text(const running_text&) = delete;
+  running_text& operator=(const running_text&) = delete;
+  ~running_text() { abandon(); }
 
-  /// True when there is no more to come but what piece() has now.
   bool done() const noexcept { return result_.finish != finish_reason::none; }
-  /// What has come since the last advance() or next(); whole UTF-8 sequences.
   std::string_view piece() const noexcept { return piece_; }
-  /// Everything so far.
   const generation& result() const noexcept { return result_; }
 
-  /// For a program's own loop: takes what is finished and hands the device at most one submission of at most
-  /// `budget_ms` (as far as the plan's cut points allow). Never waits, but once where the device fell back from all
-  /// layers in one dispatch to the chain of dispatches.
-  /// @return true while there is more to come
-  /// @error device_lost, out_of_memory, device_error: logits that are no numbers, a kernel of that chain that differs
-  /// from the reference
   bool advance(double budget_ms) {
     if (!(budget_ms > 0))
       throw argument_error("budget_ms", "a time above 0", number_text(static_cast<float>(budget_ms)));
@@ -89,8 +77,6 @@ class text_stream {
     return !done();
   }
 
-  /// Waits until there is text, or the end. @return false at the end, when piece() is empty
-  /// @error as of advance()
   bool next() {
     piece_.clear();
     guarded([&] {
@@ -106,45 +92,15 @@ class text_stream {
     return !piece_.empty();
   }
 
-  /// What the features of the FFNs added for the tokens fed so far (docs/walk.md), each once. Never waits.
-  /// @error argument_error: a plan without a trace; a generation that is done, whose session has it then
   trace_result take_trace() {
     if (!use_) throw argument_error("trace", "a generation that runs, or its session", "a generation that is done");
     return use_->run->take_trace(use_->size());
   }
 
-  /// Ends the generation after what has come so far; piece() then has what a stop string had held back.
   void cancel() {
     piece_.clear();
     if (!done()) finish(finish_reason::stop);
   }
-
-  /// Reads the stream once, each step as of next().
-  class iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = std::string_view;
-    using difference_type = std::ptrdiff_t;
-    iterator() = default;
-    explicit iterator(text_stream& of) : of_(&of) {}
-    std::string_view operator*() const { return of_->piece(); }
-    iterator& operator++() {
-      of_->next();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& it, std::default_sentinel_t) {
-      return it.of_ == nullptr || it.of_->piece().empty();
-    }
-
-   private:
-    text_stream* of_ = nullptr;
-  };
-  iterator begin() {
-    next();
-    return iterator(*this);
-  }
-  std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -367,5 +323,19 @@ class text_stream {
   std::string piece_;
   generation result_;
 };
+
+}  // namespace runtime
+
+INTAGLIO_DEFINITION text_stream::text_stream(runtime::session_use use, const generate_options& options)
+    : run_(std::make_unique<runtime::running_text>(std::move(use), options)) {}
+INTAGLIO_DEFINITION text_stream::text_stream(text_stream&&) noexcept = default;
+INTAGLIO_DEFINITION text_stream::~text_stream() = default;
+INTAGLIO_DEFINITION bool text_stream::done() const noexcept { return run_->done(); }
+INTAGLIO_DEFINITION std::string_view text_stream::piece() const noexcept { return run_->piece(); }
+INTAGLIO_DEFINITION const generation& text_stream::result() const noexcept { return run_->result(); }
+INTAGLIO_DEFINITION bool text_stream::advance(double budget_ms) { return run_->advance(budget_ms); }
+INTAGLIO_DEFINITION bool text_stream::next() { return run_->next(); }
+INTAGLIO_DEFINITION trace_result text_stream::take_trace() { return run_->take_trace(); }
+INTAGLIO_DEFINITION void text_stream::cancel() { run_->cancel(); }
 
 }  // namespace intaglio

@@ -442,8 +442,7 @@ class weight_image {
                                   ? kernels::matmul_group_bytes(w.codec, w.columns) / 4
                                   : w.columns * element;
     if (w.layout == plan::weight_layout::turned) return copy_overlap(feature * bytes.size(), bytes, begin, out);
-    if (which != io::feature_vector::down)
-      return copy_overlap(position_of(w, index, feature) * row, bytes, begin, out);
+    if (which != io::feature_vector::down) return copy_overlap(position_of(w, index, feature) * row, bytes, begin, out);
     for (std::size_t h = 0; h < vector.size(); ++h)
       copy_overlap(h * row + feature * element, std::span<const std::byte>(bytes).subspan(h * element, element), begin,
                    out);

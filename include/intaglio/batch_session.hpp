@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+// The caller's face of sessions that decode together, as <intaglio/session.hpp> is that of single ones.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+#include "intaglio/runtime/batch_handle.hpp"
+#if defined(INTAGLIO_IMPLEMENTATION)
+#include "intaglio/runtime/batch_session.hpp"
+#endif

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// What a device says of itself, as plain values: identity, driver, limits, memory, features, and what intaglio misses
+// in it. C handles of Vulkan alone.
+#pragma once
+
+#include "intaglio/core/definition.hpp"
+
+#include <vulkan/vulkan_core.h>
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace intaglio::gpu {
+
+/// A feature or extension of a device. The table below says which are required of every device.
+enum class feature : std::uint8_t {
+  buffer_device_address,
+  synchronization2,
+  timeline_semaphore,
+  subgroup_size_control,
+  compute_full_subgroups,
+  shader_integer_dot_product,
+  vulkan_memory_model,
+  scalar_block_layout,
+  maintenance4,
+  storage_buffer_8bit,
+  storage_buffer_16bit,
+  shader_int8,
+  shader_int16,
+  shader_int64,
+  shader_float16,
+  subgroup_extended_types,
+  memory_model_device_scope,
+  buffer_int64_atomics,
+  pipeline_executable_info,
+  cooperative_matrix,
+  device_fault,
+  robust_buffer_access,
+  robust_buffer_access2,
+  external_memory_host,
+  memory_budget,
+  calibrated_timestamps,
+  count
+};
+
+using feature_set = std::bitset<static_cast<std::size_t>(feature::count)>;
+
+/// As Vulkan spells it.
+std::string_view name(feature which);
+inline bool contains(const feature_set& set, feature which) { return set.test(static_cast<std::size_t>(which)); }
+/// The features that every device must have.
+feature_set required_features();
+
+/// VkComponentTypeKHR.
+enum class matrix_element : std::uint32_t { f16, f32, f64, s8, s16, s32, s64, u8, u16, u32, u64 };
+
+constexpr std::string_view name(matrix_element type) {
+  constexpr std::array<std::string_view, 11> names{"f16", "f32", "f64", "s8",  "s16", "s32",
+                                                   "s64", "u8",  "u16", "u32", "u64"};
+  return static_cast<std::size_t>(type) < names.size() ? names[static_cast<std::size_t>(type)] : "other";
+}
+
+/// VkCooperativeMatrixPropertiesKHR: A [m, k] times B [k, n] plus C [m, n].
+struct matrix_shape {
+  VkStructureType sType = static_cast<VkStructureType>(1000506001);
+  void* pNext = nullptr;
+  std::uint32_t m = 0, n = 0, k = 0;
+  matrix_element a{}, b{}, c{}, result{};
+  VkBool32 saturates = VK_FALSE;
+  std::uint32_t scope = 0;  ///< VkScopeKHR
+  static constexpr std::uint32_t subgroup_scope = 3;
+
+  /// "16x16x32 s8 s8 s32"
+  std::string text() const {
+    std::string out = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+    for (const auto each : {a, b, result}) out.append(" ").append(name(each));
+    return out;
+  }
+};
+
+enum class device_type : std::uint8_t { discrete, integrated, virtual_gpu, cpu, other };
+
+constexpr std::string_view name(device_type type) {
+  constexpr std::array<std::string_view, 5> names{"discrete GPU", "integrated GPU", "virtual GPU", "CPU", "other"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+/// One heap of memory.
+struct memory_heap {
+  std::uint64_t size_bytes = 0;
+  bool device_local = false;
+};
+
+/// The limits that plans and kernels depend on.
+struct device_limits {
+  std::uint32_t max_push_constant_bytes = 0;
+  std::uint32_t max_shared_memory_bytes = 0;
+  std::uint32_t max_workgroup_invocations = 0;
+  std::array<std::uint32_t, 3> max_workgroup_size{};
+  std::array<std::uint32_t, 3> max_workgroup_count{};
+  std::uint32_t subgroup_size = 0, min_subgroup_size = 0, max_subgroup_size = 0;
+  std::uint32_t max_subgroups_per_workgroup = 0;
+  bool subgroup_size_selectable = false;  ///< for compute
+  std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
+  bool int8_dot_product_accelerated = false;
+  std::uint32_t multiprocessors = 0;  ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
+  std::uint64_t max_allocation_bytes = 0;
+  std::uint64_t max_buffer_bytes = 0;
+  std::uint64_t max_storage_range_bytes = 0;
+  std::uint64_t host_pointer_alignment = 0;  ///< of VK_EXT_external_memory_host, 0 without it
+  float timestamp_period_ns = 0;
+  std::uint32_t timestamp_bits = 0;  ///< of the chosen queue family, 0: no timestamps
+};
+
+/// All that is known of a device before it is opened.
+struct device_description {
+  std::uint32_t index = 0;  ///< in the loader's order
+  std::string name;
+  device_type type = device_type::other;
+  std::uint32_t vendor_id = 0, device_id = 0;
+  std::array<std::uint8_t, VK_UUID_SIZE> uuid{}, driver_uuid{};
+  std::string driver_name, driver_info;
+  std::uint32_t driver_version = 0;  ///< packed as the vendor pleases
+  std::uint32_t api_version = 0;
+  device_limits limits;
+  std::vector<memory_heap> heaps;
+  feature_set features;                       ///< supported, not necessarily enabled
+  std::vector<matrix_shape> matrix_shapes;    ///< of cooperative matrices
+  std::optional<std::uint32_t> queue_family;  ///< compute, preferably without graphics
+  std::vector<std::string> missing;           ///< what intaglio requires and the device lacks; empty: usable
+
+  /// "llvmpipe (LLVM 15.0.6, 256 bits) [llvmpipe Mesa 22.3.6]": how errors name a device.
+  std::string label() const { return name + (driver_name.empty() ? "" : " [" + driver_name + " " + driver_info + "]"); }
+};
+
+/// "6c6c766d-7069-7065-5555-494400000000"
+inline std::string uuid_text(std::span<const std::uint8_t> uuid) {
+  std::string out;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += "0123456789abcdef"[uuid[i] >> 4];
+    out += "0123456789abcdef"[uuid[i] & 15];
+  }
+  return out;
+}
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// A device opened for compute: chosen by rule or by the user's word, or lent by a host program. Declarations, with C
+// handles alone; gpu/device.hpp defines them.
+#pragma once
+
+#include "intaglio/gpu/device_description.hpp"
+#include "intaglio/gpu/validation.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace intaglio::gpu {
+
+/// How often the host did what costs: tests compare two readings to show that nothing is made or recorded between
+/// tokens.
+struct device_counters {
+  std::atomic<std::uint64_t> allocations{0};        ///< of device memory
+  std::atomic<std::uint64_t> allocated_bytes{0};    ///< alive now
+  std::atomic<std::uint64_t> pipelines{0};          ///< made, from the cache or not
+  std::atomic<std::uint64_t> recorded_commands{0};  ///< vkCmd* calls
+  std::atomic<std::uint64_t> submits{0};
+  std::atomic<std::uint64_t> waits{0};
+};
+
+/// How a device is chosen and opened.
+struct device_options {
+  std::string selector{};  ///< index, UUID or part of the name; empty: by rule
+  validation validate = validation_from_environment();
+  bool allow_cpu = true;                      ///< a CPU driver may be taken when there is no GPU
+  bool robust = false;                        ///< bounds-checked buffer accesses where the device has them
+  std::vector<feature> require{};             ///< beyond required_features()
+  PFN_vkGetInstanceProcAddr entry = nullptr;  ///< null: the system's loader
+};
+
+/// The Vulkan objects of a host program. It keeps them alive longer than anything made here, and made the device with
+/// at least required_features(); of other features only those in `enabled` are used. After work that did not end in
+/// time (device_lost) it keeps them as long as the process: see docs/gpu.md.
+struct host_device {
+  PFN_vkGetInstanceProcAddr entry = nullptr;
+  VkInstance instance = VK_NULL_HANDLE;
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  std::uint32_t queue_family = 0;
+  feature_set enabled = required_features();
+  std::mutex* queue_mutex =
+      nullptr;  ///< held while the queue is used; null: the host takes care that nobody else uses it then
+};
+
+struct connection;
+
+/// Picks from list_devices(): by index, by UUID, by part of the name (case ignored); by rule the first usable of the
+/// best type.
+/// @error device_error: nothing matches, the match lacks a feature (each is named), or only a CPU is there and is not
+/// allowed
+const device_description& choose_device(const std::vector<device_description>& devices, const std::string& selector,
+                                        bool allow_cpu);
+
+/// An open device. Movable; buffers, pipelines and recordings made on it keep it open as long as they live.
+class device {
+ public:
+  /// Opens a device of its own.
+  /// @error device_error: no loader, no driver, no device, no match, a missing feature; out_of_memory, device_lost by
+  /// the driver
+  explicit device(const device_options& options = {});
+  /// Works on a host program's device and queue.
+  /// @error device_error: a handle is null, or a required feature was not enabled
+  explicit device(const host_device& host);
+
+  /// The same physical device opened once more, in the same instance and with the same features: its queue waits for no
+  /// other one's work.
+  /// @error as of opening
+  device another() const;
+
+  const device_description& description() const noexcept;
+  const device_limits& limits() const noexcept;
+  const std::string& label() const noexcept;
+  /// True where the feature is there and switched on.
+  bool has(feature which) const noexcept;
+  const feature_set& enabled() const noexcept;
+  /// One sentence for the user, empty when there is nothing to say: a CPU was taken.
+  std::string note() const;
+
+  const device_counters& counters() const noexcept;
+  /// What the validation layer said so far; empty when it is off.
+  std::vector<std::string> validation_messages() const;
+  std::size_t validation_message_count() const;
+  bool validated() const noexcept;
+  bool lost() const noexcept;
+
+  /// For the other headers of this room and for host programs that mix in calls of their own.
+  const std::shared_ptr<connection>& on() const noexcept { return on_; }
+  VkDevice handle() const noexcept;
+
+ private:
+  explicit device(std::nullptr_t) {}
+  void open(const device_options& options);
+  void create(const feature_set& wanted);
+  void borrow(const host_device& host);
+  void look_up();
+
+  std::shared_ptr<connection> on_;
+};
+
+/// Opens an instance just to list the devices.
+/// @error as of `instance` and list_devices
+std::vector<device_description> list_devices(PFN_vkGetInstanceProcAddr entry = nullptr);
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// Sessions of one model that decode together, as a caller sees them. Declarations; runtime/batch_session.hpp defines
+// them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/gpu/device_handle.hpp"
+#include "intaglio/io/prompt_markup.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/module_source.hpp"
+#include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/session_options.hpp"
+
+namespace intaglio {
+
+namespace io {
+class checkpoint;
+class tokenizer;
+}  // namespace io
+namespace plan {
+struct profile;
+}  // namespace plan
+namespace runtime {
+class batch_executor;
+class running_batch;
+struct session_body;
+}  // namespace runtime
+
+/// Who has a slot: never given twice.
+struct batch_handle {
+  std::uint32_t slot = 0;
+  std::uint64_t number = 0;  ///< 0: nobody
+  friend bool operator==(const batch_handle&, const batch_handle&) = default;
+};
+
+/// What a session of a batch asks for.
+struct batch_options {
+  sampling_options sampling{};
+  std::uint32_t max_tokens = 1;  ///< drawn at most, 1 or more
+  bool keep_logits =
+      false;  ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
+};
+
+/// A token that a session drew.
+struct batch_token {
+  batch_handle of;
+  std::int32_t id = 0;
+  bool last = false;  ///< max_tokens are drawn: the session has left
+  bool finite =
+      true;  ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
+};
+
+/// Movable. Used by one thread. After device_lost every call answers with device_lost.
+class basic_batch {
+ public:
+  /// @param tables plans with a batch that the program carries, of one model: one is picked by device
+  /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
+  basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
+              const session_options& options = {}, runtime::module_source source = &runtime::modules_of<>);
+  /// Opens the file or folder itself.
+  basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const std::filesystem::path& path,
+              const session_options& options = {}, runtime::module_source source = &runtime::modules_of<>);
+  /// Of weights that are on the device already. @param body without a vocabulary where the weights are made up
+  basic_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run);
+  basic_batch(basic_batch&&) noexcept;
+  basic_batch& operator=(basic_batch&&) noexcept;
+  ~basic_batch();
+
+  const plan::table& table() const;
+  const gpu::device& device() const;
+  std::uint32_t context() const;
+  std::uint32_t slot_count() const;
+  bool has_tokenizer() const;
+  /// @error argument_error: the model came without one
+  const io::tokenizer& tokenizer() const;
+  const std::vector<std::string>& warnings() const;
+  /// Tokens of a conversation up to where the answer begins. @error as of basic_session::reply
+  std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const;
+  /// Tokens of a ready-made prompt, as of basic_session::encode. @error argument_error: no tokenizer
+  std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const;
+
+  /// Sessions that are there, those whose prompt waits among them.
+  std::uint32_t active() const;
+  std::uint32_t free_slots() const;
+  /// Pages that a session could take: those that nobody uses.
+  std::uint32_t free_pages() const;
+  /// Sessions that wait for pages, which those that came before them have.
+  std::uint32_t waiting_for_pages() const;
+  /// Whether join() would take such a session now.
+  bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const;
+
+  /// A session of its own for a prompt, which the next steps feed. It takes pages for the prompt and some tokens, and
+  /// more as it grows. Where there are none left, those who came first have them: the session that joined last gives
+  /// its pages back, waits, and is fed anew when there are pages again, with the same tokens; nobody joins meanwhile.
+  /// The pool has room for one session of the whole context, so that the first always goes on, and everybody becomes
+  /// the first.
+  /// @error argument_error: an empty prompt, an id or an option out of range, more than the context, no slot, too few
+  /// pages, others that wait for pages; nothing has changed by then
+  batch_handle join(std::span<const std::int32_t> prompt, const batch_options& options);
+
+  /// Feeds at most one chunk of one waiting prompt, then takes up to `tokens` tokens of every session whose prompt is
+  /// fed.
+  /// @return the new tokens, those of a session in their order, and who left without one; valid until the next call.
+  /// None where nobody is ready
+  /// @error device_lost, out_of_memory
+  std::span<const batch_token> step(std::uint32_t tokens = 1);
+
+  /// Ends a session; one that has left already stays so. @error device_lost, out_of_memory
+  void leave(batch_handle whose);
+
+  /// Whether the session is still there.
+  bool has(batch_handle whose) const;
+  /// Its prompt and what it drew. @error argument_error: it has left
+  const std::vector<std::int32_t>& history(batch_handle whose) const;
+  /// Tokens of its prompt that it found in pages of others, once its prompt is being fed; also where the session left,
+  /// until somebody takes its slot.
+  /// @error argument_error: somebody did
+  std::uint32_t cached_tokens(batch_handle whose) const;
+  /// f32 [vocab_size] from which the last token of a session with keep_logits was drawn, penalties not yet applied; of
+  /// the last step's last pass, also where the session left with that token, until somebody joins. @error
+  /// argument_error: it did not ask for them, or drew none yet
+  std::span<const float> logits(batch_handle whose) const;
+  /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host. @error
+  /// argument_error: it has left, drew none, or no such token
+  void set_next(batch_handle whose, std::int32_t id);
+
+  const runtime::batch_executor& executor() const;
+  runtime::batch_executor& executor();
+
+ private:
+  std::unique_ptr<runtime::running_batch> run_;
+};
+
+/// A model ready to serve.
+/// @tparam Shape how many sessions at once, and the pages of their KV caches
+/// @tparam Profiles what the program carries plans for; by default CPU drivers and any GPU. One is picked by device.
+template <class Model, plan::batch_shape Shape, const plan::profile&... Profiles>
+class batch_session : public basic_batch {
+ public:
+  /// Opens a GGUF file (or the first part of a split one) or a Hugging Face folder and loads it.
+  /// @error mismatch_error, file_error; device_error, out_of_memory, device_lost
+  batch_session(const gpu::device& on, const std::filesystem::path& path, const session_options& options = {});
+  batch_session(const gpu::device& on, const io::checkpoint& from, const session_options& options = {});
+};
+
+}  // namespace intaglio

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// The caller's face: sessions, their text, options, errors and devices, declared (docs/embedding.md). It costs a tenth
+// of <intaglio/vulkan.hpp>. One file of the program says INTAGLIO_IMPLEMENTATION before this include and instantiates
+// the session of each model: template class intaglio::session<Model>;
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+#include "intaglio/runtime/session_handle.hpp"
+#if defined(INTAGLIO_IMPLEMENTATION)
+#include "intaglio/runtime/session.hpp"
+#endif
