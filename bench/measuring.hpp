@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "examples/tool/warmth.hpp"
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
@@ -63,17 +65,16 @@ template <class Record>
 void run_once(const gpu::device& on, gpu::queue& queue, const Record& record) {
   run(queue, chain(on, 1, [&](gpu::recorder& to, std::uint32_t) { record(to); }));
 }
-/// Seconds of a whole chain by the device's timestamps, the median of so many turns.
+/// Seconds of a whole chain on a warm device by its timestamps, the median of so many turns.
 template <class Record>
-double chain_seconds(const gpu::device& on, gpu::queue& queue, std::uint32_t length, int turns, const Record& record) {
-  const gpu::timestamps points(on, length + 1);
-  const gpu::recording commands = chain(on, length, record, &points);
-  std::vector<double> times;
-  for (int turn = 0; turn < turns; ++turn) {
-    run(queue, commands);
-    times.push_back(points.read(commands.points()).back() * 1e-9);
-  }
-  return median(std::move(times));
+double chain_seconds(tool::warmth& on, std::uint32_t length, int turns, const Record& record) {
+  const auto times = on.times(length, turns, [&](gpu::recorder& to) {
+    for (std::uint32_t i = 0; i < length; ++i) {
+      record(to, i);
+      if (i + 1 < length) to.barrier();
+    }
+  });
+  return std::accumulate(times.begin(), times.end(), 0.0) * 1e-9;
 }
 
 }  // namespace intaglio::bench

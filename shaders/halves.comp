@@ -9,16 +9,16 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // variant: halves -DWIDE_LOADS=0
+#include "arithmetic.glsl"
 #include "memory.glsl"
 #include "state.glsl"
-#include "arithmetic.glsl"
 
 layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const uint prologue = 0;
 layout(constant_id = 3) const float eps = 1e-5;
 layout(constant_id = 4) const uint subgroup_width = 0;
-layout(constant_id = 5) const uint tiled = 0;  // as matmul_chunk of a few tokens reads it
+layout(constant_id = 5) const uint tiled = 0;  // kernels::halves_order
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;
@@ -32,10 +32,18 @@ shared uint maxima[workgroup_size / 4u];
 // Four halves of a token's quad of columns.
 void store_halves(uint token, uint quad, vec4 y, float scale_) {
   precise vec4 scaled = y * scale_;
+  uvec2 pairs = uvec2(pack_halves(scaled.x, scaled.z), pack_halves(scaled.y, scaled.w));
+  if (tiled >= 2u) {  // fragments of 16 columns, in each eight columns' first pairs in front of the others
+    uint fragment = tiled == 2u ? (quad & ~7u) / 4u + (quad & 1u) : (quad & ~31u) / 4u + (quad & 7u),
+         quarter = tiled == 2u ? quad / 2u & 3u : quad / 8u & 3u, at = token * (width / 2u) + 8u * fragment + quarter;
+    output_.at[at] = pairs.x;
+    output_.at[at + 4u] = pairs.y;
+    return;
+  }
   uint in_tile = token & 7u,
        at = tiled != 0u ? ((token - in_tile) * (width / 8u) + (quad & ~1u) * 4u + in_tile) * 2u + (quad & 1u)
                         : token * (width / 4u) + quad;
-  WordPairs(output_).at[at] = uvec2(pack_halves(scaled.x, scaled.z), pack_halves(scaled.y, scaled.w));
+  WordPairs(output_).at[at] = pairs;
 }
 
 const uint quads = width / 4u;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Time of matmul_chunk at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, tile by tile: chains of products
 // that wait for each other and read weights that no cache holds. Microseconds and TFLOP/s; the best tile's sum over a
-// model's layers. usage: chunk [codec... [--tokens N] [--portable] [--spirv FILE] [--tile ROWSxTOKENS/SUBGROUPS]...]
+// model's layers. usage: chunk [codec... [--tokens N] [--portable] [--statistics] [--spirv FILE] [--tile
+// ROWSxTOKENS/SUBGROUPS]...]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +44,7 @@ constexpr std::uint64_t part = std::uint64_t{2} << 30, weights = 3;
 class chunk_products {
  public:
   chunk_products(const gpu::device& on, std::uint32_t tokens, bool matrix, std::vector<std::byte> spirv)
-      : on_(on), tokens_(tokens), matrix_(matrix), spirv_(std::move(spirv)), queue_(on),
+      : on_(on), tokens_(tokens), matrix_(matrix), spirv_(std::move(spirv)), queue_(on), warm_(on),
         small_(on, std::uint64_t{512} << 20, gpu::placement::device_local, "vectors") {
     for (std::uint64_t at = 0; at < weights; ++at)
       weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
@@ -59,6 +60,8 @@ class chunk_products {
           .full_barrier();
     });
   }
+
+  bool statistics = false;  ///< shows what the driver tells of each pipeline
 
   /// Microseconds of one product.
   double time(const product& p, kernels::codec type, const tile& by) {
@@ -82,9 +85,11 @@ class chunk_products {
               .spirv = spirv_.empty() ? std::as_bytes(std::span(words)) : std::span<const std::byte>(spirv_),
               .constants = constants,
               .push_constant_bytes = face.push_bytes(),
-              .required_subgroup_size = width.required});
+              .required_subgroup_size = width.required,
+              .keep_statistics = statistics});
+    for (const std::string& each : pipeline.statistics()) std::printf("    %s\n", each.c_str());
     const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights;
-    const double seconds = bench::chain_seconds(on_, queue_, 8, 5, [&](gpu::recorder& to, std::uint32_t i) {
+    const double seconds = bench::chain_seconds(warm_, 8, 5, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = i % places, of = place % weights;
       const std::uint64_t push[] = {base + (std::uint64_t{64} << 20),
                                     base + (std::uint64_t{1} << 20),
@@ -106,6 +111,7 @@ class chunk_products {
   bool matrix_;
   std::vector<std::byte> spirv_;
   gpu::queue queue_;
+  tool::warmth warm_;
   gpu::buffer small_;
   std::vector<gpu::buffer> weights_;
 };
@@ -117,11 +123,12 @@ int main(int count, char** arguments) try {
   std::vector<tile> tiles;
   std::vector<std::byte> spirv;
   std::uint32_t tokens = 512;
-  bool matrix = true;
+  bool matrix = true, statistics = false;
   for (int i = 1; i < count; ++i) {
     const std::string word = arguments[i];
     if (word == "--tokens") tokens = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--portable") matrix = false;
+    else if (word == "--statistics") statistics = true;
     else if (word == "--tile") {
       tile by{};
       std::sscanf(arguments[++i], "%ux%u/%u", &by.rows, &by.tokens, &by.subgroups);
@@ -134,6 +141,7 @@ int main(int count, char** arguments) try {
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
   chunk_products on(device, tokens, matrix, spirv);
+  on.statistics = statistics;
   for (const auto type : codecs)
     for (const auto& [model, products, layers] :
          {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {

@@ -61,7 +61,7 @@ constexpr std::uint64_t part = std::uint64_t{2} << 30, weight_parts = 2, megabyt
 class few_products {
  public:
   few_products(const gpu::device& on, options how)
-      : on_(on), how_(std::move(how)), queue_(on), transfer_(on),
+      : on_(on), how_(std::move(how)), queue_(on), warm_(on), transfer_(on),
         small_(on, 512 * megabyte, gpu::placement::device_local, "vectors"),
         read_(on, 16 * megabyte, gpu::placement::readback, "results") {
     for (std::uint64_t at = 0; at < weight_parts; ++at)
@@ -236,7 +236,7 @@ class few_products {
     const std::uint64_t bytes = kernels::matmul_weight_bytes(type, p.rows, p.columns), each = (bytes + 255) / 256 * 256,
                         places = part / each * weight_parts;
     constexpr std::uint32_t length = 16;
-    const double seconds = bench::chain_seconds(on_, queue_, length, 3, [&](gpu::recorder& to, std::uint32_t i) {
+    const double seconds = bench::chain_seconds(warm_, length, 3, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = (turn_ + i) % places, of = place % weight_parts;
       const auto pushed = push(weights_[of].address() + place / weight_parts * each, by);
       to.dispatch(pipe, std::as_bytes(std::span(pushed)), grid(p, by, count));
@@ -259,6 +259,7 @@ class few_products {
   const gpu::device& on_;
   options how_;
   gpu::queue queue_;
+  tool::warmth warm_;
   gpu::transfer transfer_;
   gpu::buffer small_, read_;
   std::vector<gpu::buffer> weights_;

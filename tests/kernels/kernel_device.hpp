@@ -117,6 +117,7 @@ class kernel_device {
     modules.matrix = matrix;
     modules.half_matrix = half_matrix;
     modules.few_halves = few_halves;
+    modules.half_fragments = half_fragments;
     modules.source = source;
     const gpu::pipeline& pipeline = made(which, modules, activation, values);
     gpu::recorder commands(device_, std::string(face.name));
@@ -131,8 +132,8 @@ class kernel_device {
   }
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
-  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false,
-       few_halves = false;  ///< which modules; matrices only where usable_modules() has them
+  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false, few_halves = false,
+       half_fragments = false;  ///< which modules; matrices only where usable_modules() has them
   runtime::module_source source = &runtime::modules_of<>;  ///< set before the first run
 
  private:
@@ -146,6 +147,7 @@ class kernel_device {
                                    modules.matrix,
                                    modules.half_matrix,
                                    modules.few_halves,
+                                   modules.half_fragments,
                                    activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
     for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
     const auto found = pipelines_.find(key);

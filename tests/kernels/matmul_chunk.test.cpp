@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/reference/matmul_chunk.hpp"
 #include "kernels/matmul_chunk_emulated.hpp"
+#include "kernels/matmul_fragments_emulated.hpp"
 #include "kernels/matmul_problem.hpp"
 
 using namespace intaglio;
@@ -44,13 +45,15 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
              rope = on.filled(p.rope),
              state = on.filled(fresh_state(p.position, p.tokens, p.room, std::max(1u, s.context)));
   const auto halves = on.poisoned(std::size_t{2} * p.room * s.columns), factors = on.poisoned(std::size_t{4} * p.room);
-  const bool tiled = on.few_halves;
+  const kernels::halves_order order = on.few_halves       ? kernels::halves_order::tiles
+                                      : on.half_fragments ? kernels::fragment_order(s.codec)
+                                                          : kernels::halves_order::rows;
   on.run(
       kernels::kernel::halves, 2,
       {{"width", s.columns},
        {"prologue", static_cast<std::uint32_t>(before)},
        {"eps", 1e-5f},
-       {"tiled", tiled ? 1u : 0u}},
+       {"tiled", static_cast<std::uint32_t>(order)}},
       {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &halves}, {"factors", &factors}, {"state", &state}},
       {1, p.room, 1});
   const auto bits = halves.read<std::uint16_t>();
@@ -61,9 +64,9 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
     CHECK(found_factors[t] == expected[t].factor);
     double apart = 0;
     for (std::size_t c = 0; c < s.columns; ++c)
-      apart = std::max(apart, std::abs(static_cast<double>(f32_from_f16(
-                                           bits[tiled ? reference::tiled_place(t, c, s.columns) : t * s.columns + c])) -
-                                       static_cast<double>(f32_from_f16(expected[t].bits[c]))));
+      apart = std::max(
+          apart, std::abs(static_cast<double>(f32_from_f16(bits[reference::ordered_place(order, t, c, s.columns)])) -
+                          static_cast<double>(f32_from_f16(expected[t].bits[c]))));
     CHECK(apart <= (on.device().description().type == gpu::device_type::cpu ? 0 : 16));  // of at least 2^14
   }
   on.run(kernels::kernel::matmul_chunk, by.subgroups,
@@ -98,16 +101,17 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
 
 /// Cooperative matrices sum in an order of their own and round the weights of blocks from factors in f16.
 void check_chunk(kernel_device& on, const product_result& found, const product_result& expected) {
-  if (!on.half_matrix && !on.few_halves) return check(on, found, expected);
+  if (!on.half_matrix && !on.few_halves && !on.half_fragments) return check(on, found, expected);
   const auto apart = compare(found.output, expected.output);
   INFO("largest difference: " << apart.relative);
   CHECK(apart.relative < 2e-3);
 }
 
-/// matmul_chunk_few with matrices that are emulated in shared memory.
+/// matmul_chunk_few or _fragments with matrices that are emulated in shared memory.
 std::span<const std::byte> with_emulated(const runtime::kernel_modules& chosen, kernels::kernel which) {
   if (which != kernels::kernel::matmul_chunk) return runtime::modules_of<>(chosen, which);
-  return runtime::detail::whole(kernels::spirv::matmul_chunk_emulated_parts);
+  return chosen.half_fragments ? runtime::detail::whole(kernels::spirv::matmul_fragments_emulated_parts)
+                               : runtime::detail::whole(kernels::spirv::matmul_chunk_emulated_parts);
 }
 
 }  // namespace
@@ -226,19 +230,85 @@ TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, r
     }
 }
 
-TEST_CASE("halves, tiled: of eight tokens eight columns of each behind the other, later tokens untouched") {
+TEST_CASE(
+    "matmul_chunk by fragments: every codec, steps of an odd number, tiles that are not full; every epilogue; the same "
+    "bits in every tile",
+    "[dear]") {
+  kernel_device on;
+  on.half_fragments = true;
+  if (!runtime::usable_modules(on.device()).front().half_fragments) {
+    if (!on.device().has(gpu::feature::shader_float16) || !on.device().has(gpu::feature::shader_int64))
+      SKIP("NOT RUN: needs a device that computes with f16 and 64-bit integers, found " << on.device().label());
+    on.source = &with_emulated;
+  }
+  random_numbers random(36);
+  const std::uint32_t each = 32 / on.subgroup_size();
+  for (const codec type : all_codecs) {
+    INFO(kernels::info(type).name);
+    const std::uint32_t columns = type == codec::q4_k || type == codec::q6_k ? 768
+                                  : kernels::is_dense(type)                  ? 320
+                                                                             : 384;
+    const matmul_problem p = matmul_problem::make(random, {.columns = columns, .rows = 196, .codec = type}, 70, 75);
+    check_chunk(on, run_chunk(on, p, prologue::norm, {4 * each, 128, 64}), expect_chunk(p, prologue::norm));
+  }
+  // Tiles of several subgroups for tokens, of two buffers, and of all tokens that there is room for.
+  for (const codec type : {codec::f16, codec::q8_0, codec::q4_0}) {
+    const matmul_problem p = matmul_problem::make(random, {.columns = 128, .rows = 260, .codec = type}, 101, 128);
+    const auto expected = expect_chunk(p, prologue::plain);
+    const product_result first = run_chunk(on, p, prologue::plain, {4 * each, 128, 64});
+    check_chunk(on, first, expected);
+    for (const auto& by : {tile{4 * each, 128, 128}, tile{8 * each, 256, 64}}) {
+      INFO(kernels::info(type).name << ", tiles of " << by.rows << " x " << by.tokens);
+      CHECK(run_chunk(on, p, prologue::plain, by).output == first.output);
+    }
+  }
+  for (const auto& shape :
+       {reference::matmul_shape{.columns = 128, .rows = 140, .codec = codec::q8_0, .epilogue = epilogue::add},
+        reference::matmul_shape{.columns = 128,
+        .rows = 512,
+        .codec = codec::q4_0,
+        .epilogue = epilogue::rope_cache,
+        .head_dim = 64,
+        .q_size = 256,
+        .kv_size = 128,
+        .context = 40},
+        reference::matmul_shape{.columns = 128,
+        .rows = 160,
+        .codec = codec::f16,
+        .epilogue = epilogue::rope_cache,
+        .head_dim = 32,
+        .q_size = 96,
+        .kv_size = 32,
+        .context = 256,
+        .ring = true,
+        .cache_element = kernels::element::f32},
+        reference::matmul_shape{.columns = 256,
+        .rows = 128,
+        .codec = codec::bf16,
+        .epilogue = epilogue::gated,
+        .gate = activation::silu}}) {
+    INFO("epilogue " << static_cast<int>(shape.epilogue) << ", rows " << shape.rows);
+    const std::uint32_t position = shape.ring ? 1022 : shape.epilogue == epilogue::rope_cache ? shape.context - 9 : 0;
+    const matmul_problem p = matmul_problem::make(random, shape, 19, 21, position);
+    check_chunk(on, run_chunk(on, p, prologue::norm, {4 * each, 128, 64}), expect_chunk(p, prologue::norm));
+  }
+}
+
+TEST_CASE(
+    "halves, tiled: of eight tokens eight columns of each behind the other; in the orders of fragments; later tokens "
+    "untouched") {
   kernel_device on;
   random_numbers random(34);
   for (const prologue before : {prologue::plain, prologue::norm}) {
-    const matmul_problem p = matmul_problem::make(random, {.columns = 96, .rows = 4, .codec = codec::f32}, 11, 16);
+    const matmul_problem p = matmul_problem::make(random, {.columns = 256, .rows = 4, .codec = codec::f32}, 11, 16);
     const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight),
                state = on.filled(fresh_state(0, p.tokens, p.room, 1));
     std::vector<guarded_buffer> bits, factors;
-    for (const std::uint32_t tiled : {0u, 1u}) {
-      bits.push_back(on.poisoned(std::size_t{2} * 16 * 96));
+    for (const std::uint32_t tiled : {0u, 1u, 2u, 3u}) {
+      bits.push_back(on.poisoned(std::size_t{2} * 16 * 256));
       factors.push_back(on.poisoned(std::size_t{4} * 16));
       on.run(kernels::kernel::halves, 2,
-             {{"width", 96u}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled}},
+             {{"width", 256u}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled}},
              {{"input", &input},
               {"norm_weight", &norm_weight},
               {"output", &bits.back()},
@@ -246,9 +316,16 @@ TEST_CASE("halves, tiled: of eight tokens eight columns of each behind the other
               {"state", &state}},
              {1, 16, 1});
     }
-    const auto plain = bits[0].read<std::uint16_t>(), tiles = bits[1].read<std::uint16_t>();
-    for (std::size_t t = 0; t < 16; ++t)
-      for (std::size_t c = 0; c < 96; ++c) CHECK(tiles[reference::tiled_place(t, c, 96)] == plain[t * 96 + c]);
-    CHECK(factors[0].read<std::uint32_t>() == factors[1].read<std::uint32_t>());
+    const auto plain = bits[0].read<std::uint16_t>();
+    for (std::size_t order = 1; order < bits.size(); ++order) {
+      const auto ordered = bits[order].read<std::uint16_t>();
+      std::size_t differ = 0;
+      for (std::size_t t = 0; t < 16; ++t)
+        for (std::size_t c = 0; c < 256; ++c)
+          differ += ordered[reference::ordered_place(static_cast<kernels::halves_order>(order), t, c, 256)] !=
+                    plain[t * 256 + c];
+      CHECK(differ == 0);
+      CHECK(factors[0].read<std::uint32_t>() == factors[order].read<std::uint32_t>());
+    }
   }
 }

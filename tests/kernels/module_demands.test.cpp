@@ -42,6 +42,7 @@
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_few.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_few.hpp"
@@ -274,6 +275,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"halves", words_of(spirv::halves_spirv)},
       {"matmul_chunk", words_of(spirv::matmul_chunk_spirv)},
       {"matmul_chunk_few", words_of(spirv::matmul_chunk_few_spirv)},
+      {"matmul_chunk_fragments", words_of(spirv::matmul_chunk_fragments_spirv)},
       {"matmul_chunk_matrix", words_of(spirv::matmul_chunk_matrix_spirv)},
       {"attention_halves_portable", words_of(spirv::attention_halves_portable_spirv)},
       {"attention_halves", words_of(spirv::attention_halves_spirv)},

@@ -36,6 +36,7 @@ TEST_CASE("every variant of every kernel has its whole module, in however many l
       {.integer_dot = false},
       {.in_one = true, .matrix = true, .half_matrix = true, .few_matrix = true, .few_tiled = true},
       {.in_one = true, .half_matrix = true, .few_halves = true},
+      {.half_matrix = true, .half_fragments = true},
       {.in_one = true, .long_contexts = true},
       {.in_one = true, .dense_layers = true}};
   for (const auto& modules : variants)

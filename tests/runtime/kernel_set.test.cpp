@@ -76,6 +76,64 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
 }
 
 TEST_CASE(
+    "a prompt's products by fragments: tiles that the shader takes, which cover all; halves in the product's order") {
+  const checked_device on;
+  const runtime::kernel_set with(on.device, {.half_matrix = true, .few_halves = true, .half_fragments = true}),
+      without(on.device, {.half_matrix = true, .few_halves = true});
+  const auto look = [&]<dtype codec>() {
+    const plan::planned made =
+        plan::planned::of<models::llama<one_layer, codec, dtype::bf16, dtype::f32>>(plan::profiles::portable, 512);
+    const plan::dispatch* halves = nullptr;
+    std::size_t products = 0;
+    for (const auto part : made.table().prefill.recorded())
+      for (const plan::dispatch& call : part) {
+        CHECK_FALSE(without.takes_fragments(call));
+        CHECK(with.rows_of(call).empty());
+        CHECK_FALSE(with.takes_matrices(call));
+        if (call.kernel == kernels::kernel::halves) halves = &call;
+        if (call.kernel != kernels::kernel::matmul_chunk) continue;
+        const auto constant = [&](std::string_view name) {
+          return call.specialization[kernels::matmul_chunk_interface.specialization_index(name)];
+        };
+        const std::uint32_t rows = constant("rows"), tokens = constant("max_tokens");
+        REQUIRE(halves != nullptr);
+        CHECK(with.order_of(*halves) == with.order_of(call));
+        CHECK(with.takes_fragments(call));
+        if (!with.takes_fragments(call)) continue;
+        ++products;
+        const kernels::few_tile by =
+            kernels::fragment_tile(static_cast<kernels::codec>(constant("codec")), rows, tokens);
+        CHECK(with.groups_of(call) ==
+              std::array{(tokens + by.tokens - 1) / by.tokens, (rows + by.rows - 1) / by.rows, 1u});
+      }
+    CHECK(products > 0);
+  };
+  look.operator()<dtype::q8_0>();
+  look.operator()<dtype::bf16>();
+  for (const auto type : {kernels::codec::f16, kernels::codec::bf16, kernels::codec::f32, kernels::codec::q8_0,
+                          kernels::codec::q4_0, kernels::codec::q4_k, kernels::codec::q6_k})
+    for (const std::uint32_t rows : {128u, 256u, 2560u, 4096u, 6144u, 28672u, 131072u})
+      for (const std::uint32_t tokens : {64u, 100u, 512u, 2048u}) {
+        const kernels::few_tile by = kernels::fragment_tile(type, rows, tokens);
+        INFO(kernels::info(type).name << " " << rows << " x " << tokens);
+        CHECK(by.rows <= rows);
+        CHECK(by.subgroups * 32 % by.rows == 0);                     // subgroups of 32 rows, all tokens each
+        CHECK(by.tokens * 8 % (by.subgroups * 32) == 0);             // as many pieces of 64 columns for each invocation
+        CHECK(by.tokens / 16 <= 8 * (by.subgroups * 32 / by.rows));  // sums of eight fragments for each subgroup
+      }
+  // Each place of 128 columns once.
+  for (const auto order : {kernels::halves_order::octets, kernels::halves_order::blocks}) {
+    std::vector<bool> taken(256);
+    for (std::size_t place = 0; place < taken.size(); ++place) {
+      const std::size_t to = kernels::fragment_place(order, place);
+      REQUIRE(to / 128 == place / 128);
+      CHECK_FALSE(taken[to]);
+      taken[to] = true;
+    }
+  }
+}
+
+TEST_CASE(
     "a batch's products in halves cover all rows and tokens of the pass; the columns are shared alike whatever the "
     "pass") {
   const checked_device on;

@@ -411,6 +411,39 @@ inline constexpr std::uint64_t few_chunk_bit = std::uint64_t{1} << 61;
 constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) {
   return {rows < 8192 ? 32u : 64u, tokens % 32 == 0 ? 32u : tokens % 16 == 0 ? 16u : 8u, rows <= 4096 ? 16u : 8u};
 }
+/// In which order `halves` leaves x: a token's columns as they are; of a few tokens in tiles of eight; as fragments of
+/// 16 columns want them where an invocation has an octet of every 32 columns, or a block of every 128
+/// (fragment_place).
+enum class halves_order : std::uint32_t { rows, tiles, octets, blocks };
+constexpr halves_order fragment_order(codec type) {
+  return type == codec::f16 || type == codec::f32 || type == codec::bf16 ? halves_order::octets : halves_order::blocks;
+}
+/// Place of what stands at `place` of a token's row, 32-bit pairs of columns of each four in the order 0, 2 and 1, 3,
+/// in these orders: [fragments, 2 pairs of an invocation's four columns, 4 invocations, 2 columns].
+constexpr std::size_t fragment_place(halves_order order, std::size_t place) {
+  const std::size_t quad = place / 4;
+  const std::size_t fragment = order == halves_order::octets ? quad / 8 * 2 + quad % 2 : quad / 32 * 8 + quad % 8,
+                    invocation = order == halves_order::octets ? quad / 2 % 4 : quad / 8 % 4;
+  return fragment * 16 + place % 4 / 2 * 8 + invocation * 2 + place % 2;
+}
+/// Rows of a matrix that the product by fragments is for, at least: those of a tile.
+inline constexpr std::uint32_t least_fragment_rows = 128;
+constexpr bool takes_fragments(codec type, std::uint32_t rows, std::uint32_t columns) {
+  return rows >= least_fragment_rows && columns % (fragment_order(type) == halves_order::octets ? 64 : 128) == 0;
+}
+/// Of matmul_chunk by fragments, over so many tokens: what was fastest on an H100 of 132 processors
+/// (docs/lab/prompt_products.md). Every element is one sum whose order hangs on the matrix alone.
+constexpr few_tile fragment_tile(codec type, std::uint32_t rows, std::uint32_t tokens) {
+  const auto tiles = [&](std::uint64_t of_rows, std::uint64_t of_tokens) {
+    return (rows + of_rows - 1) / of_rows * ((tokens + of_tokens - 1) / of_tokens);
+  };
+  constexpr std::uint64_t processors = 132;
+  const bool octets = fragment_order(type) == halves_order::octets;
+  if (octets && rows >= 256 && 3 * tiles(256, 128) >= 2 * processors) return {256, 128, 8};
+  if (!octets && tiles(128, 128) >= 2 * processors) return {128, 128, 4};
+  if (rows >= 256 && tiles(256, 64) <= processors) return {256, 64, 8};
+  return {128, 64, 4};
+}
 /// Of any other product over so many tokens; none where dot products are as fast.
 constexpr few_tile few_matrix_tile(kernel which, std::uint32_t rows, std::uint32_t tokens) {
   if (tokens <= 8) return {};
@@ -432,9 +465,10 @@ inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152;
 
 /// What matmul_chunk multiplies: x as for matmul, f16 [tokens, width] of which four neighbouring columns stand in the
 /// order 0, 2, 1, 3, times a power of two that brings the token's largest |x| to 2^14 .. 2^15; factors f32 [tokens]
-/// undo that, NaN where an x is not finite. One workgroup a token (y). `tiled`: of each eight tokens [width / 8, 8, 8],
-/// eight columns of a token behind those of the one before. In a plan it says that the product may want it so, and the
-/// device decides (runtime::kernel_set). width: then a multiple of 8.
+/// undo that, NaN where an x is not finite. One workgroup a token (y). `tiled`: halves_order; tiles: of each eight
+/// tokens [width / 8, 8, 8], eight columns of a token behind those of the one before. In a plan it says that the
+/// product may want it so, and the device decides (runtime::kernel_set). width: of tiles a multiple of 8, of fragments
+/// of 64.
 inline constexpr kernel_interface halves_interface{
     "halves",
     {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
@@ -445,6 +479,8 @@ inline constexpr kernel_interface halves_interface{
 /// chunk_columns; rows: of 4. The module for cooperative matrices wants subgroups of 32, an even number of them,
 /// tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over a
 /// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not hang on how many tokens there are.
+/// That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of the
+/// codec; tile_rows of 32 for each subgroup or for each two, and as many tokens of 16 for each.
 inline constexpr kernel_interface matmul_chunk_interface{
     "matmul_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
@@ -739,6 +775,11 @@ constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) {
 /// yardstick of benchmarks. In no plan.
 inline constexpr kernel_interface stream_read_interface{
     "stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
+
+/// 64 x `rounds` multiplications and additions in each invocation, memory left alone: what benchmarks warm a device by
+/// and see its clock. In no plan.
+inline constexpr kernel_interface calibrate_interface{
+    "calibrate", {{{"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 
 /// Logits that sample goes through at most: so many integer weights of 44 bits are a sum of 63.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;

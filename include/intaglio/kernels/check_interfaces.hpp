@@ -11,6 +11,7 @@
 #include "intaglio/kernels/spirv/attention_few.hpp"
 #include "intaglio/kernels/spirv/attention_halves.hpp"
 #include "intaglio/kernels/spirv/attention_halves_portable.hpp"
+#include "intaglio/kernels/spirv/calibrate.hpp"
 #include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
@@ -37,6 +38,7 @@
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_few.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_few.hpp"
@@ -132,6 +134,7 @@ static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_few_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_fragments_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_cpu_spirv)>::agrees);
@@ -149,5 +152,6 @@ static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_p
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_tiled_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
+static_assert(shader_interface<matches(calibrate_interface, spirv::calibrate_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

@@ -22,7 +22,7 @@ enum class module_target : std::uint8_t {
   gpu,        ///< all but CPU drivers with wide loads
   cpu,        ///< CPU drivers with wide loads
   matrix,     ///< devices with cooperative matrices
-  few_matrix  ///< devices with cooperative matrices, for a few tokens, in tiles that are chosen at run time
+  few_matrix  ///< devices with cooperative matrices, in tiles that are chosen at run time
 };
 
 /// A module of a kernel, without its code.
@@ -78,6 +78,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(halves, any, halves),
     INTAGLIO_MODULE(matmul_chunk, any, matmul_chunk),
     INTAGLIO_MODULE(matmul_chunk, few_matrix, matmul_chunk_few),
+    INTAGLIO_MODULE(matmul_chunk, few_matrix, matmul_chunk_fragments),
     INTAGLIO_MODULE(matmul_chunk, matrix, matmul_chunk_matrix),
     INTAGLIO_MODULE(attention_halves, any, attention_halves_portable),
     INTAGLIO_MODULE(attention_halves, matrix, attention_halves),

@@ -137,6 +137,10 @@ constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes)
         insert_in_front(g, n, kernels::kernel::halves,
                         {dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
     made.rule = rule_index("halves");
+    // Of chunks the codec is asked for, where the product may be one by fragments.
+    if (chunk &&
+        kernels::takes_fragments(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type), rows, columns))
+      made.weights[0] = n.weights[0];
     if (head) made.prologue = kernels::prologue::norm;
     n.kernel = kernels::kernel::matmul_chunk;
     out.push_back(made);

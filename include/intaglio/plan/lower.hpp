@@ -1114,7 +1114,9 @@ class lowering {
     set("width", width(n.in));
     set("prologue", n.prologue);
     set("eps", n.eps);
-    set("tiled", c_.batched() && c_.tokens % 8 == 0 ? 1u : 0u);
+    set("tiled", c_.batched() ? c_.tokens % 8 == 0 ? kernels::halves_order::tiles : kernels::halves_order::rows
+                 : n.weights[0] != ir::none ? kernels::fragment_order(*codec_of(tensor(n.weights[0]).type))
+                                            : kernels::halves_order::rows);
     d_->subgroups = norm_subgroups();
     d_->groups = {1, c_.tokens, 1};
   }

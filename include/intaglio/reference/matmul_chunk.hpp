@@ -29,11 +29,29 @@ constexpr std::uint32_t halves_place(std::uint32_t column) {
 constexpr std::size_t tiled_place(std::size_t token, std::size_t place, std::size_t width) {
   return (token & ~std::size_t{7}) * width + (place & ~std::size_t{7}) * 8 + (token & 7) * 8 + (place & 7);
 }
-/// Tokens' bits so, behind the last of them zeros.
+/// The same in any of the orders.
+constexpr std::size_t ordered_place(kernels::halves_order order, std::size_t token, std::size_t place,
+                                    std::size_t width) {
+  using kernels::halves_order;
+  if (order == halves_order::tiles) return tiled_place(token, place, width);
+  return token * width + (order == halves_order::rows ? place : kernels::fragment_place(order, place));
+}
+/// Tokens' bits tiled, behind the last of them zeros.
 inline std::vector<std::uint16_t> tiled_halves(std::span<const halves_of_token> tokens, std::size_t width) {
   std::vector<std::uint16_t> out((tokens.size() + 7) / 8 * 8 * width);
   for (std::size_t t = 0; t < tokens.size(); ++t)
     for (std::size_t place = 0; place < width; ++place) out[tiled_place(t, place, width)] = tokens[t].bits[place];
+  return out;
+}
+
+/// Tokens' bits in one of the orders, behind the last of them zeros where these are tiles.
+inline std::vector<std::uint16_t> ordered_halves(kernels::halves_order order, std::span<const halves_of_token> tokens,
+                                                 std::size_t width) {
+  if (order == kernels::halves_order::tiles) return tiled_halves(tokens, width);
+  std::vector<std::uint16_t> out(tokens.size() * width);
+  for (std::size_t t = 0; t < tokens.size(); ++t)
+    for (std::size_t place = 0; place < width; ++place)
+      out[ordered_place(order, t, place, width)] = tokens[t].bits[place];
   return out;
 }
 

@@ -47,6 +47,7 @@
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_few.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_few.hpp"
@@ -109,16 +110,17 @@ struct kernel_modules {
                             ///< no packed dot products
   bool in_one = false;  ///< decode with all layers in one dispatch, where the plan has that: with wide_loads relies on
                         ///< llvmpipe (shaders/layers_cpu.comp)
-  bool integer_dot = true;     ///< ternary products by packed dot products, else by shifts and masks
-  bool matrix = false;         ///< those of chunks by cooperative matrices of int8
-  bool half_matrix = false;    ///< those of chunks by cooperative matrices of f16
-  bool few_matrix = false;     ///< those of a few tokens by cooperative matrices of int8
-  bool few_tiled = false;      ///< and x of such products in tiles of eight tokens
-  bool few_halves = false;     ///< those of chunks that are a few tokens, by cooperative matrices of f16
-  bool long_contexts = false;  ///< of `layers` the module for those: a form of the dispatch
-                               ///< (plan::sequence::in_one_long), not of the device
-  bool dense_layers = false;   ///< of `layers_coded` the module for weights of 16 bits: a form of the dispatch
-                               ///< (kernels::layers_coded::is_dense)
+  bool integer_dot = true;      ///< ternary products by packed dot products, else by shifts and masks
+  bool matrix = false;          ///< those of chunks by cooperative matrices of int8
+  bool half_matrix = false;     ///< those of chunks by cooperative matrices of f16
+  bool few_matrix = false;      ///< those of a few tokens by cooperative matrices of int8
+  bool few_tiled = false;       ///< and x of such products in tiles of eight tokens
+  bool few_halves = false;      ///< those of chunks that are a few tokens, by cooperative matrices of f16
+  bool half_fragments = false;  ///< those of chunks whose invocations fill such matrices from memory
+  bool long_contexts = false;   ///< of `layers` the module for those: a form of the dispatch
+                                ///< (plan::sequence::in_one_long), not of the device
+  bool dense_layers = false;    ///< of `layers_coded` the module for weights of 16 bits: a form of the dispatch
+                                ///< (kernels::layers_coded::is_dense)
   std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that
                                           ///< surely run at once (shaders/layers.comp)
   module_source source = &modules_of<>;
@@ -143,6 +145,7 @@ struct kernel_modules {
     if (half_matrix) out += "+half_matrix";
     if (few_matrix) out += "+few_matrix";
     if (few_halves) out += "+few_halves";
+    if (half_fragments) out += "+half_fragments";
     return out;
   }
   /// Changes with any module's source and with the choice of variants.
@@ -153,7 +156,8 @@ struct kernel_modules {
                                            (matrix        ? 5
                                             : integer_dot ? 1
                                                           : 2) +
-                                           (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0) + (few_halves ? 64 : 0);
+                                           (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0) + (few_halves ? 64 : 0) +
+                                           (half_fragments ? 128 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash,
                                      spirv::norm_quantize_source_hash,
                                      spirv::ternary_matmul_source_hash,
@@ -193,6 +197,7 @@ struct kernel_modules {
                                      spirv::halves_source_hash,
                                      spirv::matmul_chunk_source_hash,
                                      spirv::matmul_chunk_few_source_hash,
+                                     spirv::matmul_chunk_fragments_source_hash,
                                      spirv::attention_halves_source_hash,
                                      spirv::walk_gate_up_source_hash,
                                      spirv::walk_gate_up_cpu_source_hash,
@@ -339,6 +344,7 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::matmul_chunk)) {
         if constexpr ((used & kernels::few_chunk_bit) != 0)
           if (chosen.few_halves) return whole(spirv::matmul_chunk_few_parts);
+        if (chosen.half_fragments) return whole(spirv::matmul_chunk_fragments_parts);
         return chosen.half_matrix ? whole(spirv::matmul_chunk_matrix_parts) : whole(spirv::matmul_chunk_parts);
       }
       break;
@@ -463,27 +469,26 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on, module_
                            choose_subgroup(on.limits()).size == 32 &&
                            on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
   const bool few_halves = half_matrix && gpu::multiplies_halves(on.description().matrix_shapes, 8);
+  const bool half_fragments = few_halves && on.has(gpu::feature::shader_int64);
   const bool few_matrix = matrix && gpu::multiplies_int8(on.description().matrix_shapes, 8) &&
                           on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
   const std::uint32_t resident = resident_workgroups(on);
   if (on.has(gpu::feature::shader_integer_dot_product))
     for (const bool with_matrix : {true, false}) {
       if (with_matrix && !matrix && !half_matrix) continue;
-      if (resident != 0)
-        out.push_back({.in_one = true,
-                       .integer_dot = true,
-                       .matrix = with_matrix && matrix,
-                       .half_matrix = with_matrix && half_matrix,
-                       .few_matrix = with_matrix && few_matrix,
-                       .few_halves = with_matrix && few_halves,
-                       .resident_workgroups = resident,
-                       .source = source});
-      out.push_back({.integer_dot = true,
-                     .matrix = with_matrix && matrix,
-                     .half_matrix = with_matrix && half_matrix,
-                     .few_matrix = with_matrix && few_matrix,
-                     .few_halves = with_matrix && few_halves,
-                     .source = source});
+      for (const bool in_one : {true, false})
+        for (const bool fragments : {true, false}) {  // where a device's matrices are spread otherwise, without
+          if ((in_one && resident == 0) || (fragments && (!with_matrix || !half_fragments))) continue;
+          out.push_back({.in_one = in_one,
+                         .integer_dot = true,
+                         .matrix = with_matrix && matrix,
+                         .half_matrix = with_matrix && half_matrix,
+                         .few_matrix = with_matrix && few_matrix,
+                         .few_halves = with_matrix && few_halves,
+                         .half_fragments = fragments,
+                         .resident_workgroups = in_one ? resident : 0,
+                         .source = source});
+        }
     }
   out.push_back({.integer_dot = false, .source = source});
   return out;

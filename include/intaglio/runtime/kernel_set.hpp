@@ -133,7 +133,7 @@ class kernel_set {
   }
   /// Whether it is a product of few tokens by matrices, whose tiles are those of the device and not of the plan.
   bool takes_matrices(const plan::dispatch& call, std::uint32_t rows = 0) const {
-    return tile_of(call, rows).rows != 0;
+    return tile_of(call, rows).rows != 0 && !takes_fragments(call);
   }
   /// Whether `fixed` leaves x tiled and matmul_few reads it so (kernels::fixed_interface): on devices that multiply
   /// matrices, where slots are whole tiles.
@@ -148,9 +148,26 @@ class kernel_set {
   }
   /// Whether `halves` leaves x tiled and matmul_chunk reads it so: in passes over a few tokens on devices that multiply
   /// matrices of f16.
-  bool takes_tiled_halves(const plan::dispatch& call) const {
-    if (!modules_.few_halves) return false;
-    if (call.kernel == kernels::kernel::halves) return constant(call, "tiled") != 0;
+  bool takes_tiled_halves(const plan::dispatch& call) const { return order_of(call) == kernels::halves_order::tiles; }
+  /// Whether it is a product of a chunk by fragments, or makes x for one.
+  bool takes_fragments(const plan::dispatch& call) const { return order_of(call) > kernels::halves_order::tiles; }
+  /// How `halves` leaves x on this device, and how matmul_chunk reads it.
+  kernels::halves_order order_of(const plan::dispatch& call) const {
+    using kernels::halves_order;
+    const bool makes = call.kernel == kernels::kernel::halves;
+    if (!makes && call.kernel != kernels::kernel::matmul_chunk) return halves_order::rows;
+    const auto wanted = makes                    ? static_cast<halves_order>(constant(call, "tiled"))
+                        : takes_few_tokens(call) ? halves_order::tiles
+                        : constant(call, "tile_tokens") > kernels::most_few_tokens &&
+                                kernels::takes_fragments(static_cast<kernels::codec>(constant(call, "codec")),
+                                                         constant(call, "rows"), constant(call, "columns"))
+                            ? kernels::fragment_order(static_cast<kernels::codec>(constant(call, "codec")))
+                            : halves_order::rows;
+    const bool has = wanted == halves_order::tiles ? modules_.few_halves : modules_.half_fragments;
+    return has ? wanted : halves_order::rows;
+  }
+  /// Of matmul_chunk: a pass over a few tokens, whole tiles of eight.
+  static bool takes_few_tokens(const plan::dispatch& call) {
     return call.kernel == kernels::kernel::matmul_chunk && constant(call, "tile_tokens") <= kernels::most_few_tokens &&
            tokens_of(call) % 8 == 0;
   }
@@ -179,7 +196,7 @@ class kernel_set {
     kernels::kernel kernel;
     const shader::expression* activation;
     std::array<std::uint32_t, kernels::max_specialization_constants> values;
-    bool few_matrix = false, few_tiled = false, few_halves = false;
+    bool few_matrix = false, few_tiled = false, few_halves = false, half_fragments = false;
     friend bool operator==(const key&, const key&) = default;
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) {
@@ -218,10 +235,13 @@ class kernel_set {
   }
   /// No rows: not by matrices.
   kernels::few_tile tile_of(const plan::dispatch& call, std::uint32_t rows) const {
-    if (call.kernel == kernels::kernel::matmul_chunk)
-      return takes_tiled_halves(call)
-                 ? kernels::few_chunk_tile(constant(call, "rows"), rows != 0 ? rows : tokens_of(call))
-                 : kernels::few_tile{};
+    if (call.kernel == kernels::kernel::matmul_chunk) {
+      if (takes_tiled_halves(call))
+        return kernels::few_chunk_tile(constant(call, "rows"), rows != 0 ? rows : tokens_of(call));
+      return takes_fragments(call) ? kernels::fragment_tile(static_cast<kernels::codec>(constant(call, "codec")),
+                                                            constant(call, "rows"), tokens_of(call))
+                                   : kernels::few_tile{};
+    }
     if (!modules_.few_matrix ||
         (call.kernel != kernels::kernel::matmul_few && call.kernel != kernels::kernel::ternary_few))
       return {};
@@ -250,7 +270,8 @@ class kernel_set {
       out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       out.few_matrix = call.kernel != kernels::kernel::matmul_chunk;
-      out.few_halves = !out.few_matrix;
+      out.half_fragments = takes_fragments(call);
+      out.few_halves = !out.few_matrix && !out.half_fragments;
       out.few_tiled = takes_tiles(call, rows);
       out.values[0] = by.subgroups * subgroup_.size;
       out.values[face.specialization_index("tile_rows")] = by.rows;
@@ -259,7 +280,7 @@ class kernel_set {
     if (call.kernel == kernels::kernel::fixed)
       out.values[face.specialization_index("tiled")] = takes_tiles(call, rows) ? 1 : 0;
     if (call.kernel == kernels::kernel::halves)
-      out.values[face.specialization_index("tiled")] = takes_tiled_halves(call) ? 1 : 0;
+      out.values[face.specialization_index("tiled")] = static_cast<std::uint32_t>(order_of(call));
     if (call.kernel == kernels::kernel::matmul) {
       const auto constant = [&](std::string_view name) -> std::uint32_t& {
         return out.values[face.specialization_index(name)];
@@ -352,6 +373,7 @@ class kernel_set {
         modules.few_matrix = wanted_[i].few_matrix;
         modules.few_tiled = wanted_[i].few_tiled;
         modules.few_halves = wanted_[i].few_halves;
+        modules.half_fragments = wanted_[i].half_fragments;
         if (wanted_[i].kernel == kernels::kernel::matmul_chunk &&
             wanted_[i].values[face.specialization_index("tile_tokens")] <= kernels::most_few_tokens)
           modules.half_matrix = false;  // its tiles are wider

@@ -139,9 +139,9 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
                     out = trial.room(std::uint64_t{2} * trial.width * width),
                     factors = trial.room(std::uint64_t{4} * trial.width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}});
-  const bool tiled = trial.set->takes_tiled_halves(call);
-  const auto found =
-      read<std::uint16_t>(out, 0, tiled ? (trial.tokens + 7) / 8 * 8 * std::size_t{width} : values.size());
+  const kernels::halves_order order = trial.set->order_of(call);
+  const auto found = read<std::uint16_t>(
+      out, 0, order == kernels::halves_order::tiles ? (trial.tokens + 7) / 8 * 8 * std::size_t{width} : values.size());
   const auto found_factors = read<float>(factors, 0, trial.tokens);
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
@@ -155,7 +155,7 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
     std::vector<float> widened(width);
     for (std::uint32_t c = 0; c < width; ++c) {
       y[c] = f32_from_f16(expected.bits[c]) * expected.factor;
-      widened[c] = f32_from_f16(found[tiled ? reference::tiled_place(t, c, width) : t * width + c]) * found_factors[t];
+      widened[c] = f32_from_f16(found[reference::ordered_place(order, t, c, width)]) * found_factors[t];
     }
     worst = (std::max)(worst, apart(widened, y));
   }

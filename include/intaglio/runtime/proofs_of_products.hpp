@@ -163,10 +163,9 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   std::vector<float> factor;
   for (std::size_t at = 0; chunk && at < values.size(); at += columns) {
     halved.push_back(reference::halves(std::span(values).subspan(at, columns)));
-    bits.insert(bits.end(), halved.back().bits.begin(), halved.back().bits.end());
     factor.push_back(halved.back().factor);
   }
-  if (chunk && trial.set->takes_tiled_halves(call)) bits = reference::tiled_halves(halved, columns);
+  if (chunk) bits = reference::ordered_halves(trial.set->order_of(call), halved, columns);
   std::vector<std::uint32_t> prepared;
   for (std::size_t at = 0; few && at < values.size(); at += columns) {
     const auto words = reference::fixed_words(std::span(values).subspan(at, columns));

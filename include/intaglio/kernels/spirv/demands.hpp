@@ -151,6 +151,13 @@ constexpr void attention_halves_portable_demands(module_use& d) {
   d.add(4ull * 32u, 4);
   d.add(8ull * 16u, 8);
 }
+inline constexpr unsigned calibrate_capabilities[] = {1, 5347};
+constexpr void calibrate_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+}
 inline constexpr unsigned dense_few_capabilities[] = {1, 61, 65, 5347};
 constexpr void dense_few_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -905,6 +912,26 @@ constexpr void matmul_chunk_few_demands(module_use& d) {
   const unsigned v7 = d.quotient(v3, 4u);
   const unsigned v8 = v6 * v7;
   d.add(16ull * v8, 16);
+}
+inline constexpr unsigned matmul_chunk_fragments_capabilities[] = {1, 9, 11, 5345, 5347, 6022};
+constexpr void matmul_chunk_fragments_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(0);
+  const unsigned v2 = (v1 > 128u) ? 1u : 0u;
+  const unsigned v3 = v2 != 0u ? 2u : 1u;
+  const unsigned v4 = d.constant(6);
+  const unsigned v5 = v4 * 9u;
+  const unsigned v6 = v3 * v5;
+  const unsigned v7 = d.quotient(v1, 32u);
+  const unsigned v8 = v7 * 144u;
+  const unsigned v9 = (v6 > v8) ? 1u : 0u;
+  const unsigned v10 = v3 * v5;
+  const unsigned v11 = v9 != 0u ? v10 : v8;
+  d.add(16ull * v11, 16);
+  d.add(4ull * v4, 4);
 }
 inline constexpr unsigned matmul_chunk_matrix_capabilities[] = {1, 9, 61, 5345, 5347, 6022};
 constexpr void matmul_chunk_matrix_demands(module_use& d) {

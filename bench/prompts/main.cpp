@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Prompts of whole models with synthetic weights: tokens a second, and the time of every dispatch of the last chunk.
+// usage: prompts [name... [--tokens N] [--runs N] [--modules N] [--dispatches]]; names are those that it prints, all
+// unless said; `--modules` counts from 0, the fastest that the device may run
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+struct options {
+  std::uint32_t tokens = 512, runs = 9, modules = 0;
+  bool dispatches = false;
+  std::vector<std::string> names;
+};
+
+void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+  std::map<const plan::dispatch*, std::vector<double>> times;
+  for (int i = 0; i < 5; ++i)
+    for (const auto& time : run.measure(runtime::pass_kind::prefill, position, tokens))
+      times[time.what].push_back(time.nanoseconds);
+  for (auto& [what, list] : times) {
+    std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
+    std::printf("    %-16s %-28s x %3zu %8.2f us, %.0f us a chunk\n", kernels::interface_of(what->kernel).name.data(),
+                what->label.data, list.size() / 5, list[list.size() / 2] / 1e3,
+                list[list.size() / 2] / 1e3 * static_cast<double>(list.size()) / 5);
+  }
+}
+
+template <class Model>
+void measure(const gpu::device& device, const char* name, const options& how) {
+  if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
+  const plan::planned made =
+      plan::planned::of<Model>(plan::profiles::portable, std::max<std::uint32_t>(4096, how.tokens + 256));
+  const plan::table& table = made.table();
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table),
+                        runtime::usable_modules(device).at(how.modules), nullptr);
+  if (const auto fault = run.prove(); !fault.kernel.empty())
+    std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+  const std::uint32_t chunk = table.prefill.max_tokens;
+  std::vector<std::uint32_t> tokens(how.tokens);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<std::uint32_t>(i * 7919 % table.config->vocab_size);
+  std::vector<double> times;
+  for (std::uint32_t turn = 0; turn <= how.runs; ++turn) {  // the first one warms up
+    const auto start = clock_type::now();
+    for (std::uint32_t at = 0; at < how.tokens; at += chunk) {
+      run.begin(runtime::pass_kind::prefill, at, std::span(tokens).subspan(at, std::min(chunk, how.tokens - at)), {},
+                1);
+      while (run.pending()) run.submit(250, 1);
+      run.drain();
+    }
+    if (turn != 0) times.push_back(std::chrono::duration<double>(clock_type::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("%-18s %u tokens in chunks of %u: %8.0f tok/s (%.0f to %.0f)\n", name, how.tokens, chunk,
+              how.tokens / times[times.size() / 2], how.tokens / times.back(), how.tokens / times.front());
+  std::fflush(stdout);
+  const std::uint32_t last = (how.tokens - 1) / chunk * chunk;
+  if (how.dispatches) print_dispatches(run, last, std::span(tokens).subspan(last));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  options how;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = arguments[i];
+    const auto number = [&] { return static_cast<std::uint32_t>(std::atoi(arguments[++i])); };
+    if (word == "--tokens") how.tokens = number();
+    else if (word == "--runs") how.runs = number();
+    else if (word == "--modules") how.modules = number();
+    else if (word == "--dispatches") how.dispatches = true;
+    else how.names.push_back(word);
+  }
+  gpu::device device;
+  std::printf("%s\n", device.label().c_str());
+  measure<models::mistral_7b<dtype::f16>>(device, "mistral_7b f16", how);
+  measure<models::mistral_7b<dtype::bf16>>(device, "mistral_7b bf16", how);
+  measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
+  measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
+  measure<models::mistral_7b<dtype::q4_k>>(device, "mistral_7b q4_k", how);
+  measure<models::mistral_7b<dtype::q6_k>>(device, "mistral_7b q6_k", how);
+  measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
+  measure<models::llama_32_1b<dtype::bf16>>(device, "llama_32_1b bf16", how);
+  measure<models::bitnet_2b_4t>(device, "bitnet_2b_4t", how);
+} catch (const intaglio::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return 3;
+}

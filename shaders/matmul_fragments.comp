@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+// matmul_chunk where invocations fill matrices of weights from memory: these pass neither through shared memory nor by
+// a barrier, activations alone do. As the columns of a product may come in any order, an invocation takes those of a
+// row that lie behind each other, and `halves` leaves x in the order of that (`tiled` of fragments). A subgroup has 32
+// rows and all or a part of the tile's tokens; every element of the output is one sum in rising order of steps, so that
+// no bit hangs on the tile or on how many tokens come together.
+// variant: matmul_chunk_fragments -DWIDE_LOADS=0 -DEMULATED=0
+// variant: tests/matmul_fragments_emulated -DWIDE_LOADS=0 -DEMULATED=1
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#if !EMULATED
+#pragma use_vulkan_memory_model
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#endif
+#include "arithmetic.glsl"
+#include "memory.glsl"
+#include "state.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 128;
+layout(constant_id = 1) const uint columns = 256;
+layout(constant_id = 2) const uint rows = 256;
+layout(constant_id = 3) const uint codec = 0;
+layout(constant_id = 4) const uint epilogue = 0;
+layout(constant_id = 5) const uint tile_rows = 128;
+layout(constant_id = 6) const uint tile_tokens = 128;
+layout(constant_id = 7) const uint head_dim = 64;
+layout(constant_id = 8) const uint q_size = 256;
+layout(constant_id = 9) const uint kv_size = 64;
+layout(constant_id = 10) const uint context = 256;
+layout(constant_id = 11) const uint ring = 0;
+layout(constant_id = 12) const uint cache_element = 0;
+layout(constant_id = 13) const uint max_tokens = 512;
+layout(constant_id = 14) const uint slot_words = 0;
+layout(constant_id = 15) const uint page_size = 0;
+layout(local_size_x_id = 0) in;
+const uint subgroup_width = 32u;
+#include "codec.glsl"
+#include "subgroup.glsl"
+
+layout(push_constant, scalar) uniform Push { Words input_, factors, weight, output_, state, keys, values, rope; };
+
+#define UNSCALED
+#define rope_of(position, pair) rope_from_turns(position, own_turns[(pair)&1u])
+uvec2 own_turns[2];
+#define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
+#define PAGED
+#include "slots.glsl"
+#define position_of(token) (batched ? row_position(token) : first_position + (token))
+#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#include "epilogue.glsl"
+#include "half_codes.glsl"
+
+#define LANE (gl_LocalInvocationIndex % 32u)
+#define SUBGROUP (gl_LocalInvocationIndex / 32u)
+
+// 64 columns of the tile's tokens, and 16 bytes a token more, so that neighbours begin in different banks; in the end
+// 16 tokens of a subgroup's rows.
+const uint step_quads = 8u, stride = step_quads + 1u, steps = columns / 64u;
+const uint row_fragments = 2u, own_rows = 2u * row_fragments;  // of 16 rows; rows of an invocation, eight apart
+const uint row_subgroups = tile_rows / 32u, token_subgroups = workgroup_size / 32u / row_subgroups,
+           subgroup_tokens = tile_tokens / token_subgroups, token_fragments = subgroup_tokens / 16u;
+const uint strip_pitch = 4u * row_fragments + 1u, strip_quads = 16u * strip_pitch, tile_quads = tile_tokens * stride;
+const uint all_strips = workgroup_size / 32u * strip_quads;
+// Twice where a workgroup is large enough to be alone on a processor.
+const uint buffers = workgroup_size > 128u ? 2u : 1u;
+const uint staged_quads = buffers * tile_quads > all_strips ? buffers* tile_quads : all_strips;
+shared uvec4 staged[staged_quads];
+shared float staged_factors[tile_tokens];
+
+// What an invocation has of a row at a time, 16 bytes: of weights of 16 bits 32 columns of four invocations, two pieces
+// of a step; else 128 columns, a piece for two steps, of q8_0 one for each of them. Four invocations then have 64 bytes
+// of a row together, in as few loads as there can be, which is what the time hangs on. What comes next is asked for as
+// soon as a place is free.
+const bool two_steps = !dense, signed_bytes = codec == codec_q8_0;
+const uint groups = rows / 4u, token_quads = columns / 8u;
+
+#if EMULATED
+#undef LATER_UNROLLED
+#define LATER_UNROLLED [[dependency_infinite]]  // not at all (tools/embed_shaders): llvmpipe would compile for minutes
+#define sums_of float[8]
+#define weights_of float16_t[8]
+#define no_sums float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+#include "emulated_fragments.glsl"
+#else
+#define sums_of coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
+#define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
+#define no_sums sums_of(0.0)
+#define strip_barrier() \
+  controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)
+#endif
+
+sums_of sums[8][row_fragments];
+
+// What nobody writes meanwhile. Blocks are faster so on an H100 (356 to 333 us), weights of 16 bits slower.
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly restrict buffer ReadQuads { uvec4 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly restrict buffer ReadPairs { uvec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly restrict buffer ReadWords { uint at[]; };
+
+struct row_codes {
+  uvec4 a, b;   // f32 has both
+  uvec2 upper;  // q6_k
+};
+row_codes codes[2][own_rows];
+uvec4 scales[own_rows];
+uvec4 next_x[8];
+
+// Where an invocation's rows begin: the first of its groups, codes of its first row in it, factors. 64 bits, so that
+// what is added is two instructions and distances that are constants go into the loads.
+uint64_t group_at, codes_at, upper_at, factors_at;
+#define ROW (LANE >> 2)
+#define QUARTER (LANE & 3u)
+const uint group_step = 2u * group_quads;  // eight rows
+
+// What no compiler knows to be the number: mask and exponent of a code are then one instruction.
+uint unknown(uint number) { return number + gl_WorkGroupID.z; }
+uint magic, upper_magic;
+
+void find_weights(uint first_row) {
+  uint r = ROW & 3u, block = QUARTER;
+  group_at = pack64(place_in_group(weight, first_row / 4u + (ROW >> 2), 0u).group);
+  codes_at = group_at + (dense ? (r * octets + QUARTER) * octet_quads * 16u
+                               : (r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
+  if (codec == codec_q6_k) upper_at = group_at + ((8u + r) * blocks * 8u + 8u * block);
+  if (codec == codec_q8_0 || codec == codec_q4_0)
+    factors_at = group_at + ((codec == codec_q8_0 ? 128u : 64u) * blocks + 8u * block + 4u * (r / 2u));
+  if (codec == codec_q4_1) factors_at = group_at + (64u * blocks + 16u * block + 4u * r);
+  magic = unknown(codec == codec_q8_0 ? 0x64806480u : 0x64006400u);
+  upper_magic = unknown(0x54005400u);
+}
+
+// Piece h, of a row: of a step, or of the block of four of two steps.
+void load_codes_of(uint to, uint step_, uint h, uint i) {
+  uint64_t from = codes_at + step_ * (dense ? 128u * octet_quads : 64u);
+  if (codec == element_f32) {
+    codes[to][i].a = word_quad(Words(from), i * group_step + 8u * h);
+    codes[to][i].b = word_quad(Words(from), i * group_step + 8u * h + 1u);
+  } else if (dense) {
+    codes[to][i].a = word_quad(Words(from), i * group_step + 4u * h);
+  } else {
+    codes[to][i].a = ReadQuads(from).at[i * group_step + h * blocks];
+    if (codec == codec_q6_k) codes[to][i].upper = ReadPairs(upper_at + step_ * 32u).at[2u * i * group_step];
+  }
+}
+void load_scales(uint step_, uint i) {
+  if (codec == codec_q8_0 || codec == codec_q4_0)
+    scales[i].x = ReadWords(factors_at + step_ * 32u).at[4u * i * group_step];
+  else if (codec == codec_q4_1) scales[i].x = ReadWords(factors_at + step_ * 64u).at[4u * i * group_step];
+  else if (!dense) scales[i] = load_factor(Words(group_at + 16u * i * group_step), ROW & 3u, 4u * step_ + QUARTER);
+}
+block_factors factors_of_row(uint i, uint step_) {
+  if (codec != codec_q8_0 && codec != codec_q4_0) return factors_of(scales[i], ROW & 3u, 4u * step_ + QUARTER);
+  block_factors by;
+  by.d = by.upper_d = by.m = f16vec2(as_pair(scales[i].x >> (16u * (ROW & 1u))).x);
+  return by;
+}
+
+// Four columns of fragment s of a step as halves, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of
+// 1024 is 1024 and the code; 16 times a code behind that of 64 is 64 and the code. h: of blocks which half of each.
+uvec2 four_halves(row_codes from, block_factors by, uint s, uint h) {
+  if (codec == element_f32) {
+    vec4 w = uintBitsToFloat((s & 1u) == 0u ? from.a : from.b);
+    return uvec2(rounded(w.x, w.z), rounded(w.y, w.w));
+  }
+  if (dense) return dense_halves((s & 1u) == 0u ? from.a.xy : from.a.zw);
+  f16vec2 d = h == 0u ? by.d : by.upper_d;
+  uvec2 y;
+  LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
+    uint bits = i == 0u ? from.a[s] : from.a[s] >> 8;
+    float less = signed_bytes ? 1152.0 : 1024.0;
+    if (signed_bytes) {
+      bits = bits & 0x00ff00ffu ^ magic;
+    } else if (codec == codec_q6_k) {
+      uint upper = h == 0u ? from.upper.x : from.upper.y;
+      upper = s < 2u ? upper << (4u - 2u * s) : upper >> (2u * s - 4u);
+      bits = (h == 0u ? bits : bits >> 4) & 0x000f000fu | magic;
+      bits = (i == 0u ? upper : upper >> 8) & 0x00300030u | bits;
+      less = 1056.0;
+    } else {
+      bits = h == 0u ? bits & 0x000f000fu | magic : bits & 0x00f000f0u | upper_magic;
+      less = (h == 0u ? 1024.0 : 64.0) + (codec == codec_q4_0 ? 8.0 : 0.0);
+    }
+    f16vec2 code = as_pair(bits) - f16vec2(float16_t(less));
+    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, by.m) : code * d);
+  }
+  return y;
+}
+
+uint first_token, own_tokens;
+uint64_t x_at;
+const bool whole_tiles = max_tokens % tile_tokens == 0u;
+const uint x_items = tile_tokens * step_quads / workgroup_size, x_apart = workgroup_size / step_quads;
+
+// Tokens that a pass has not are read too, where there is room for them, and give what nobody asks for.
+void load_x(uint step_) {
+  uint64_t from = x_at + step_ * (16u * step_quads);
+  LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) {
+    uint own = first_token + gl_LocalInvocationIndex / step_quads,
+         apart = whole_tiles ? i * x_apart : min(own + i * x_apart, max_tokens - 1u) - min(own, max_tokens - 1u);
+    next_x[i] = dense ? word_quad(Words(from), apart * token_quads) : ReadQuads(from).at[apart * token_quads];
+  }
+}
+void stage_x(uint to) {
+  uint at = to + gl_LocalInvocationIndex / step_quads * stride + gl_LocalInvocationIndex % step_quads;
+  LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) staged[at + i * x_apart * stride] = next_x[i];
+}
+
+block_factors by[own_rows];
+
+// 64 columns, of blocks the lower or the upper halves of four. Where an invocation's elements of these matrices are is
+// what the device was found to have (the proof at load holds the sums against the reference).
+void multiply(uint from, uint step_, uint parity) {
+  uint next = min(step_ + 1u, steps - 1u), next_blocks = min(step_ / 2u + 1u, steps / 2u - 1u);
+  if (two_steps && parity == 0u) {
+    LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) {
+      by[i] = factors_of_row(i, step_ / 2u);
+      load_scales(next_blocks, i);
+    }
+  }
+  LATER_UNROLLED for (uint s = 0u; s < 4u; ++s) {
+    uint piece = dense ? s / 2u : signed_bytes ? parity : 0u, at = from + own_tokens * stride + 2u * s;
+    bool last = dense ? (s & 1u) == 1u : s == 3u && (signed_bytes || parity == 1u);
+    if (s == (dense ? 0u : 2u)) load_x(next);
+#if !EMULATED
+    tokens_of x[8];
+    LATER_UNROLLED for (uint t = 0u; t < token_fragments; ++t)
+        coopMatLoad(x[t], staged, at + 16u * t * stride, stride, gl_CooperativeMatrixLayoutRowMajor);
+#endif
+    LATER_UNROLLED for (uint r = 0u; r < row_fragments; ++r) {
+      weights_of w;
+      LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) {
+        uvec2 four = four_halves(codes[piece][2u * r + k], by[2u * r + k], s, parity);
+        f16vec2 low = as_pair(four.x), high = as_pair(four.y);
+        w[4u * k] = low.x;
+        w[4u * k + 1u] = low.y;
+        w[4u * k + 2u] = high.x;
+        w[4u * k + 3u] = high.y;
+        if (last) load_codes_of(piece, dense ? next : next_blocks, piece, 2u * r + k);
+      }
+      LATER_UNROLLED for (uint t = 0u; t < token_fragments; ++t)
+#if EMULATED
+          sums[t][r] = multiply_add(at + 16u * t * stride, w, sums[t][r]);
+#else
+          sums[t][r] = coopMatMulAdd(x[t], w, sums[t][r]);
+#endif
+    }
+  }
+}
+void one_step(uint step_, uint parity) {
+  if (buffers == 1u) {
+    stage_x(0u);
+    barrier();
+    multiply(0u, step_, parity);
+    barrier();
+  } else {
+    multiply(parity * tile_quads, step_, parity);
+    stage_x((1u - parity) * tile_quads);
+    barrier();
+  }
+}
+
+// 16 tokens of a subgroup at a time. An invocation has one group of four rows of every fourth token: what these want
+// from memory is asked for together.
+void store_sums(uint first_row, uint wanted_row, uint count) {
+  const uint quads = 4u * row_fragments, items = 16u * quads / 32u;
+  uint strip = SUBGROUP * strip_quads, group = first_row / 4u + LANE % quads;
+  if (epilogue == epilogue_rope_cache) {
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) own_turns[i] = word_pair(rope, 4u * group % head_dim / 2u + i);
+  }
+  for (uint fragment = 0u; fragment < token_fragments; ++fragment) {
+    LATER_UNROLLED for (uint t = 0u; t < token_fragments; ++t) if (t == fragment) {
+      LATER_UNROLLED for (uint r = 0u; r < row_fragments; ++r) {
+#if EMULATED
+        store_fragment(strip + 4u * r, strip_pitch, sums[t][r]);
+#else
+        coopMatStore(sums[t][r], staged, strip + 4u * r, strip_pitch, gl_CooperativeMatrixLayoutRowMajor);
+#endif
+      }
+    }
+    strip_barrier();
+    uint own = own_tokens + 16u * fragment + LANE / quads;
+    vec4 added[items];
+    LATER_UNROLLED for (uint i = 0u; i < items; ++i) if (epilogue == epilogue_add) added[i] =
+        float_quad(added_to, min(first_token + own + i * (32u / quads), count - 1u) * groups + group);
+    LATER_UNROLLED for (uint i = 0u; i < items; ++i) {
+      uint in_tile = own + i * (32u / quads), token = first_token + in_tile;
+      precise vec4 y =
+          uintBitsToFloat(staged[strip + (LANE / quads + i * (32u / quads)) * strip_pitch + LANE % quads]) *
+          staged_factors[in_tile];
+      if (token < count && group >= wanted_row / 4u) {
+        if (epilogue == epilogue_add) {
+          precise vec4 sum = added[i] + y;
+          store_floats(output_, token * groups + group, sum);
+        } else {
+          finish(token, group, y);
+        }
+      }
+    }
+    strip_barrier();
+  }
+}
+
+void main() {
+  uint count = min(state.at[state_count], max_tokens), wanted_row = gl_WorkGroupID.y * tile_rows,
+       first_row = min(wanted_row, rows - tile_rows) + SUBGROUP % row_subgroups * 32u;
+  first_token = gl_WorkGroupID.x * tile_tokens;
+  if (first_token >= count) return;
+  own_tokens = SUBGROUP / row_subgroups * subgroup_tokens;
+  read_epilogue();
+  LATER_UNROLLED for (uint t = 0u; t < token_fragments; ++t) LATER_UNROLLED for (uint r = 0u; r < row_fragments; ++r)
+      sums[t][r] = no_sums;
+  find_weights(first_row);
+  x_at =
+      pack64(uvec2(input_)) + (min(first_token + gl_LocalInvocationIndex / step_quads, max_tokens - 1u) * token_quads +
+                               gl_LocalInvocationIndex % step_quads) *
+                                  16u;
+  load_x(0u);
+  LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) {
+    load_codes_of(0u, 0u, 0u, i);
+    if (dense || signed_bytes) load_codes_of(1u, 0u, 1u, i);
+    load_scales(0u, i);
+  }
+  for (uint i = gl_LocalInvocationIndex; i < tile_tokens; i += workgroup_size)
+    staged_factors[i] = uintBitsToFloat(factors.at[min(first_token + i, count - 1u)]);
+  if (buffers == 2u) {
+    stage_x(0u);
+    barrier();
+  }
+  for (uint step_ = 0u; step_ < steps; step_ += 2u) {
+    one_step(step_, 0u);
+    if (steps % 2u == 0u || step_ + 1u < steps) one_step(step_ + 1u, 1u);
+  }
+  barrier();
+  store_sums(first_row, wanted_row, count);
+}
