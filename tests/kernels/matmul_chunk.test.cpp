@@ -110,8 +110,8 @@ void check_chunk(kernel_device& on, const product_result& found, const product_r
 /// matmul_chunk_few or _fragments with matrices that are emulated in shared memory.
 std::span<const std::byte> with_emulated(const runtime::kernel_modules& chosen, kernels::kernel which) {
   if (which != kernels::kernel::matmul_chunk) return runtime::modules_of<>(chosen, which);
-  return chosen.half_fragments ? runtime::detail::whole(kernels::spirv::matmul_fragments_emulated_parts)
-                               : runtime::detail::whole(kernels::spirv::matmul_chunk_emulated_parts);
+  return chosen.half_fragments ? kernels::whole(kernels::spirv::matmul_fragments_emulated_parts)
+                               : kernels::whole(kernels::spirv::matmul_chunk_emulated_parts);
 }
 
 }  // namespace

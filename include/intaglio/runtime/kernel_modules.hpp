@@ -14,6 +14,7 @@
 
 #include "intaglio/gpu/device.hpp"
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/module_text.hpp"
 #include "intaglio/kernels/spirv/accept.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
@@ -228,32 +229,11 @@ struct kernel_modules {
   }
 };
 
-namespace detail {
-/// A module's words, of the literals that its header has them in.
-template <class Parts>
-std::span<const std::byte> whole(Parts parts) {
-  return parts([]<std::size_t... sizes>(const char(&... part)[sizes]) -> std::span<const std::byte> {
-    const std::array<std::span<const std::byte>, sizeof...(sizes)> each{std::as_bytes(std::span(part, sizes - 1))...};
-    if constexpr (sizeof...(sizes) == 1) {
-      return each[0];
-    } else {
-      static const std::vector<std::uint32_t> words = [&] {
-        std::vector<std::uint32_t> out(((sizes - 1) + ...) / 4);
-        auto to = std::as_writable_bytes(std::span(out)).begin();
-        for (const auto& bytes : each) to = std::copy(bytes.begin(), bytes.end(), to);
-        return out;
-      }();
-      return std::as_bytes(std::span(words));
-    }
-  });
-}
-}  // namespace detail
-
 template <std::uint64_t used>
 std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which) {
   namespace spirv = kernels::spirv;
   constexpr auto has = [](kernels::kernel each) { return (used >> static_cast<unsigned>(each) & 1u) != 0; };
-  using detail::whole;
+  using kernels::whole;
   switch (which) {
     case kernels::kernel::embed:
       if constexpr (has(kernels::kernel::embed)) return whole(spirv::embed_parts);
