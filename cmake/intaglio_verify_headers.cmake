@@ -3,11 +3,6 @@
 # much behind that one as it does alone: so headers of which each includes the one before are compiled in one file, one behind the other. Those that include
 # one of the dearest take that from a precompiled header, since it is most of their time.
 set(directory "${CMAKE_CURRENT_BINARY_DIR}/verify_headers")
-find_path(INTAGLIO_MINJA_INCLUDE_DIR minja/minja.hpp)
-if(NOT INTAGLIO_MINJA_INCLUDE_DIR)
-  message(STATUS "intaglio: io/jinja.hpp is not verified: it needs minja")
-  list(FILTER intaglio_headers EXCLUDE REGEX "/io/jinja\\.hpp$")
-endif()
 find_path(INTAGLIO_HNSWLIB_INCLUDE_DIR hnswlib/hnswlib.h)
 if(NOT INTAGLIO_HNSWLIB_INCLUDE_DIR)
   message(STATUS "intaglio: io/hnsw.hpp is not verified: it needs hnswlib")
@@ -82,9 +77,6 @@ foreach(precompiled IN ITEMS intaglio/runtime/executor.hpp vulkan/vulkan.hpp nlo
     target_sources(${target} PRIVATE "${directory}/${last}.cpp")
   endwhile()
   target_link_libraries(${target} PRIVATE intaglio_library)
-  if(INTAGLIO_MINJA_INCLUDE_DIR)
-    target_include_directories(${target} SYSTEM PRIVATE "${INTAGLIO_MINJA_INCLUDE_DIR}")
-  endif()
   if(INTAGLIO_HNSWLIB_INCLUDE_DIR)
     target_include_directories(${target} SYSTEM PRIVATE "${INTAGLIO_HNSWLIB_INCLUDE_DIR}")
   endif()

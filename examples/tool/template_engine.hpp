@@ -6,7 +6,7 @@
 
 namespace intaglio::tool {
 
-/// Jinja where the tool was built with minja, else nothing: such templates are refused then.
+/// Jinja, each template in a process of its own.
 io::template_renderer template_engine();
 
 }  // namespace intaglio::tool

@@ -105,18 +105,8 @@ catch2_prefix() {
   echo "$PWD/build/.catch2/root/usr"
 }
 
-# Jinja for chat templates that the library does not know: minja is a package of Debian's next release alone, headers for any machine. Nothing where no Debian
+# Graphs over a feature index's gates: hnswlib, headers for any machine, from Debian 12's archive. Nothing where the system has it or no Debian
 # mirror is (INTAGLIO_DEBIAN_MIRROR): then what needs it is left out.
-minja_prefix() {
-  mkdir -p build
-  [[ -f build/.minja/root/usr/include/minja/minja.hpp ]] || tools/unpack_debs build/.minja sid libminja-dev >build/minja.log 2>&1 || {
-    [[ $distribution != debian-* ]] || { cat build/minja.log >&2; return 1; }
-    return 0
-  }
-  echo "$PWD/build/.minja/root/usr"
-}
-
-# Graphs over a feature index's gates: hnswlib, headers for any machine, from Debian 12's archive. Nothing where the system has it or no Debian mirror is, as above.
 hnswlib_prefix() {
   [[ ! -f /usr/include/hnswlib/hnswlib.h ]] || return 0
   mkdir -p build

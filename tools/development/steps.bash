@@ -286,10 +286,9 @@ run_steps() {
   done
   install_packages need_for_tests
   prefix=$(catch2_prefix)
-  local minja hnswlib
-  minja=$(minja_prefix)
+  local hnswlib
   hnswlib=$(hnswlib_prefix)
-  prefix+=${minja:+;$minja}${hnswlib:+;$hnswlib}
+  prefix+=${hnswlib:+;$hnswlib}
   mkdir -p build/test
   : >build/test/counts
   : >build/test/failures
