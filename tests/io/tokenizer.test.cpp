@@ -195,6 +195,19 @@ TEST_CASE("what cannot be encoded is an argument error before any work") {
   CHECK(tokenizer(file).encode("x") == ids{'x'});
 }
 
+TEST_CASE("rows of the embedding behind the last token are ids without a text") {
+  const tokenizer model(small_byte_level(), 270);
+  CHECK(model.size() == 264);
+  for (const std::int32_t id : {264, 269}) {
+    CHECK(model.type(id) == io::token_type::unused);
+    CHECK(model.piece(id).empty());
+    CHECK(model.decode(ids{104, id, 105}) == "hi");
+    CHECK(io::detokenizer(model).feed(id).empty());
+  }
+  CHECK_THROWS_AS(model.piece(270), argument_error);
+  CHECK_THROWS_AS(model.type(-1), argument_error);
+}
+
 TEST_CASE("ends of a generation are known by their texts") {
   auto file = small_byte_level();
   file.eos_id.reset(), file.eot_id.reset();

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -15,7 +14,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
-#include "intaglio/io/generation_config.hpp"
+#include "intaglio/io/hf_tokenizer_config.hpp"
 #include "intaglio/io/mapped_file.hpp"
 #include "intaglio/io/pretokenizer_names.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
@@ -212,33 +211,6 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   return out;
 }
 
-/// A special token of tokenizer_config.json: a string, or an object with `content`.
-inline std::optional<std::string> token_text(const json_place& field) {
-  if (!field.present()) return std::nullopt;
-  return field.is_object() ? field["content"].text() : field.text();
-}
-
-/// The rules of an added token, an element of added_tokens or of added_tokens_decoder.
-inline added_token added_rule(const json_place& added, std::uint64_t id) {
-  return {.id = static_cast<std::int64_t>(id),
-          .single_word = added["single_word"].boolean_or(false),
-          .lstrip = added["lstrip"].boolean_or(false),
-          .rstrip = added["rstrip"].boolean_or(false),
-          .normalized = added["normalized"].boolean_or(!added["special"].boolean_or(false))};
-}
-
-/// Ids above this are refused: gaps become tokens, which must not be many more than the file has.
-inline std::uint64_t id_limit(std::size_t tokens) { return 4 * std::uint64_t{tokens} + 1024; }
-
-/// Fills the gap up to an id with unused tokens.
-inline void fill_to(std::uint64_t id, vocabulary& out) {
-  while (out.tokens.size() < id) {
-    out.tokens.push_back("[PAD" + std::to_string(out.tokens.size()) + "]");
-    out.token_types.push_back(static_cast<std::int32_t>(token_type::unused));
-    if (!out.scores.empty()) out.scores.push_back(0);
-  }
-}
-
 /// Puts vocab and added_tokens in the order of their ids; gaps become unused tokens. @throws file_error
 inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_place& root, vocabulary& out) {
   struct token {
@@ -285,192 +257,6 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
     out.tokens.push_back(std::move(next.text));
     out.token_types.push_back(static_cast<std::int32_t>(next.type));
   }
-}
-
-inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::optional<std::string>& text,
-                                         const std::string& where) {
-  if (!text) return std::nullopt;
-  const auto at = std::find(file.tokens.begin(), file.tokens.end(), *text);
-  if (at == file.tokens.end())
-    throw file_error(file.source, std::nullopt, where, "the text of a token", "'" + printable(*text) + "'");
-  return at - file.tokens.begin();
-}
-
-/// Adds a token that a file beside the vocabulary names, or says what one of the vocabulary is.
-/// @param place of the token in its file  @throws file_error: the id has another text, or is far behind the others
-inline void add_token(const json_place& place, const std::string& text, bool special, const added_token& rule,
-                      vocabulary& out) {
-  const auto id = static_cast<std::uint64_t>(rule.id);
-  if (text.empty()) place.refuse("a text");
-  if (id >= id_limit(out.tokens.size())) place.refuse("an id below " + std::to_string(id_limit(out.tokens.size())));
-  const auto type = static_cast<std::int32_t>(special ? token_type::control : token_type::user_defined);
-  if (id >= out.tokens.size()) {
-    fill_to(id, out);
-    out.tokens.push_back(text);
-    out.token_types.push_back(type);
-    if (!out.scores.empty()) out.scores.push_back(0);
-  } else if (out.tokens[static_cast<std::size_t>(id)] != text) {
-    place.refuse("'" + printable(out.tokens[static_cast<std::size_t>(id)]) + "', the text of token " +
-                 std::to_string(id) + " in " + printable(std::filesystem::path(out.source).filename().string(), 60));
-  } else if (auto& known = out.token_types[static_cast<std::size_t>(id)];
-             known != static_cast<std::int32_t>(token_type::unknown) &&
-             known != static_cast<std::int32_t>(token_type::byte)) {
-    known = type;
-  }
-  std::erase_if(out.added, [&](const added_token& each) { return each.id == rule.id; });
-  // By score, a user-defined piece of the model itself is found otherwise than a token that was added to it.
-  if (!rule.plain() || !out.scores.empty()) out.added.push_back(rule);
-}
-
-/// Texts that tokenizer_config.json or special_tokens_map.json names as special tokens.
-inline std::vector<std::string> special_texts(const json_place& root) {
-  std::vector<std::string> out;
-  for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"})
-    if (auto text = token_text(root[key])) out.push_back(std::move(*text));
-  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
-    if (root[key].is_object()) continue;  // names of tokens of other kinds, an image's for instance
-    for (const json_place& each : root[key].elements())
-      if (auto text = token_text(each)) out.push_back(std::move(*text));
-  }
-  return out;
-}
-
-/// added_tokens_decoder of tokenizer_config.json or, for a vocabulary that has no list of its own, added_tokens.json.
-/// As transformers, the second counts only without the first. @throws file_error
-inline void read_added_tokens(const std::filesystem::path& directory, const json_place& config, bool list_counts,
-                              vocabulary& out) {
-  const json_place decoder = config["added_tokens_decoder"];
-  std::vector<std::pair<std::uint64_t, std::string>> keys;  // ascending by id
-  const auto sort_keys = [&] { std::sort(keys.begin(), keys.end()); };
-  for (const std::string& key : decoder.keys()) {
-    std::uint64_t id = 0;
-    const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (problem != std::errc{} || end != key.data() + key.size() || id > 0x7FFFFFFF)
-      decoder[key.c_str()].refuse("a token's id as its key");
-    keys.emplace_back(id, key);
-  }
-  sort_keys();
-  for (const auto& [id, key] : keys) {
-    const json_place token = decoder[key.c_str()];
-    add_token(token["content"], token["content"].text(), token["special"].boolean_or(false), added_rule(token, id),
-              out);
-  }
-  const auto path = directory / "added_tokens.json";
-  if (decoder.present() || !std::filesystem::exists(path)) return;
-  strict_json document(path.string());
-  document.read_file(path);
-  const json_place list(document.path(), "", &document.root());
-  std::vector<std::string> special = special_texts(config);
-  if (const auto map = directory / "special_tokens_map.json"; std::filesystem::exists(map)) {
-    strict_json named(map.string());
-    named.read_file(map);
-    for (std::string& text : special_texts(json_place(named.path(), "", &named.root())))
-      special.push_back(std::move(text));
-  }
-  for (const std::string& text : list.keys()) keys.emplace_back(list[text.c_str()].natural(), text);
-  sort_keys();
-  std::size_t ignored = 0;
-  for (const auto& [id, text] : keys) {
-    const bool named = std::find(special.begin(), special.end(), text) != special.end();
-    if (list_counts)
-      add_token(list[text.c_str()], text, named, {.id = static_cast<std::int64_t>(id), .normalized = !named}, out);
-    else ignored += id >= out.tokens.size() || out.tokens[static_cast<std::size_t>(id)] != text;
-  }
-  if (ignored != 0)
-    out.warnings.push_back(printable(path.string(), 240) + ": " + std::to_string(ignored) +
-                           " tokens are not in tokenizer.json and are ignored");
-}
-
-inline std::string whole_template(const std::filesystem::path& path) {
-  const mapped_file bytes(path);
-  if (bytes.size() > 1 << 20)
-    throw file_error(path.string(), std::nullopt, "chat template", "at most 1 MiB",
-                     std::to_string(bytes.size()) + " bytes");
-  std::string whole(static_cast<std::size_t>(bytes.size()), '\0');
-  bytes.read(0, std::as_writable_bytes(std::span(whole)));
-  return whole;
-}
-
-/// A template, or a list of named ones, of which the default counts. @throws file_error: none is the default
-inline std::optional<std::string> chat_template_of(const json_place& field) {
-  if (!field.present()) return std::nullopt;
-  if (field.is_string()) return field.text();
-  for (const json_place& named : field.elements())
-    if (named["name"].text() == "default") return named["template"].text();
-  return std::nullopt;
-}
-
-/// The chat template of a folder: chat_template.jinja before tokenizer_config.json, as transformers, and
-/// chat_template.json where neither has one.
-inline std::optional<std::string> folder_chat_template(const std::filesystem::path& directory,
-                                                       const json_place& config) {
-  if (const auto jinja = directory / "chat_template.jinja"; std::filesystem::exists(jinja))
-    return whole_template(jinja);
-  if (auto own = chat_template_of(config["chat_template"])) return own;
-  const auto path = directory / "chat_template.json";
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  strict_json document(path.string());
-  document.read_file(path);
-  return chat_template_of(json_place(document.path(), "", &document.root())["chat_template"]);
-}
-
-/// What a vocabulary was read from, which decides what of tokenizer_config.json counts.
-enum class vocabulary_form : std::uint8_t {
-  templated_json,  ///< tokenizer.json that says itself what goes around a text
-  json,            ///< tokenizer.json that does not
-  model,           ///< tokenizer.model
-};
-
-/// tokenizer_config.json, added_tokens.json and the chat template.
-inline void read_config(const std::filesystem::path& directory, vocabulary_form form, vocabulary& out) {
-  const auto path = directory / "tokenizer_config.json";
-  strict_json document(path.string());
-  const bool there = std::filesystem::exists(path);
-  if (there) document.read_file(path);
-  const json_place root(document.path(), "", document.root().is_null() ? nullptr : &document.root());
-  read_added_tokens(directory, root, form == vocabulary_form::model, out);
-  const auto read_id = [&](const char* key, std::optional<std::int64_t>& id) {
-    if (const auto text = token_text(root[key])) id = id_of(out, text, document.path() + ": " + key);
-  };
-  read_id("bos_token", out.bos_id);
-  read_id("eos_token", out.eos_id);
-  read_id("unk_token", out.unknown_id);
-  if (const auto text = token_text(root["pad_token"]);
-      text && std::find(out.tokens.begin(), out.tokens.end(), *text) != out.tokens.end())
-    out.padding_id = id_of(out, text, "pad_token");
-  for (const std::string& text : special_texts(root))
-    if (std::find(out.tokens.begin(), out.tokens.end(), text) == out.tokens.end())
-      out.warnings.push_back(printable(path.string(), 240) + ": special token '" + printable(text, 60) +
-                             "' is not in the vocabulary and is ignored");
-  const bool model = form == vocabulary_form::model;
-  if (form != vocabulary_form::templated_json) {
-    out.add_bos = root["add_bos_token"].boolean_or(model && out.add_bos.value_or(false));
-    out.add_eos = root["add_eos_token"].boolean_or(model && out.add_eos.value_or(false));
-  }
-  // Without `legacy` transformers puts the space in front of a text alone, with it behind each special token too.
-  if (model && there && out.model == "llama" && out.add_space_prefix.value_or(true)) {
-    out.space_prefix_once = !root["legacy"].boolean_or(false);
-    out.add_space_prefix = root["add_prefix_space"].boolean_or(true);
-  }
-  out.chat_template = folder_chat_template(directory, root);
-}
-
-/// config.json and generation_config.json, where they are there: the architecture, and the ends of a generation.
-inline void read_model_config(const std::filesystem::path& directory, vocabulary& out) {
-  const auto add = [&](const std::vector<std::int64_t>& ids) {
-    for (const std::int64_t id : ids)
-      if (std::find(out.end_ids.begin(), out.end_ids.end(), id) == out.end_ids.end()) out.end_ids.push_back(id);
-  };
-  if (const auto config = directory / "config.json"; std::filesystem::exists(config)) {
-    strict_json document(config.string());
-    document.read_file(config);
-    const json_place root(document.path(), "", &document.root());
-    if (out.architecture.empty()) out.architecture = root["model_type"].text_or("");
-    add(eos_ids_of(root["eos_token_id"]));
-    if (const json_place text = root["text_config"]; text.is_object()) add(eos_ids_of(text["eos_token_id"]));
-  }
-  if (const auto config = directory / "generation_config.json"; std::filesystem::exists(config))
-    add(read_generation_config(config).eos_ids);
 }
 
 }  // namespace hf

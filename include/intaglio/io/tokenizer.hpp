@@ -62,6 +62,7 @@ class tokenizer {
     types_ = checked_token_types(file);
     check_token_texts(file, types_, embedding_rows);
     check_scores(file);
+    rows_ = (std::max)(size(), static_cast<std::size_t>(embedding_rows.value_or(0)));
     read_special_ids(file);
     check_special_types(file, types_);
     if (std::string line = empty_tokens_warning(file); !line.empty()) warnings_.push_back(std::move(line));
@@ -92,10 +93,13 @@ class tokenizer {
     return model ? std::optional{model->kind()} : std::nullopt;
   }
 
-  /// @throws argument_error: id out of range
-  token_type type(std::int32_t id) const { return types_[checked(id)]; }
+  /// A row of the embedding behind the last token is unused and has no text. @throws argument_error: id out of range
+  token_type type(std::int32_t id) const {
+    const std::size_t at = checked(id);
+    return at < size() ? types_[at] : token_type::unused;
+  }
   /// Bytes that a token stands for; not always whole characters. @throws argument_error: id out of range
-  std::string_view piece(std::int32_t id) const { return checked(id), texts_[id]; }
+  std::string_view piece(std::int32_t id) const { return checked(id) < size() ? texts_[id] : std::string_view{}; }
 
   /// The control, unknown or user-defined token of that text.
   std::optional<std::int32_t> special_id(std::string_view text) const {
@@ -151,7 +155,7 @@ class tokenizer {
   /// text.
   std::string_view printed_piece(std::int32_t id, bool skip_control, bool text_start) const {
     std::string_view text = piece(id);
-    const token_type kind = types_[static_cast<std::size_t>(id)];
+    const token_type kind = type(id);
     if (skip_control && kind == token_type::control) return {};
     const auto* model = std::get_if<sentencepiece_bpe>(&model_);
     if (text_start && model && model->adds_space_prefix() && kind == token_type::normal && text.starts_with(' '))
@@ -185,8 +189,8 @@ class tokenizer {
   }
 
   std::size_t checked(std::int32_t id) const {
-    if (id < 0 || static_cast<std::size_t>(id) >= types_.size())
-      throw argument_error("token id", "0 .. " + std::to_string(types_.size() - 1), std::to_string(id));
+    if (id < 0 || static_cast<std::size_t>(id) >= rows_)
+      throw argument_error("token id", "0 .. " + std::to_string(rows_ - 1), std::to_string(id));
     return static_cast<std::size_t>(id);
   }
 
@@ -307,6 +311,7 @@ class tokenizer {
   }
 
   std::vector<token_type> types_;
+  std::size_t rows_ = 0;  ///< ids that a model may draw: tokens, and rows of its embedding behind them
   token_texts texts_;
   token_index ordinary_;
   std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe> model_;
