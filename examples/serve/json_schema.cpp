@@ -111,9 +111,13 @@ class schema_grammar {
     try {
       text_language out = text_language::all();
       for (const auto& [name, each] : of.texts) out = each->both(out, words_.budget());
-      if (of.least_length != 0 || of.most_length)
-        out = out.both(text_language::of_length(of.least_length, of.most_length), words_.budget());
-      return out;
+      if (of.least_length == 0 && !of.most_length) return out;
+      // Each length is a state of its own: fewer where both together would have too many, if some text is left then.
+      const auto states = static_cast<std::uint32_t>(std::max<std::size_t>(out.state_count(), 1));
+      const std::uint32_t room =
+          std::max(of.least_length + 1, static_cast<std::uint32_t>(text_language::most_states) / states);
+      const auto most = of.most_length ? std::optional(std::min(*of.most_length, room)) : std::nullopt;
+      return out.both(text_language::of_length(of.least_length, most), words_.budget());
     } catch (const std::length_error&) {
       schema_words::refuse(of.at, "pattern, format and lengths are too much together");
     }

@@ -7,7 +7,7 @@
 namespace intaglio::serve {
 namespace {
 
-std::string decimal(double value) {
+std::string decimal_text(double value) {
   std::array<char, 40> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
@@ -31,10 +31,10 @@ std::string histogram::text(const std::string& name, const std::string& help) co
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     below += counts_[i];
-    out += name + "_bucket{le=\"" + decimal(bounds[i]) + "\"} " + std::to_string(below) + '\n';
+    out += name + "_bucket{le=\"" + decimal_text(bounds[i]) + "\"} " + std::to_string(below) + '\n';
   }
   out += name + "_bucket{le=\"+Inf\"} " + std::to_string(count_) + '\n';
-  return out + name + "_sum " + decimal(sum_) + '\n' + name + "_count " + std::to_string(count_) + '\n';
+  return out + name + "_sum " + decimal_text(sum_) + '\n' + name + "_count " + std::to_string(count_) + '\n';
 }
 
 void metrics::request(const std::string& path, int status, double seconds) {
@@ -81,9 +81,9 @@ std::string metrics::text() const {
       "counter");
   for (const kernel_seconds& each : kernels_)
     out += "intaglio_kernel_seconds_total{pass=\"" + each.pass + "\",kernel=\"" + each.kernel + "\"} " +
-           decimal(each.seconds) + '\n';
+           decimal_text(each.seconds) + '\n';
   out += head("intaglio_device_busy_seconds_total", "Time while passes of the model were under way.", "counter") +
-         "intaglio_device_busy_seconds_total " + decimal(busy_seconds_) + '\n';
+         "intaglio_device_busy_seconds_total " + decimal_text(busy_seconds_) + '\n';
   out += single("intaglio_cancelled_total", "Generations whose client went away.", "counter", cancelled_);
   out += single("intaglio_failed_total", "Generations that ended with an error.", "counter", failed_);
   out += single("intaglio_device_restarts_total", "Times the device was opened anew after it failed.", "counter",

@@ -3,6 +3,7 @@
 // deterministic by sets of its states.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -10,7 +11,7 @@
 #include "text_language.hpp"
 
 namespace intaglio::serve {
-namespace {
+namespace pattern_parts {
 
 using range = std::pair<std::uint32_t, std::uint32_t>;
 using ranges = std::vector<range>;  ///< characters, both ends among them
@@ -18,7 +19,7 @@ using ranges = std::vector<range>;  ///< characters, both ends among them
 constexpr std::uint32_t last_character = 0x10FFFF;
 
 /// Ascending, apart, without surrogates.
-ranges tidy(ranges of) {
+inline ranges tidy(ranges of) {
   std::sort(of.begin(), of.end());
   ranges out;
   for (const auto& [first, last] : of)
@@ -30,7 +31,7 @@ ranges tidy(ranges of) {
     }
   return out;
 }
-ranges inverse(const ranges& of) {
+inline ranges inverse(const ranges& of) {
   ranges out;
   std::uint32_t next = 0;
   for (const auto& [first, last] : tidy(of)) {
@@ -47,9 +48,9 @@ const ranges digits{{'0', '9'}}, word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 
 
 /// States with at most two ways on, of one kind each.
 struct way {
-  enum : std::uint8_t { free, set, begin, end } kind = free;
+  enum : std::uint8_t { free, set, begin, end, look, looked } kind = free;
   ranges characters;
-  std::uint32_t to = 0, other = 0;  ///< other: a second way of kind free; 0: none
+  std::uint32_t to = 0, other = 0;  ///< other: a second way of kind free, 0: none; what a lookahead asks for
 };
 
 /// A piece with one way in and one out.
@@ -57,7 +58,8 @@ struct piece {
   std::uint32_t in, out;
 };
 
-}  // namespace
+}  // namespace pattern_parts
+using namespace pattern_parts;
 
 class pattern_reader {
  public:
@@ -68,13 +70,14 @@ class pattern_reader {
   text_language read() {
     // What stands in front of the rest: (?=...) and (?!...), each as a language of its own.
     std::vector<std::pair<bool, std::u32string_view>> looks;
-    std::size_t after_begin = text_.starts_with(U"^") ? 1 : 0;
-    while (text_.substr(after_begin).starts_with(U"(?=") || text_.substr(after_begin).starts_with(U"(?!")) {
+    const bool from_begin = text_.starts_with(U"^");
+    std::size_t after_begin = from_begin ? 1 : 0;
+    while (from_begin &&
+           (text_.substr(after_begin).starts_with(U"(?=") || text_.substr(after_begin).starts_with(U"(?!"))) {
       const std::size_t end = closing(after_begin);
       looks.emplace_back(text_[after_begin + 2] == U'!', text_.substr(after_begin + 3, end - after_begin - 3));
       after_begin = end + 1;
     }
-    if (!looks.empty() && !text_.starts_with(U"^")) refuse("a lookahead that is not behind ^ at the beginning");
     if (!looks.empty() && top_level_choice(after_begin)) refuse("a lookahead beside |");
     at_ = looks.empty() ? 0 : after_begin;
     const piece whole = alternatives(0);
@@ -283,12 +286,22 @@ class pattern_reader {
         const auto end = text_.find(U'>', at_);
         if (end == std::u32string_view::npos) refuse("a name without '>'");
         at_ = end + 1;
-      } else refuse(next_is(U"?=") || next_is(U"?!") ? "a lookahead that is not at the beginning" : "'(?'");
+      } else if (next_is(U"?=")) {
+        at_ += 2;
+        const piece inner = alternatives(depth + 1);
+        closed();
+        join(inner.out, add({way::looked, {}, 0, 0}));
+        const std::uint32_t out = add({});
+        return {add({way::look, {}, out, inner.in}), out};
+      } else refuse(next_is(U"?!") ? "a negative lookahead that is not at the beginning" : "'(?'");
     }
     const piece out = alternatives(depth + 1);
+    closed();
+    return out;
+  }
+  void closed() {
     if (peek() != U')' || at_ >= text_.size()) refuse("'(' without ')'");
     ++at_;
-    return out;
   }
 
   /// Behind the backslash.
@@ -391,16 +404,78 @@ class pattern_reader {
     return negated ? inverse(out) : tidy(out);
   }
 
-  /// What follows for free. @param at_begin, at_end: of the text
-  void close(std::set<std::uint32_t>& list, bool at_begin, bool at_end) const {
-    std::vector<std::uint32_t> open(list.begin(), list.end());
+  /// A reading: where the pattern is, and where the lookaheads are that have not been seen to match yet.
+  using reading = std::pair<std::uint32_t, std::set<std::uint32_t>>;
+  using readings = std::set<reading>;
+
+  /// What follows for free. @param at_begin, at_end of the text
+  void close(readings& list, bool at_begin, bool at_end) {
+    std::vector<reading> open(list.begin(), list.end());
+    readings out;
+    readings met = list;
+    const auto more = [&](reading each) {
+      budget_.spend(20 + 10 * each.second.size());
+      if (met.insert(each).second) open.push_back(std::move(each));
+    };
     while (!open.empty()) {
-      const way& at = ways_[open.back()];
+      const reading at = std::move(open.back());
       open.pop_back();
-      if (at.kind == way::set || (at.kind == way::begin && !at_begin) || (at.kind == way::end && !at_end)) continue;
-      for (const std::uint32_t to : {at.to, at.other})
-        if (to != 0 && list.insert(to).second) open.push_back(to);
+      const auto passes = [&](const way& each) {
+        return each.kind == way::free || (each.kind == way::begin && at_begin) || (each.kind == way::end && at_end);
+      };
+      const way& main = ways_[at.first];
+      if (main.kind == way::look) {
+        reading next{main.to, at.second};
+        next.second.insert(main.other);
+        more(std::move(next));
+        continue;
+      }
+      if (passes(main)) {
+        for (const std::uint32_t to : {main.to, main.other})
+          if (to != 0) more({to, at.second});
+        if (main.to != 0) continue;
+      }
+      const auto moves = std::find_if(at.second.begin(), at.second.end(), [&](std::uint32_t each) {
+        return ways_[each].kind == way::looked || (passes(ways_[each]) && ways_[each].to != 0);
+      });
+      if (moves == at.second.end()) {
+        out.insert(at);
+        continue;
+      }
+      reading rest = at;
+      rest.second.erase(*moves);
+      if (ways_[*moves].kind == way::looked) {
+        more(std::move(rest));
+        continue;
+      }
+      for (const std::uint32_t to : {ways_[*moves].to, ways_[*moves].other}) {
+        if (to == 0) continue;
+        reading next = rest;
+        next.second.insert(to);
+        more(std::move(next));
+      }
     }
+    list = std::move(out);
+  }
+
+  /// Behind a character; nothing where it does not fit.
+  std::optional<reading> behind(const reading& of, std::uint32_t character, std::uint32_t done) const {
+    const auto step = [&](std::uint32_t at) -> std::uint32_t {
+      if (at == done) return done;
+      const way& each = ways_[at];
+      if (each.kind != way::set) return 0;
+      const bool within = std::any_of(each.characters.begin(), each.characters.end(),
+                                      [&](const range& r) { return r.first <= character && character <= r.second; });
+      return within ? each.to : 0;
+    };
+    reading out{step(of.first), {}};
+    if (out.first == 0) return {};
+    for (const std::uint32_t each : of.second) {
+      const std::uint32_t next = step(each);
+      if (next == 0) return {};
+      out.second.insert(next);
+    }
+    return out;
   }
 
   /// @param anchored the pattern begins where the text does
@@ -413,42 +488,35 @@ class pattern_reader {
     edges.insert(0xD800), edges.insert(0xE000), edges.erase(last_character + 1);
     text_language out;
     out.cuts_.assign(edges.begin(), edges.end());
-    using states = std::set<std::uint32_t>;
-    std::map<states, std::uint32_t> places;
-    std::vector<states> list;
-    const auto place_of = [&](states each) {
+    const reading matched{done, {}};
+    std::map<readings, std::uint32_t> places;
+    std::vector<readings> list;
+    const auto place_of = [&](readings each) {
       if (each.empty()) return text_language::none;
-      if (each.count(done) != 0) each = {done};
+      if (each.count(matched) != 0) each = {matched};
       const auto [at, fresh] = places.try_emplace(each, static_cast<std::uint32_t>(list.size()));
-      if (fresh) list.push_back(each);
+      if (fresh) list.push_back(std::move(each));
       if (list.size() > text_language::most_states) throw std::length_error("pattern");
       return at->second;
     };
-    states first{whole.in};
+    readings first{{whole.in, {}}};
     close(first, true, false);
     // The state in front of all is its own: ^ holds there alone.
-    list.push_back(first.count(done) != 0 ? states{done} : first);
+    list.push_back(first.count(matched) != 0 ? readings{matched} : first);
     for (std::size_t i = 0; i < list.size(); ++i) {
-      states at_end = list[i];
+      readings at_end = list[i];
       close(at_end, i == 0, true);
-      out.accepts_.push_back(at_end.count(done) != 0);
+      out.accepts_.push_back(at_end.count(matched) != 0);
       text_language::row row(out.cuts_.size(), text_language::none);
       for (std::size_t k = 0; k < row.size(); ++k) {
         const std::uint32_t character = out.cuts_[k];
         if (character >= 0xD800 && character < 0xE000) continue;
-        states next;
-        budget_.spend(3 * list[i].size());
-        for (const std::uint32_t each : list[i]) {
-          if (each == done) next.insert(done);
-          const way& at = ways_[each];
-          if (at.kind == way::set && std::any_of(at.characters.begin(), at.characters.end(), [&](const range& r) {
-                return r.first <= character && character <= r.second;
-              }))
-            next.insert(at.to);
-        }
-        if (!anchored && next.count(done) == 0) next.insert(whole.in);  // or it begins behind this character
+        readings next;
+        budget_.spend(3 * list[i].size() + 5);
+        for (const reading& each : list[i])
+          if (auto found = behind(each, character, done)) next.insert(std::move(*found));
+        if (!anchored && next.count(matched) == 0) next.insert({whole.in, {}});  // or it begins behind this character
         close(next, false, false);
-        budget_.spend(20 * next.size() + 5);
         row[k] = place_of(std::move(next));
       }
       out.next_.push_back(std::move(row));
@@ -512,7 +580,9 @@ std::optional<text_language> language_of_format(std::string_view format, languag
       {"hostname", host},
       {"ipv4", four},
       {"ipv6", six},
-      {"ipv4network", four + "/(?:32)"},
+      {"ipv4network", four + "/32"},
+      {"cidrv4", four + "/(?:[12]?\\d|3[0-2])"},
+      {"e164", "\\+[1-9]\\d{6,14}"},
       {"uri", uri},
       {"url", uri},
       {"base64", "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?"},

@@ -20,6 +20,14 @@ bool describes(std::string_view word) {
   return std::find(describing.begin(), describing.end(), word) != describing.end();
 }
 
+/// Formats that zod writes beside a pattern, which says all of them.
+bool is_said_by_pattern(std::string_view format) {
+  constexpr std::array<std::string_view, 18> known{
+      "starts_with", "ends_with", "includes", "lowercase", "uppercase", "regex", "cuid", "cuid2",  "ulid",
+      "nanoid",      "xid",       "ksuid",    "hex",       "mac",       "emoji", "guid", "cidrv6", "md5"};
+  return std::find(known.begin(), known.end(), format) != known.end();
+}
+
 constexpr std::size_t most_work = 20'000;
 constexpr int most_depth = 200;
 
@@ -169,7 +177,7 @@ bool schema_words::apply_word(const std::string& word, const json& inside, const
     return apply_values(list, to), true;
   }
   if (apply_number(word, inside, at, to)) return to.spoken_of |= json_types::number, true;
-  if (apply_string(word, inside, at, to)) return true;
+  if (apply_string(word, inside, of, to)) return true;
   if (apply_array(word, inside, of, to)) return to.spoken_of |= json_types::array, true;
   if (apply_object(word, inside, of, to)) return to.spoken_of |= json_types::object, true;
   return false;
@@ -229,19 +237,21 @@ bool schema_words::apply_number(const std::string& word, const json& inside, con
   return true;
 }
 
-bool schema_words::apply_string(const std::string& word, const json& inside, const std::string& at, value_form& to) {
-  if (word == "format") return apply_format(inside, at, to), true;
+bool schema_words::apply_string(const std::string& word, const json& inside, const schema_place& of, value_form& to) {
+  const std::string at = of.at + "." + word;
+  if (word == "format") return apply_format(inside, of, to), true;
   if (word == "minLength") raise(to.least_length, count_of(inside, at, false));
   else if (word == "maxLength") lower(to.most_length, count_of(inside, at, true));
   else if (word == "pattern")
     to.texts.emplace("/" + (inside.is_string() ? inside.get<std::string>() : ""), pattern(inside, at));
-  else if (word == "contentEncoding" && (inside == "base64" || inside == "base64url")) apply_format(inside, at, to);
+  else if (word == "contentEncoding" && (inside == "base64" || inside == "base64url")) apply_format(inside, of, to);
   else return false;
   to.spoken_of |= json_types::string;
   return true;
 }
 
-void schema_words::apply_format(const json& inside, const std::string& at, value_form& to) {
+void schema_words::apply_format(const json& inside, const schema_place& of, value_form& to) {
+  const std::string at = of.at + ".format";
   if (!inside.is_string()) refuse(at, "expected a text");
   const auto& name = inside.get_ref<const std::string&>();
   if (name == "int32" || name == "int64" || name == "float" || name == "double") {
@@ -253,12 +263,13 @@ void schema_words::apply_format(const json& inside, const std::string& at, value
     return;
   }
   to.spoken_of |= json_types::string;
-  auto& known = languages_[name];
+  auto& known = languages_[name + (of.schema->contains("pattern") ? "+" : "")];
   if (!known) {
     std::optional<text_language> found;
     try {
       found = language_of_format(name, budget_);
     } catch (const std::length_error&) { refuse(at, "patterns and formats are too much together"); }
+    if (!found && of.schema->contains("pattern") && is_said_by_pattern(name)) found = text_language::all();
     if (!found) refuse(at, "'" + printable(name, 40) + "' is not among the formats that are supported here");
     known = std::make_shared<const text_language>(std::move(*found));
   }

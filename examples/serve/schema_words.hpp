@@ -87,12 +87,12 @@ class schema_words {
   bool apply(const schema_place& of, value_form& to, conjunction& pending, choices& open);
   bool apply_word(const std::string& word, const json& inside, const schema_place& of, value_form& to);
   bool apply_number(const std::string& word, const json& inside, const std::string& at, value_form& to);
-  bool apply_string(const std::string& word, const json& inside, const std::string& at, value_form& to);
+  bool apply_string(const std::string& word, const json& inside, const schema_place& of, value_form& to);
   bool apply_array(const std::string& word, const json& inside, const schema_place& of, value_form& to);
   bool apply_object(const std::string& word, const json& inside, const schema_place& of, value_form& to);
   void apply_type(const json& inside, const std::string& at, value_form& to);
   void apply_values(const std::vector<const json*>& list, value_form& to);
-  void apply_format(const json& inside, const std::string& at, value_form& to);
+  void apply_format(const json& inside, const schema_place& of, value_form& to);
   std::vector<schema_place> list_of(const json& list, const std::string& at) const;
   void require_disjoint(const std::vector<schema_place>& list, const std::string& at);
   bool surely_empty(const conjunction& of, int depth);

@@ -65,7 +65,7 @@ empty = {"type": "object", "properties": {"empty": {"type": "boolean"}}, "requir
 text = ask("POST", CHAT, {**good, "max_tokens": 60, "temperature": 1, "seed": 1, "response_format": {"type": "json_object", "schema": empty}})[2]["choices"][0]["message"]["content"]
 check.equal(list(json.loads(text)), ["empty"], "json_object with a schema")
 refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "max_tokens": 1}), 400, "no room for the form", "max_tokens", "shortest text has 2 bytes")
-for schema, has in [({"type": "string", "pattern": "a(?=b)"}, "pattern"), ({"type": "string", "format": "phone"}, "format"), ({"oneOf": [{}, True]}, "oneOf"), ({"not": {}}, "not"),
+for schema, has in [({"type": "string", "pattern": "a(?!b)"}, "pattern"), ({"type": "string", "format": "phone"}, "format"), ({"oneOf": [{}, True]}, "oneOf"), ({"not": {}}, "not"),
                     ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref"), ({"$ref": "#"}, "no text fits"), ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "begins with itself"), ({"enum": []}, "no value"), (False, "no text fits"),
                     ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0}}}, "schema.properties.a")]:
     refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}), 400, f"schema {schema}", "response_format", has)
