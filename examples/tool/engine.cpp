@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#define INTAGLIO_IMPLEMENTATION  // the one file of the tool that defines sessions (docs/embedding.md)
 #include "engine.hpp"
 
 #include "console.hpp"

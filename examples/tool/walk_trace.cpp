@@ -4,7 +4,7 @@
 #include "walk_page.hpp"
 #include "walked_files.hpp"
 
-#include <intaglio/runtime/basic_session.hpp>
+#include <intaglio/runtime/session_handle.hpp>
 
 #include <nlohmann/json.hpp>
 

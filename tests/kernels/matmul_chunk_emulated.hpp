@@ -224,7 +224,7 @@ alignas(4) inline constexpr char matmul_chunk_emulated_spirv[] =
     "\0\14\0\0\0+\0\4\0\20\0\0\0\232R\0\0\23\0\0\0+\0\4\0\20\0\0\0\233R\0\0!\0\0\0+\0\4\0\20\0\0\0\234R\0\0}\0\0\0\27"
     "\0\4\0\235R\0\0w\1\0\0\2\0\0\0\27\0\4\0\240R\0\0w\1\0\0\4\0\0\0006\0\5\0\14\0\0\0\16\0\0\0\0\0\0\0\15\0\0\0";
 
-inline constexpr char matmul_chunk_emulated_code[] =
+inline constexpr const char* matmul_chunk_emulated_code =
     "[JC'2^DC+D].HH/*^DC+P(^C/*^DC+P(]C/*^DC+P(CC/*^DC+P(bb.*^DC+P(Hb.*^DC+P(Gb.*^DC+P(Ma.*^DC+P(La.*^DC+P(R`.*^DC+P("
     "Q`.*^DC+P(W_.*^DC+P(V_.*^DC+P(d^.*^DC+P([^.*^DC+P(`].*^DC+P(_].*^DC+D].T].*^DC+D].E].*^DC+bd.IW%*^DC+ad.LI%*^DC+"
     "`d.H[$*^DC+K)R^-*^DC+D%VX-*^DC+TC%`G-*^DC+`E%LH-*^DC+F)WH-*^DC+F)YH-*^DC+I)ZH-*^DC+K)[H-*^DC+I*WE-*^DC+K)]a,*^DC"
@@ -812,7 +812,7 @@ inline constexpr char matmul_chunk_emulated_code[] =
     "-3dW-UC0_;ZJC)_W-#]JC+a;]W-_W-[JC']W-dJC'OX-[JC'_W-EIC-3aW-GL-I:DEC-:F^.`].aW-`DC+3CX-F^.GGC-3FX-U*PW-EIC-3GX-CX"
     "-FX-JIC-3HX-";
 
-inline constexpr char matmul_chunk_emulated_code_1[] =
+inline constexpr const char* matmul_chunk_emulated_code_1 =
     "GX-O<GIC-3KX-HX-d;HIC-3LX-dW-KX-CGC-3MX-LX-U<IIC-3NX-MX-W<dJC'OX-[JC'OX-XJC53WC0VC0LW-dW-]W-NX-_W-LHC/3ST-b]$W<_"
     ".IIC-3TT-WC0ST-LHC/G$VT-b]$M^$Q^$SHC-Z.XT-GL-G)SEC-`W7LY7XT-XT-LHC/X'MY7LY7X^.Y^.dJC'[X-[JC'[X-XJC13YC0_.OX-dY-Z"
     "Y-SHC-Z.^X-YC0U*YJC+]Y-ZY-$]JC+^X-_X-]Y-[JC'_X-MHC-Z.aX-YC0_.ZJC)GY-#]JC+aX-bX-DY-[JC'bX-dJC'GY-[JC'DY-EIC-3FY-T"

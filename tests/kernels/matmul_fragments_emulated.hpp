@@ -254,7 +254,7 @@ alignas(4) inline constexpr char matmul_fragments_emulated_spirv[] =
     "\0002/\0\0+\0\4\0\20\0\0\0004/\0\0\23\0\0\0+\0\4\0\20\0\0\0005/\0\0!\0\0\0+\0\4\0\20\0\0\0006/\0\0}\0\0\0\27\0\4"
     "\0007/\0\0001\1\0\0\4\0\0\0006\0\5\0\14\0\0\0\16\0\0\0\0\0\0\0\15\0\0\0";
 
-inline constexpr char matmul_fragments_emulated_code[] =
+inline constexpr const char* matmul_fragments_emulated_code =
     "[JC'2^DC+C(K],*^DC+C(`[,*^DC+C(UZ,*^DC+C(JY,*^DC+NX,FS%*^DC+MX,QM%*^DC+LX,]J%*^DC+KX,G_$*^DC+JX,G[$*^DC+IX,[<*^D"
     "C+O(WQ+*^DC+`W%ZQ+*^DC+O(VL+*^DC+>T_**^DC+M(YK**^DC+M(`K**^DC+O(aK**^DC+O(FG**^DC+>DZ)*^DC+M(IF)*^DC+M(PF)*^DC+O"
     "(QF)*^DC+O(C_(*^DC+>aQ(*^DC+M(F^'*^DC+M(M^'*^DC+O(N^'*^DC+O(SY'*^DC+>QL'*^DC+M(VX&*^DC+M(]X&*^DC+O(^X&*ZJC)Ha%#^"

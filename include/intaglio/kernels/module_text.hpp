@@ -45,10 +45,8 @@ inline std::vector<std::uint32_t> module_words(std::string_view declarations, st
 /// Those of a module's header, spelled out once. @param parts NAME_parts of it
 template <class Parts>
 std::span<const std::byte> whole(Parts parts) {
-  return parts([]<std::size_t size, std::size_t... sizes>(const char(&declarations)[size], std::uint32_t count,
-                                                          const char(&... code)[sizes]) {
-    static const std::vector<std::uint32_t> words =
-        module_words({declarations, size - 1}, count, {std::string_view(code, sizes - 1)...});
+  return parts([]<std::size_t size>(const char(&declarations)[size], std::uint32_t count, const auto*... code) {
+    static const std::vector<std::uint32_t> words = module_words({declarations, size - 1}, count, {code...});
     return std::as_bytes(std::span(words));
   });
 }

@@ -26,7 +26,7 @@ alignas(4) inline constexpr char accept_spirv[] =
     "\0004\0\6\0\11\0\0\0`\0\0\0\200\0\0\0F\0\0\0_\0\0\0002\0\4\0\11\0\0\0m\0\0\0\0\1\0\0+\0\4\0\35\0\0\0\213\0\0\0"
     "\20\0\0\0006\0\5\0\5\0\0\0\7\0\0\0\0\0\0\0\6\0\0\0";
 
-inline constexpr char accept_code[] =
+inline constexpr const char* accept_code =
     "[JC'+ZJC)^'#^JC)2_'[JC'_'`DC+,10NHC-3412ZJC)6#]JC+456[JC'5dJC'^'[JC'6DEC-BC$cA`DC+:D$C$DEC/F$G$D$E$A`DC/,H$G$%'O"
     "CC1,J$'I$H$I$DEC/F$N$D$E$E$`DC/,O$N$%'DEC/F$T$D$E$S$`DC/,U$T$%'dJC'X$[JC'X$XJC1,E(26V%[$XJC1,D(26X%[$YJC+Z$[$#dJ"
     "C'd$[JC'd$SHC-3_$D(J$ZJC)a$#]JC+_$`$a$[JC'`$MHC-3C%D(2KHC+3D%C%ZJC)F%#]JC+D%E%F%[JC'E%CGC-,K%I%D(DEC/F$L%D$E$K%`"

@@ -173,7 +173,7 @@ alignas(4) inline constexpr char attention_spirv[] =
     "\3\0\"\0\0\0\216\32\0\0\1\0\3\0\15\0\0\0\277\33\0\0+\0\4\0\15\0\0\0\303 \0\0\23\0\0\0+\0\4\0\15\0\0\0\304 \0\0"
     "\377\0\0\0+\0\4\0!\0\0\0\305 \0\0\0\0\200\3776\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char attention_code[] =
+inline constexpr const char* attention_code =
     "[JC'/^DC+DBZL$*^DC+]R)QD$*^DC+Ma$VE)*^DC+Ma$WE)*^DC+Ma$P[(*^DC+Ma$Q[(*^DC+EK$GT(*^DC+EK$PP(*^DC+G'aQ'*^DC+EAHa&*"
     "^DC+DBLa&*^DC+K&^a&*^DC+EAJP&*^DC+DBNP&*^DC+K&`P&*^DC+XN$W_%*^DC+E&Ea%*^DC+E&Fa%*^DC+E&Na%*^DC+E&Oa%*^DC+a[$Ra%*"
     "ZJC)OR%#^JC)L*PR%[JC'PR%`DC+0QS%F.LHC/0RS%D.C.QS%`DC+0SS%J.JIC-0US%SS%N.OCC10WS%+I$RS%R.IGC-0YS%R.WS%`DC+0dS%a.L"

@@ -117,7 +117,7 @@ alignas(4) inline constexpr char attention_chunk_spirv[] =
     "\22\0\0\0\0\200\377,\0\7\0M\0\0\0,\22\0\0+\22\0\0+\22\0\0+\22\0\0+\22\0\0+\0\4\0\14\0\0\0-\22\0\0\201\0\0\0\27\0"
     "\4\0.\22\0\0t\0\0\0\4\0\0\0006\0\5\0\10\0\0\0\12\0\0\0\0\0\0\0\11\0\0\0";
 
-inline constexpr char attention_chunk_code[] =
+inline constexpr const char* attention_chunk_code =
     "[JC'.^DC+L'NK$*^DC+HG$[S&*^DC+HG$QO&*^DC+UM$_E&*^DC+L'DF&*^DC+L'HF&*^DC+L'LF&*^DC+_%dd%*^DC+HG$^d%*^DC+_%dH%*^DC"
     "+D6^H%*^DC+G7DI%*^DC+G7EI%*^DC+N8II%*^DC+J9LI%*^DC+H:PI%*DEC-W9V]$O9T]$`DC+2W]$V]$_FC+J(T`$W]$DEC/P(V`$T`$N(_+`D"
     "C/7W`$V`$%+DEC-OR$]]$d]$1`DC+/^]$]]$EGC-/_]$^]$1DEC-OR$a]$`]$1`DC+/b]$a]$EGC-/C^$_]$b]$GGC-/D^$J'C^$TEC-/F^$W`$$"

@@ -119,7 +119,7 @@ alignas(4) inline constexpr char attention_cpu_spirv[] =
     "\7\0\0\0g\3\0\0 \0\4\0\255\17\0\0\7\0\0\0X\6\0\0\1\0\3\0\16\0\0\0M\20\0\0+\0\4\0\16\0\0\0T\21\0\0\23\0\0\0+\0\4"
     "\0\"\0\0\0U\21\0\0\0\0\200\3776\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char attention_cpu_code[] =
+inline constexpr const char* attention_cpu_code =
     "[JC'0^DC+QD$S[$*^DC+P`&SZ$*^DC+P`&]U$*^DC+QD$ND$*^DC+O`&L>*^DC+P:NM%*^DC+T<ZM%*^DC+P:EN%*^DC+P:LN%*^DC+P:MN%*^DC"
     "+QD$ON%*^DC+P:RN%*^DC+QD$TN%*^DC+HH$[N%*^DC+KI$_N%*^DC+QD$FO%*^DC+P:XO%*^DC+QD$^O%*^DC+LW$dC%*ZJC)Ga$#^JC)Z-Ha$["
     "JC'Ha$DEC-b7aa$a7I(`DC+4ba$aa$DEC-b7Cb$a7X/`DC+4Db$Cb$DEC-b7Eb$a7P.`DC+4Fb$Eb$DEC-b7Gb$a7d)`DC+4Hb$Gb$DEC-b7Ib$a"

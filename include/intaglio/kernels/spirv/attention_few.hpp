@@ -147,7 +147,7 @@ alignas(4) inline constexpr char attention_few_spirv[] =
     "\214\34\0\0\16\0\0\0+\0\4\0\14\0\0\0\215\34\0\0\17\0\0\0\27\0\4\0\342\36\0\0|\0\0\0\4\0\0\0006\0\5\0\10\0\0\0\12"
     "\0\0\0\0\0\0\0\11\0\0\0";
 
-inline constexpr char attention_few_code[] =
+inline constexpr const char* attention_few_code =
     "[JC'.^DC+V7RQ%*^DC+G8YQ%*ZJC)b`$#^JC)J,Ca$[JC'Ca$DEC-W4[Y$U4V4`DC+2dY$[Y$_FC+U(^a$dY$DEC/[(`a$^a$Y(J,`DC/7aa$`a$"
     "%+DEC-GH$CZ$bY$1`DC+/DZ$CZ$DEC-GH$FZ$bY$J,`DC+/GZ$FZ$GGC-/HZ$GZ$P;TEC-/KZ$aa$$QHC-_&LZ$DZ$KZ$ZJC)NZ$#]JC+LZ$MZ$N"
     "Z$[JC'MZ$dJC'b`$[JC'NZ$TEC-/RZ$aa$#CGC-/TZ$RZ$DZ$CGC-/UZ$TZ$1ZJC)Jb$#]JC+Y,Eb$Gb$[JC'Gb$OCC1/Ib$*I$UZ$`,dJC'Jb$["

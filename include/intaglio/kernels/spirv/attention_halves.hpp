@@ -86,7 +86,7 @@ alignas(4) inline constexpr char attention_halves_spirv[] =
     "\0 \0\4\0\307\4\0\0\345\24\0\0\311\4\0\0 \0\4\0\337\4\0\0\345\24\0\0!\0\0\0 \0\4\0\373\4\0\0\7\0\0\0\32\0\0\0 \0"
     "\4\0\346\7\0\0\7\0\0\0\37\1\0\0006\0\5\0\10\0\0\0\12\0\0\0\0\0\0\0\11\0\0\0";
 
-inline constexpr char attention_halves_code[] =
+inline constexpr const char* attention_halves_code =
     "[JC'.^DC+Ib$D,*^DC+_7`7*^DC+F8G8*^DC+Z<[<*ZJC)XJ$#^JC)Y&YJ$[JC'YJ$DEC-Z,Y0H,W0`DC+2Z0Y0_FC+Y%FK$Z0DEC/`%HK$FK$^%"
     "Y&`DC/7IK$HK$%+TEC-/_0IK$$OCC1/a0*I$_0`0DEC-L+F1E11`DC+/G1F1EGC-/H1G11DEC-L+J1I11`DC+/K1J1EGC-/L1H1K1GGC-/M1C+L1"
     "QHC-Z&P1M1a0ZJC)R1#]JC+P1Q1R1[JC'Q1dJC'XJ$[JC'R1DEC-L+U1I1Y&`DC+/V1U1IGC-/d1V1[1CGC-/_1M1C+OCC1/a1*I$_1a0EGC-/b1"

@@ -147,7 +147,7 @@ alignas(4) inline constexpr char attention_halves_portable_spirv[] =
     "\311\35\0\0\0\0\200\377,\0\7\0M\0\0\0\312\35\0\0\311\35\0\0\311\35\0\0\311\35\0\0\311\35\0\0+\0\4\0\14\0\0\0\313"
     "\35\0\0\201\0\0\0\27\0\4\0\314\35\0\0t\0\0\0\4\0\0\0006\0\5\0\10\0\0\0\12\0\0\0\0\0\0\0\11\0\0\0";
 
-inline constexpr char attention_halves_portable_code[] =
+inline constexpr const char* attention_halves_portable_code =
     "[JC'.^DC+L'NK$*^DC+HG$bW(*^DC+HG$XS(*^DC+UM$FJ(*^DC+L'KJ(*^DC+L'OJ(*^DC+L'SJ(*^DC+_%Ca'*^DC+HG$Ea'*^DC+_%CM'*^DC"
     "+D6EM'*^DC+G7KM'*^DC+G7LM'*^DC+N8PM'*^DC+J9SM'*^DC+H:WM'*^DC+HG$]S&*^DC+HG$SO&*^DC+UM$aE&*^DC+L'FF&*^DC+L'JF&*^D"
     "C+L'NF&*^DC+_%^d%*^DC+HG$`d%*^DC+_%^H%*^DC+D6`H%*^DC+G7FI%*^DC+G7GI%*^DC+N8KI%*^DC+J9NI%*^DC+H:RI%*DEC-W9V]$O9T]"

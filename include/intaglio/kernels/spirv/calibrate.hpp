@@ -27,7 +27,7 @@ alignas(4) inline constexpr char calibrate_spirv[] =
     "\4\0\10\0\0\0[\4\0\0\4\0\0\0+\0\4\0\10\0\0\0\\\4\0\0\5\0\0\0+\0\4\0\10\0\0\0]\4\0\0\6\0\0\0+\0\4\0\10\0\0\0^\4\0"
     "\0\7\0\0\0006\0\5\0\4\0\0\0\6\0\0\0\0\0\0\0\5\0\0\0";
 
-inline constexpr char calibrate_code[] =
+inline constexpr const char* calibrate_code =
     "[JC'*DEC-7856`DC++98SFC+.:9HGC-.;2:DGC-.<1;DEC-7N$M$6`DC++O$N$SFC+.Q$O$CGC-+NC$-O$SFC+.OC$NC$CGC-+ZC$dE$O$SFC+.["
     "C$ZC$CGC-+FD$]E$O$SFC+.GD$FD$CGC-+RD$^E$O$SFC+.SD$RD$CGC-+^D$_E$O$SFC+._D$^D$CGC-+JE$`E$O$SFC+.KE$JE$CGC-+VE$aE$"
     "O$SFC+.WE$VE$dJC'X$[JC'X$XJC1.HH$WE$*CC$Y$XJC1.GH$KE$*VBY$XJC1.FH$_D$*IBY$XJC1.EH$SD$*dAY$XJC1.DH$GD$*OAY$XJC1.C"

@@ -142,7 +142,7 @@ alignas(4) inline constexpr char dense_few_spirv[] =
     "\5\0\0\345\24\0\0006\5\0\0 \0\4\0>\5\0\0\345\24\0\0\36\0\0\0004\0\6\0\12\0\0\0_\5\0\0\202\0\0\0!\2\0\0\14\0\0\0+"
     "\0\4\0\12\0\0\0005\33\0\0\6\0\0\0+\0\4\0\12\0\0\0006\33\0\0\7\0\0\0006\0\5\0\6\0\0\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
-inline constexpr char dense_few_code[] =
+inline constexpr const char* dense_few_code =
     "[JC',^DC+T$VW%*^DC+T$UK%*`DC+-QO$X'LHC/-RO$V'S'QO$`DC+-SO$d'JIC--UO$SO$`'OCC1-WO$(I$RO$D(IGC--YO$D(WO$`DC+-dO$S("
     "LHC/-]O$N(R(dO$OHC-U'_O$O(RO$`DC+-`O$Y(LHC/-aO$_O$`O$T'DEC-W'V>U>/`DC+-W>V>DEC-W'Y>X>T'`DC+-Z>Y>GGC--[>W>Z>DEC-W"
     "'d>U>T'`DC+-]>d>CGC--^>[>]>DEC-W'a>X>/`DC+-b>a>IGC--Cc^>b>LGC--Hc^>b>GGC--IcHcD4DEC-OcPcMcNc`DC+0QcPcDEC/RcScQcH"

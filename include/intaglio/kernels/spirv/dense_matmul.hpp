@@ -103,7 +103,7 @@ alignas(4) inline constexpr char dense_matmul_spirv[] =
     "\35\0\3\0\324\6\0\0\231\0\0\0\36\0\3\0\325\6\0\0\324\6\0\0 \0\4\0\323\6\0\0\345\24\0\0\325\6\0\0 \0\4\0\337\6\0"
     "\0\345\24\0\0\231\0\0\0+\0\4\0\34\0\0\0G\17\0\0\0\0\300\1776\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char dense_matmul_code[] =
+inline constexpr const char* dense_matmul_code =
     "[JC'0^DC+[$U7*^DC+[$TH&*^DC+[$W]%*^DC+EK$Y]%*^DC+EK$Z]%*^DC+R$WR%*^DC+[$K[$*^DC+[$P[$*^DC+R$Z[$*^DC+`$b[$*^DC+R$"
     "Od$*ZJC)MZ$#^JC)N)NZ$[JC'NZ$`DC+1XZ$Q)LHC/1YZ$O)M)XZ$`DC+1ZZ$U)JIC-1dZ$ZZ$Y)OCC11^Z$,I$YZ$])IGC-1`Z$])^Z$EIC-1bZ"
     "$^Z$D*`DC+1C[$L*LHC/1D[$G*K*C[$OHC-G&F[$H*YZ$`DC+1G[$R*LHC/1H[$F[$G[$N)DEC-P)XS$WS$3`DC+1YS$XS$DEC-^F$dS$ZF$[S$`"

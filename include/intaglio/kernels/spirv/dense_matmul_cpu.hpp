@@ -111,7 +111,7 @@ alignas(4) inline constexpr char dense_matmul_cpu_spirv[] =
     "\0\4\0\340\7\0\0\345\24\0\0\264\0\0\0+\0\4\0\36\0\0\0\232\23\0\0\0\0\300\1776\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13"
     "\0\0\0";
 
-inline constexpr char dense_matmul_cpu_code[] =
+inline constexpr const char* dense_matmul_cpu_code =
     "[JC'0^DC+a$Q9*^DC+a$[H'*^DC+OQ$bH&*^DC+OQ$CI&*^DC+_'II&*^DC+_'JI&*^DC+_'PI&*^DC+_'QI&*^DC+a$TI&*^DC+X$Cd%*^DC+a$"
     "YC%*^DC+a$^C%*^DC+X$HD%*^DC+F%PD%*^DC+X$]D%*ZJC)Nb$#^JC)L+Ob$[JC'Ob$DEC-OH$Yb$NH$H)`DC+4Zb$Yb$DEC-OH$[b$NH$L-`DC"
     "+4db$[b$DEC-OH$]b$NH$b+`DC+4^b$]b$DEC-OH$_b$NH$`)`DC+4`b$_b$DEC-OH$ab$NH$dH$`DC+4bb$ab$DEC-OH$CC%NH$`H$`DC+4DC%C"

@@ -67,7 +67,7 @@ alignas(4) inline constexpr char dense_rows_spirv[] =
     "\36\0\3\0\312\2\0\0\311\2\0\0 \0\4\0\310\2\0\0\345\24\0\0\312\2\0\0 \0\4\0\320\2\0\0\345\24\0\0\16\0\0\0006\0\5"
     "\0\6\0\0\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
-inline constexpr char dense_rows_code[] =
+inline constexpr const char* dense_rows_code =
     "[JC',^DC+O)^:*^DC+`)`:*^DC+J6K6*`DC+-`9K%JIC--a9`9V%DEC-J%_4^4N%`DC+-`4_4DEC-J%a4^4/`DC+-b4a4DEC-J%D5C5N%`DC+-E5"
     "D5GGC--F5b4E5CGC--G5`4F5OCC1-K5(I$G5J5OCC/S$O5(N%N5CGC-S$P5O5R'_FC+-Q5P5dJC'S5[JC'S5XJC1-WN$N%,F6T5XJC1-RN$N%,H6"
     "T5SHC-O%Z5RN$Q5YJC+U5T5$]JC+Z5T5U5[JC'T5EIC--^5K5RN$JIC--_5^5/DEC/`5a5W+[5_5`DC+-b5a5GIC--D6b5RN$HIC--F6WN$D6CGC"

@@ -112,7 +112,7 @@ alignas(4) inline constexpr char embed_spirv[] =
     "\4\0\316\10\0\0\7\0\0\0=\0\0\0,\0\7\0007\3\0\0\221\11\0\0\214\2\0\0\214\2\0\0\214\2\0\0\214\2\0\0\27\0\4\0\1\12"
     "\0\0\246\0\0\0\4\0\0\0006\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char embed_code[] =
+inline constexpr const char* embed_code =
     "[JC'-^DC+QI%`K%*^DC+S%SK%*^DC+S%RK%*^DC+S%UC%*^DC+S%ZC%*^DC+S%]C%*ZJC)OF$#^JC)U'PF$[JC'PF$ZJC)dA#]JC+ZA[AdA[JC'["
     "ADEC-[>]AEcU'`DC+.^A]ANHC-I(_A^AU'dJC'dA[JC'dAXJC1I(`AZAPF$_A[AZJC)bA#]JC+`AaAbA[JC'aAZJC)dI$#^JC)U'SG$[JC'SG$DE"
     "C-[>TG$Z>U'`DC+.UG$TG$EGC-.VG$UG$0DEC-[>WG$Z>0`DC+.XG$WG$GGC-.YG$VG$XG$GGC-.ZG$YG$b>DEC-[>[G$EcU'`DC+.dG$[G$EGC-"

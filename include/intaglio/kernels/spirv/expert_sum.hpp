@@ -37,7 +37,7 @@ alignas(4) inline constexpr char expert_sum_spirv[] =
     "\0\0\0\231\0\0\0 \0\4\0\230\0\0\0\345\24\0\0\232\0\0\0 \0\4\0\242\0\0\0\345\24\0\0\30\0\0\0002\0\4\0\11\0\0\0"
     "\244\0\0\0 \0\0\0006\0\5\0\5\0\0\0\7\0\0\0\0\0\0\0\6\0\0\0";
 
-inline constexpr char expert_sum_code[] =
+inline constexpr const char* expert_sum_code =
     "[JC'+ZJC)T(#^JC)b%U([JC'U(DEC-Z$[$Y$.`DC+,d$[$DEC-F%G%D%E%`DC+/H%G%DEC/J%K%H%G$I%`DC/,L%K%%'QHC-M%N%d$L%ZJC)P%#]"
     "JC+N%O%P%[JC'O%dJC'T([JC'P%`DC+,T%S%dJC'U%[JC'U%XJC1,Y)T%P%I(X%SHC-M%d%Y)`$YJC+W%X%#]JC+d%V%W%[JC'V%dJC'C&[JC'C&"
     "XJC1;d)`%V%H'D&XJC1,Z)b%V%J'D&SHC-M%J&Z)I&YJC+E&D&#]JC+J&D&E&[JC'D&GGC-,M&d$I&CGC-,O&M&Z)GGC-,Q&O&`$CGC-,S&Q&Y)D"

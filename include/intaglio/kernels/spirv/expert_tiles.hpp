@@ -32,7 +32,7 @@ alignas(4) inline constexpr char expert_tiles_spirv[] =
     "\220\0\0\0\4\0\0\0004\0\6\0\11\0\0\0\317\0\0\0\200\0\0\0.\0\0\0\"\0\0\0002\0\4\0\11\0\0\0\11\1\0\0\10\0\0\0004\0"
     "\6\0\11\0\0\0\16\1\0\0\200\0\0\0.\0\0\0\"\0\0\0006\0\5\0\5\0\0\0\7\0\0\0\0\0\0\0\6\0\0\0";
 
-inline constexpr char expert_tiles_code[] =
+inline constexpr const char* expert_tiles_code =
     "[JC'+DEC-d$]$Z$[$`DC+,^$]$`DC+,a$`$DEC-cD%<C%`DC+7E%D%DEC/K$G%E%>F%`DC/,H%G%%'OCC1,J%'I$H%I%GGC-,K%J%C$dJC'N%[JC"
     "'N%XJC1,H-a$+_%O%SHC-U%V%H-T%YJC+P%O%#]JC+V%O%P%[JC'O%DEC-[%d%Y%H-aDC)d%[$CGC-,_%H-]%dJC'N%[JC'P%CJC+E$E$`%CGC-,"
     "C&K%]%EGC-,D&C&.IGC-,E&D&]%GGC-,I&a$E&OCC1,K&'I$I&K%CGC-,O&K&E&OCC1,Q&'I$O&K%dJC'U&[JC'U&XJC1,J-[$P%[-X&XJC1,I-K"

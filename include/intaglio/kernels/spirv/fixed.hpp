@@ -102,7 +102,7 @@ alignas(4) inline constexpr char fixed_spirv[] =
     "\0\244\3\0\0,\0\7\0]\0\0\0\374\11\0\0\211\4\0\0\211\4\0\0\211\4\0\0\211\4\0\0,\0\7\0]\0\0\0\375\11\0\0\235\3\0\0"
     "\235\3\0\0\235\3\0\0\235\3\0\0+\0\4\0\31\0\0\0\202\12\0\0\0\0\300\1776\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char fixed_code[] =
+inline constexpr const char* fixed_code =
     "[JC'-^DC+G$ZF%*^DC+T3NO$*^DC+T3SO$*^DC+G$]O$*^DC+O$EP$*^DC+G$RP$*ZJC)UN$#^JC)a&VN$[JC'VN$`DC+.[N$D'LHC/.dN$b&`&["
     "N$`DC+.]N$H'JIC-._N$]N$L'OCC1.aN$)I$dN$P'IGC-.CO$P'aN$EIC-.EO$aN$W'`DC+.FO$_'LHC/.GO$Z'^'FO$OHC-R%IO$['dN$`DC+.J"
     "O$E(LHC/.KO$IO$JO$a&DEC-C'DACA0`DC+.EADAGGC-.IAEAHAIGC-.MAEALADEC-RASAPAQA`DC+1TASADEC/UAVATAO&b(`DC/.WAVA%'SHC-"

@@ -97,7 +97,7 @@ alignas(4) inline constexpr char halves_spirv[] =
     "\7\0\37\0\0\0\263\17\0\0\212\0\0\0\212\0\0\0\212\0\0\0\212\0\0\0+\0\4\0\17\0\0\0\265\17\0\0\0\0\300\177+\0\4\0"
     "\14\0\0\0\266\17\0\0}\0\0\0006\0\5\0\10\0\0\0\12\0\0\0\0\0\0\0\11\0\0\0";
 
-inline constexpr char halves_code[] =
+inline constexpr const char* halves_code =
     "[JC'.^DC+O:^7*^DC+R$HL%*^DC+O:dT$*^DC+O:aT$*^DC+R$KU$*^DC+Z$SU$*^DC+R$`U$*ZJC)[S$#^JC)Y)dS$[JC'dS$`DC+/IT$U+LHC/"
     "/JT$S+R+IT$`DC+/KT$Y+JIC-/MT$KT$]+OCC1/OT$*I$JT$a+IGC-/QT$a+OT$EIC-/ST$OT$H,`DC+/TT$P,LHC//UT$K,O,TT$OHC-`%WT$L,"
     "JT$`DC+/XT$V,LHC//YT$WT$XT$Y)DEC-T+]J$dJ$1`DC+/^J$]J$DEC-_H$aJ$^H$`J$`DC+=bJ$aJ$DEC/EI$CK$bJ$a*S-`DC//DK$CK$%'QH"

@@ -129,7 +129,7 @@ alignas(4) inline constexpr char head_norm_spirv[] =
     "\0\16\0\0\0~\20\0\0\23\0\0\0+\0\4\0\16\0\0\0\177\20\0\0!\0\0\0+\0\4\0\16\0\0\0\200\20\0\0}\0\0\0006\0\5\0\12\0\0"
     "\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char head_norm_code[] =
+inline constexpr const char* head_norm_code =
     "[JC'0^DC+K@Z=*^DC+L%^X%*^DC+K@Ra$*^DC+K@Wa$*^DC+L%aa$*^DC+T%Ib$*^DC+L%Vb$*ZJC)Y_$#^JC)`+Z_$[JC'Z_$`DC+1H`$X1LHC/"
     "1I`$V1U1H`$`DC+1J`$d1JIC-1L`$J`$`1OCC11N`$,I$I`$D2IGC-1P`$D2N`$EIC-1R`$N`$K2`DC+1S`$S2LHC/1T`$N2R2S`$OHC-Z&V`$O2"
     "I`$`DC+1W`$Y2LHC/1X`$V`$W`$`+DEC-W1XX$WX$`+`DC+1YX$XX$DEC-W1[X$WX$3`DC+1dX$[X$DEC-dL$_X$ZL$[L$`DC+4`X$_X$DEC/aL$"

@@ -106,7 +106,7 @@ alignas(4) inline constexpr char head_rescore_spirv[] =
     "\6\0\0\345\24\0\0\344\6\0\0 \0\4\0\351\6\0\0\345\24\0\0u\0\0\0+\0\4\0\35\0\0\0s\20\0\0\0\0\200\377+\0\4\0\35\0\0"
     "\0t\20\0\0\0\0\200\1776\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char head_rescore_code[] =
+inline constexpr const char* head_rescore_code =
     "[JC'1^DC+F%VM&*^DC+F%Yb%*^DC+D@[b%*^DC+D@db%*^DC+]$K[%*^DC+]$JQ%*ZJC)TZ$#^JC)U,UZ$[JC'UZ$`DC+2D[$X,LHC/2E[$V,T,D"
     "[$`DC+2F[$d,JIC-2H[$F[$`,OCC12J[$-I$E[$D-IGC-2L[$D-J[$EIC-2N[$J[$K-`DC+2O[$S-LHC/2P[$N-R-O[$OHC-O&R[$O-E[$`DC+2S"
     "[$Y-LHC/2T[$R[$S[$U,DEC-d;CY$X;`6`DC+5DY$CY$DEC/T6EY$DY$V'V.`DC/2FY$EY$%'MHC-O&GY$FY$U,ZJC)IY$#]JC+GY$HY$IY$[JC'"

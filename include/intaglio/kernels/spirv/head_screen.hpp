@@ -123,7 +123,7 @@ alignas(4) inline constexpr char head_screen_spirv[] =
     "\0\0\0+\17\0\0\23\6\0\0\23\6\0\0\23\6\0\0\23\6\0\0+\0\4\0\33\0\0\0-\17\0\0\0\0\300\177+\0\4\0\33\0\0\0.\17\0\0\4"
     "\2\18+\0\4\0\33\0\0\0/\17\0\0\0\0\200\3776\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char head_screen_code[] =
+inline constexpr const char* head_screen_code =
     "[JC'/^DC+^:L8*^DC+S$J`%*^DC+^:^H%*^DC+^:CI%*^DC+S$MI%*^DC+[$UI%*^DC+S$bI%*^DC+d&DW$*^DC+d&FW$*ZJC)I`$#^JC)D,J`$["
     "JC'J`$`DC+0T`$G,LHC/0U`$E,C,T`$`DC+0V`$K,JIC-0X`$V`$O,OCC10Z`$+I$U`$S,IGC-0d`$S,Z`$EIC-0^`$Z`$Z,`DC+0_`$b,LHC/0`"
     "`$],a,_`$OHC-`%b`$^,U`$`DC+0Ca$H-LHC/0Da$b`$Ca$D,DEC-XM$YM$WM$JH$`DC+3ZM$YM$DEC/DH$[M$ZM$T'E.`DC/0dM$[M$%'MHC-`%"

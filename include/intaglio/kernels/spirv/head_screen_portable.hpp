@@ -123,7 +123,7 @@ alignas(4) inline constexpr char head_screen_portable_spirv[] =
     "\0&\6\0\0&\6\0\0&\6\0\0&\6\0\0+\0\4\0\33\0\0\0\0\20\0\0\0\0\300\177+\0\4\0\33\0\0\0\1\20\0\0\4\2\18+\0\4\0\33\0"
     "\0\0\2\20\0\0\0\0\200\3776\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char head_screen_portable_code[] =
+inline constexpr const char* head_screen_portable_code =
     "[JC'/^DC+^:L8*^DC+S$]`%*^DC+^:QI%*^DC+^:VI%*^DC+S$`I%*^DC+[$HJ%*^DC+S$UJ%*^DC+d&WW$*^DC+d&YW$*ZJC)d`$#^JC)D,]`$["
     "JC']`$`DC+0Ga$G,LHC/0Ha$E,C,Ga$`DC+0Ia$K,JIC-0Ka$Ia$O,OCC10Ma$+I$Ha$S,IGC-0Oa$S,Ma$EIC-0Qa$Ma$Z,`DC+0Ra$b,LHC/0S"
     "a$],a,Ra$OHC-`%Ua$^,Ha$`DC+0Va$H-LHC/0Wa$Ua$Va$D,DEC-KN$LN$JN$JH$`DC+3MN$LN$DEC/DH$NN$MN$T'E.`DC/0ON$NN$%'MHC-`%"

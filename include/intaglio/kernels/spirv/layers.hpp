@@ -276,7 +276,7 @@ alignas(4) inline constexpr char layers_spirv[] =
     "\0\0Uo\0\0Uo\0\0+\0\4\0\17\0\0\0Wo\0\0}\0\0\0+\0\4\0\24\0\0\0Xo\0\0\0\0\200\377+\0\4\0\17\0\0\0Yo\0\0\12\0\0\0+"
     "\0\4\0\17\0\0\0Zo\0\0\15\0\0\0\27\0\4\0\335s\0\0T\0\0\0\2\0\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char layers_code[] =
+inline constexpr const char* layers_code =
     "[JC'1^DC+Lb5LM$*`DC+2Eb&Db&`DC+2Gb&Fb&`DC+2Ib&_V$dJC'Lb&[JC'Lb&XJC12aL6Ib&1_b&Mb&SHC-W%Sb&aL6Rb&YJC+Nb&Mb&#]JC+S"
     "b&Mb&Nb&[JC'Mb&DEC-Ub&Vb&WO$VG$`DC+OO$Wb&Vb&DEC/Yb&Zb&Wb&VG$aL6`DC/X&[b&Zb&%+DEC-GC$db&bBaL6aDC-db&[b&K$K6CGC-2_"
     "b&aL6]b&dJC'Lb&[JC'Nb&DEC-XO$ab&WO$DI$`DC+PO$bb&ab&DEC/_O$CC'bb&VG$VG$`DC/2DC'CC'%'SHC-W%GC'Ib&FC'ZJC)IC'#]JC+GC"
@@ -864,7 +864,7 @@ inline constexpr char layers_code[] =
     "GY1CGC-2MY1DY14DEC-PV$NY1Y]&MY1`DC/7OY1NY1S$K6UEC/Q%ZI6OY1HY1$UEC/Q%dI6OY1ZI6&RFC+Q%JZ1YX1DEC-PV$KZ1I_$K6`DC/7LZ"
     "1KZ1S$K6QGC-";
 
-inline constexpr char layers_code_1[] =
+inline constexpr const char* layers_code_1 =
     "Q%NZ1dI6LZ1HGC-Q%OZ1JZ1NZ1CGC-2S`1bT(KT&DEC-GC$T`1bBS`1`DC/X&U`1T`1S$K6[FC+KU%K[1U`1TEC-7N[1OZ1#TEC-7P[1OZ1$PGC-"
     "7Z`1N[1P[1TEC-7S[1OZ1%TEC-7U[1OZ1&PGC-7_`1S[1U[1SEC1Q%W[1Z`1_`1K/K/_GC+GO$Fa1W[1LHC/Q%Ga1Fa1Y]>W[1REC1Q$Y[1Ga1Ga"
     "1#$DEC/CV%Z[1K[1VG$^X1aDC/Z[1Y[1N$+CM$dJC'b[1[JC'b[1CGC-2^]2RV:Gb&DEC-_K$_]2VK$^]2`DC/E(`]2_]2S$K6TEC-2b]2`]2$JI"

@@ -531,7 +531,7 @@ alignas(4) inline constexpr char layers_coded_spirv[] =
     "\0+\0\4\0\16\0\0\08\242\1\0\33\0\0\0+\0\4\0\16\0\0\09\242\1\0\36\0\0\0,\0\5\0\23\0\0\0F\242\1\0\33\242\1\0\33"
     "\242\1\0\1\0\3\0F\0\0\0#\250\1\0\1\0\3\0\22\0\0\0\251\264\1\0006\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char layers_coded_code[] =
+inline constexpr const char* layers_coded_code =
     "[JC'0^DC+GdT$PZU$*^DC+CVT$NYU$*^DC+GdT$LKU$*^DC+CVT$JJU$*^DC+GdT$HdT$*^DC+CVT$E[T$*^DC+TOT$]Q'*^DC+SOT$WO'*^DC+R"
     "OT$GW&*^DC+QOT$]]$*^DC+T%TVJ$*^DC+T%YVJ$*^DC+T%dVJ$*^DC+PH%aJI$*^DC+T%OF=*^DC+T%TF=*^DC+T%WF=*^DC+PH%dZ;*^DC+T%J"
     "V/*^DC+T%OV/*^DC+T%RV/*^DC+PH%WJ.*`DC+1`O*_O*`DC+1bO*aO*`DC+1EP*GS$SHC-a$SY*EP*[R$ZJC)^Y*#]JC+SY*TY*^Y*[JC'TY*DE"
@@ -1119,7 +1119,7 @@ inline constexpr char layers_coded_code[] =
     "1K[/GD`$^<DEC-4L[/OV/K[/`DC+1M[/L[/JIC-1O[/GD`$3GGC-1P[/GAO[/EIC-1Q[/M[/P[/JIC-1R[/Q[/LACGC-1dW/Z%GD`$`DC+F%^W/T"
     "ZU$aDC)RV/^W";
 
-inline constexpr char layers_coded_code_1[] =
+inline constexpr const char* layers_coded_code_1 =
     "/EIC-1V[/dW/^<DEC-4W[/RV/V[/`DC+1X[/W[/JIC-1Z[/dW/3GGC-1[[/GAZ[/EIC-1d[/X[/[[/JIC-1][/d[/LAOCC/6a[/,a$][/TEC-5aW"
     "/a[/#_FC+>CX/R[/MIC/>DX/CX/Z<DC$RFC+5EX/DX/MIC/>HX/CX/DC$DC$RFC+5IX/HX/SEC-6JX/EX/IX/QGC-6KX/JX/aW/TEC-5MX/KX/#T"
     "EC-5NX/KX/$SEC/^%OX/MX/NX/V4dJC'SZ/[JC'PX/DEC-T%VZU$PZU$GD`$`DC+F%SX/VZU$JIC-1UX/FD`$G@JIC-1WX/UX/Y=GGC-1XX/ZC$W"
@@ -1707,7 +1707,7 @@ inline constexpr char layers_coded_code_1[] =
     "1I%SOR%,K$J^6ROR%CGC-1dOR%VO(Y=DEC-LT%]OR%HT%dOR%`DC/F%^OR%]OR%S$P,_FC+I%_OR%^OR%OCC1I%`OR%,K$SOR%_OR%CGC-1IPR%V"
     "O(Z%DEC-LT%J";
 
-inline constexpr char layers_coded_code_2[] =
+inline constexpr const char* layers_coded_code_2 =
     "PR%HT%IPR%`DC/F%KPR%JPR%S$P,_FC+I%LPR%KPR%OCC1I%MPR%,K$`OR%LPR%CGC-1VPR%VO(bADEC-LT%WPR%HT%VPR%`DC/F%XPR%WPR%S$P"
     ",_FC+I%YPR%XPR%OCC1I%ZPR%,K$MPR%YPR%CGC-1CQR%VO(G&DEC-LT%DQR%HT%CQR%`DC/F%EQR%DQR%S$P,_FC+I%FQR%EQR%OCC1I%GQR%,K"
     "$ZPR%FQR%CGC-1PQR%VO(G@DEC-LT%QQR%HT%PQR%`DC/F%RQR%QQR%S$P,_FC+I%SQR%RQR%OCC1I%TQR%,K$GQR%SQR%TEC-5P^6TQR%#TEC-5"
@@ -2295,7 +2295,7 @@ inline constexpr char layers_coded_code_2[] =
     "$P,_FC+I%QTV%PTV%PEC-5STV%QTV%P,DGC-5TTV%VSV%STV%GGC-1`TV%[TK&GH)CGC-1aTV%`TV%EP*DEC-LT%bTV%HT%aTV%`DC/F%CUV%bTV"
     "%S$P,_FC+I%D";
 
-inline constexpr char layers_coded_code_3[] =
+inline constexpr const char* layers_coded_code_3 =
     "UV%CUV%DGC-I%EUV%GTV%DUV%`DC/F%NUV%SRV%S$P,_FC+I%OUV%NUV%PEC-5QUV%OUV%Y=DGC-5RUV%TTV%QUV%GGC-1^UV%TTK&GH)CGC-1_U"
     "V%^UV%EP*DEC-LT%`UV%HT%_UV%`DC/F%aUV%`UV%S$P,_FC+I%bUV%aUV%DGC-I%CVV%EUV%bUV%CGC-1JVV%H^)G@DEC-LT%KVV%HT%JVV%`DC"
     "/F%LVV%KVV%S$P,_FC+I%MVV%LVV%PEC-5OVV%MVV%V1DGC-5PVV%RUV%OVV%GGC-1dVV%VTK&GH)CGC-1]VV%dVV%EP*DEC-LT%^VV%HT%]VV%`"
@@ -2883,7 +2883,7 @@ inline constexpr char layers_coded_code_3[] =
     "MNZ%JNZ%`1_FC+5NNZ%MNZ%TEC-1PNZ%IMZ%$GIC-1QNZ%PNZ%d1_FC+5RNZ%QNZ%JIC-1SNZ%PNZ%`1_FC+5TNZ%SNZ%SEC1I%ZNZ%LNZ%NNZ%R"
     "NZ%TNZ%TEC-1";
 
-inline constexpr char layers_coded_code_4[] =
+inline constexpr const char* layers_coded_code_4 =
     "[NZ%IMZ%%GIC-1dNZ%[NZ%d1_FC+5]NZ%dNZ%JIC-1^NZ%[NZ%`1_FC+5_NZ%^NZ%TEC-1aNZ%IMZ%&GIC-1bNZ%aNZ%d1_FC+5COZ%bNZ%JIC-1"
     "DOZ%aNZ%`1_FC+5EOZ%DOZ%SEC1I%KOZ%]NZ%_NZ%COZ%EOZ%dJC'OOZ%[JC'OOZ%XJC5I%POZ%MMZ%LMZ%dMZ%SMZ%ZNZ%INZ%XJC5I%QOZ%NMZ"
     "%LMZ%ENZ%SMZ%KOZ%INZ%HGC-I%UOZ%POZ%aOI$HGC-I%VOZ%QOZ%FPI$DGC-I%YOZ%]NT&UOZ%DGC-I%dOZ%DOT&VOZ%LHC/I%KJE(FJE(YOZ%]"
@@ -3471,7 +3471,7 @@ inline constexpr char layers_coded_code_4[] =
     "$`DT$V1ZJC)IET$#]JC+aDT$bDT$IET$[JC'bDT$DEC-MX$CET$TS$^<`DC+MS$DET$CET$_FC+PX$EET$DET$DEC/UX$FET$EET$Z<TX$`DC11G"
     "ET$FET$V$'bA";
 
-inline constexpr char layers_coded_code_5[] =
+inline constexpr const char* layers_coded_code_5 =
     "NHC-a$HET$GET$V1dJC'IET$[JC'IET$XJC1a$JET$aDT$^DT$HET$bDT$dJC'KET$[JC'KET$XJC1a$LET$dDT$LCT$JET$IET$ZJC)UCT$#]JC"
     "+LET$TCT$UCT$[JC'TCT$dJC'WCT$[JC'UCT$dJC'VCT$[JC'VCT$dJC'GCT$[JC'WCT$XJC1I%dbV$QbV$GCT$PCT$TCT$_FC+F%_ET$dbV$MHC"
     "-EX$`ET$_ET$DX$]GC+a$aET$`ET$KHC+a$dCT$XbV$JHC-a$]CT$aET$dCT$ZJC)`CT$#]JC+]CT$^CT$`CT$[JC'^CT$DEC-MX$CFT$TS$^<`D"

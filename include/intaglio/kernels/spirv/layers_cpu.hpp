@@ -285,7 +285,7 @@ alignas(4) inline constexpr char layers_cpu_spirv[] =
     "\0\0\0\252\24\0\0\12\0\0\0+\0\4\0\22\0\0\0\253\24\0\0\13\0\0\0002\0\4\0\22\0\0\0\254\24\0\0\1\0\0\0003\0\6\0f\16"
     "\0\0\255\24\0\0\254\24\0\0\24\0\0\0\24\0\0\0006\0\5\0\16\0\0\0\20\0\0\0\0\0\0\0\17\0\0\0";
 
-inline constexpr char layers_cpu_code[] =
+inline constexpr const char* layers_cpu_code =
     "[JC'4^DC+<C_'*^DC+<D_'*^DC+<E_'*^DC+<G_'*^DC+<I_'*^DC+]/S_'*^DC+<T_'*^DC+<U_'*^DC+<X_'*^DC+;d_'*^DC+;D`'*^DC+;M`"
     "'*^DC+;V`'*^DC+;_`'*^DC+<ba'*^DC+<Gb'*^DC+<Hb'*^DC+<Jb'*^DC+<Pb'*^DC+<[b'*^DC+<db'*^DC+<]b'*^DC+<^b'*^DC+<`b'*^D"
     "C+<bb'*^DC+]/DC(*^DC+<JC(*^DC+<OC(*^DC+<PC(*^DC+<RC(*^DC+<XC(*^DC+<`C(*^DC+<bC(*^DC+]/DD(*^DC+<ID(*^DC+]/QD(*^DC"
@@ -873,7 +873,7 @@ inline constexpr char layers_cpu_code[] =
     "V'VQ'MV'`DC+J$SV'RV'aDC)QV'SV'dDC/J$TV'J,NV'QV'`DC+J$UV'NV'DEC-_Q'VV'EV'LV'aDC)VV'UV'aDC)^U'TV'dJC'DV'[JC'DV'aDC"
     ")WV'N.dJC'XV";
 
-inline constexpr char layers_cpu_code_1[] =
+inline constexpr const char* layers_cpu_code_1 =
     "'[JC'XV'YJC+ZV'[V'$dJC'dV'[JC'dV'`DC+5]V'WV'SHC-R(^V']V'Q`&]JC+^V'YV'ZV'[JC'YV'`DC+5_V'WV'`DC+5`V'FF$GGC-5aV'_V'"
     "`V'SHC-R(bV'aV'M`&ZJC)DW'#]JC+bV'CW'DW'[JC'CW'`DC+5FW'VU'`DC+5GW'WV'`DC+5HW'ZT'`DC+5IW'VT'MHC-R(JW'HW'IW'ZJC)MW'"
     "#]JC+JW'LW'RW'[JC'LW'`DC+5NW'VU'`DC+5OW'WV'DEC/IS$PW'd`&NW'OW'`DC+R$QW'PW'aDC)KW'QW'dJC'MW'[JC'RW'`DC+5SW'VU'`DC"

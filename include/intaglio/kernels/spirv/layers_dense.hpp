@@ -467,7 +467,7 @@ alignas(4) inline constexpr char layers_dense_spirv[] =
     ",\0\5\0\23\0\0\0\4v\1\0\360u\1\0\360u\1\0\1\0\3\0F\0\0\0p{\1\0\1\0\3\0\22\0\0\0\232\213\1\0006\0\5\0\12\0\0\0\14"
     "\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char layers_dense_code[] =
+inline constexpr const char* layers_dense_code =
     "[JC'0^DC+C[O$KQ'*^DC+bZO$EO'*^DC+aZO$WV&*^DC+`ZO$d]$*`DC+1NO*MO*`DC+1PO*OO*`DC+1RO*GS$SHC-a$QX*RO*[R$ZJC)dX*#]JC"
     "+QX*RX*dX*[JC'RX*DEC-US$SX*TS$Z<`DC+LS$TX*SX*OCC11VX*,I$V1ZS$GGC-1WX*VX*[R$CGC-1YX*WX*RO*DEC/_S$ZX*TX*Z<YX*`DC/W"
     "'[X*ZX*%+dJC'dX*[JC'dX*XJC1W'QVQ$ES$0[X*RX*ZJC)IY*#]JC+QX*aX*IY*[JC'aX*DEC-_R$HY*XR$RO*aDC-HY*QVQ$K$P,dJC'IY*[JC"
@@ -1055,7 +1055,7 @@ inline constexpr char layers_dense_code[] =
     "M/WM/[M/EIC-1_M/NM/DC$JIC-1`M/_M/RO%JIC-1CN/QM/VO%HIC-1DN/`M/CN/JIC-1GN/VM/VO%GIC-1HN/GN/DC$HIC-1IN/DN/HN/JIC-1L"
     "N/YM/VO%GIC-";
 
-inline constexpr char layers_dense_code_1[] =
+inline constexpr const char* layers_dense_code_1 =
     "1MN/LN/d1HIC-1NN/IN/MN/EIC-1PN/TM/d1JIC-1RN/dM/`1HIC-1SN/PN/RN/JIC-1VN/TM/LAGIC-1XN/dM/d1HIC-1YN/VN/XN/_FC+>]N/S"
     "N/ENG/>^N/]N/TP%#FNG/1EO/NN/dP%#GGC-1FO/EO/^P%FNG/1IO/YN/dP%#CGC-1JO/FO/IO/_FC+>KO/JO/SEC-E&VR`%^N/KO/ZJC)]J/#]J"
     "C+IW%HJ/]J/[JC'HJ/dJC'IJ/[JC'IJ/XJC1E&NJR$VR`%HJ/XJ/MJ/XJC11LJR$3HJ/[J/MJ/SHC-a$LJ/LJR$ZC$YJC+dJ/MJ/$]JC+LJ/MJ/d"
@@ -1643,7 +1643,7 @@ inline constexpr char layers_dense_code_1[] =
     "/[UR$GGC-1ZY/YY/[a(GGC-1]Y/UY/[a(CGC-1^Y/ZY/]Y/LGC-1`Y/RO*YS%CGC-1aY/^Y/`Y/SHC-a$DZ/UY/SY/ZJC)SE3#]JC+DZ/KE3SE3["
     "JC'KE3DEC/YY";
 
-inline constexpr char layers_dense_code_2[] =
+inline constexpr const char* layers_dense_code_2 =
     "$PE3CT/Z<aY/`DC1I%QE3PE3V$3bAdJC'[E3[JC'[E3XJC11C_R$V1KE3EF3IF3XJC1I%b^R$QE3KE3CF3IF3_FC+F%WF3b^R$MHC-EX$XF3WF3D"
     "X$]GC+a$YF3XF3YJC+JF3IF3#]JC+YF3_E3JF3[JC'_E3`DC1I%CF3PE3V$3bACGC-1EF3C_R$^<QHC-a$^F3EF3XX$IHC-a$_F3E_R$^F3KHC+a"
     "$`F3_F3ZJC)NG3#]JC+`F3aF3NG3[JC'aF3JIC-1CG3EF3_X$MHC-a$DG3CG3V1ZJC)LG3#]JC+DG3EG3LG3[JC'EG3DEC-LX$FG3TS$^<`DC+MS"
@@ -2231,7 +2231,7 @@ inline constexpr char layers_dense_code_2[] =
     "8[JC'dG8LHC/a$X_S'YG8[V$JNU$aDC)Ia7TVV$dJC'Na7[JC'Na7XJC1a$D_`$JNU$P`7X_S'dG8dJC'Oa7[JC'Oa7CGC-1Qa7FEU$^<dJC'M_7"
     "[JC'Ra7DEC-F";
 
-inline constexpr char layers_dense_code_3[] =
+inline constexpr const char* layers_dense_code_3 =
     "S$RL8K[%V1`DC+1SL8RL8CGC-1TL8SL83IGC-1TM8DV$P,GGC-1WL8TL8TM8IGC-1XL8WL8P[%GGC-1dM8SL8TM8IGC-1]M8dM8P[%EGC-1[L8XL"
     "8]M8EGC-1TK8[L83OCC11UK8,I$PO*TK8CGC-1NO8]M8UK8CGC-1JU8CV$G@IGC-1KU8JU8ZC$IGC-1aP8KU8ZC$JIC-1CQ8NO83GGC-1FQ8Z%KU"
     "8GGC-1GQ8FQ8QC&GGC-1JQ8GAGQ8EIC-1MQ8NO8^<TFC+W'NQ8MQ8TFC+W'PQ8JQ8GGC-W'QQ8NQ8PQ8CGC-W'RQ8EJ+QQ8GGC-1VQ8GAKU8GGC-"
@@ -2819,7 +2819,7 @@ inline constexpr char layers_dense_code_3[] =
     "XJC1a$QS*KS*CS*PS*LS*ZJC)SS*#]JC+QS*RS*SS*[JC'RS*JIC-1C_N$TS*3GGC-1D_N$C_N$[R$CGC-1F_N$D_N$RI*DEC-_R$G_N$XR$F_N$"
     "`DC/W'H_N$G_";
 
-inline constexpr char layers_dense_code_4[] =
+inline constexpr const char* layers_dense_code_4 =
     "N$S$P,[FC+]^%M_N$H_N$SHC-a$W_N$V1P_%ZJC)H`N$#]JC+W_N$X_N$H`N$[JC'X_N$OCC11`_N$,I$RO*d_%GGC-1a_N$P,`_N$DEC/YY$E`N"
     "$M_N$Z<a_N$`DC/I%F`N$E`N$%3dJC'H`N$[JC'H`N$XJC1I%d_a%S^a%RS*F`N$X_N$ZJC)JXC%#]JC+W_N$^WC%JXC%[JC'^WC%OCC11CXC%,I"
     "$RO*d_%GGC-1DXC%P,CXC%CGC-1FXC%DXC%3DEC/YY$GXC%M_N$Z<FXC%`DC/I%HXC%GXC%%3dJC'JXC%[JC'JXC%XJC1I%K_a%S^a%H`N$HXC%^"

@@ -332,7 +332,7 @@ alignas(4) inline constexpr char layers_few_spirv[] =
     "\1\0\0+\0\4\0\25\0\0\0I\211\0\0\34\2\0\0+\0\4\0\25\0\0\0J\211\0\0\200\1\0\0\27\0\4\0\222\231\0\0\321\0\0\0\2\0\0"
     "\0006\0\5\0\21\0\0\0\23\0\0\0\0\0\0\0\22\0\0\0";
 
-inline constexpr char layers_few_code[] =
+inline constexpr const char* layers_few_code =
     "[JC'7^DC+UW&WME$*^DC+UW&VME$*^DC+UW&QME$*^DC+UW&PME$*^DC+Td2T[%*^DC+Sd2`M%*^DC+[X&ZL%*^DC+dK$HK2*^DC+dK$GC2*^DC+"
     "PJ$Ka1*^DC+_-UN0*^DC+CK'bN0*^DC+CK'DO0*^DC+PJ$UQ0*^DC+UW&VQ0*^DC+YF(YQ0*^DC+RQ&_a.*^DC+PJ$Y^.*^DC-RQ&LO,*FV&^DC+"
     "[X&`O,*^DC+SQ%PU+*^DC+QR%TU+*^DC-RQ&YT**FV&`DC+8UW(TW(`DC+8WW(RT$MHC-T)YW(WW(E'ZJC)[W(#]JC+YW(ZW([W([JC'ZW(aDC-D"
@@ -920,7 +920,7 @@ inline constexpr char layers_few_code[] =
     "G=_G=CH=aG=dJC'KH=[JC'FH=IGC-8GH=DF=]8GGC-8HH=b`$GH=CGC-8IH=HH=:IGC-8JH=IH=I5dJC'KH=[JC'KH=XJC18LH=EH=DH=JH=FH=d"
     "JC'RH=[JC'MH";
 
-inline constexpr char layers_few_code_1[] =
+inline constexpr const char* layers_few_code_1 =
     "=IGC-8NH=DF=]8GGC-8OH=`L$NH=CGC-8PH=OH=:IGC-8QH=PH=I5dJC'RH=[JC'RH=XJC18SH=LH=KH=QH=MH=dJC'YH=[JC'TH=CGC-8UH=DF="
     "U7IGC-8VH=UH=L'GGC-8WH=W:VH=GGC-8XH=WH=KI%dJC'YH=[JC'YH=XJC18ZH=SH=RH=XH=TH=GGC-8[H=MG=ZH=TFC+H)dH=[H=GGC-H)]H=d"
     "H=EK%CGC-H)^H=ZW*]H=_FC+@_H=^H=GGC-8`H=D'HG=TEC-8aH=_H=#XGC-H6bH=aH=`H=TEC-8CI=bH=$TEC-8DI=bH=#TEC-8EI=_H=$CGC-8"
@@ -1508,7 +1508,7 @@ inline constexpr char layers_few_code_1[] =
     "YH2TH2F2FGC-N$ZH2RH2YH2HGC-N$dH2TH2J2FGC-N$]H2ZH2dH2[HC-T)_H2^E1Z1ZJC)EI2#]JC+_H2DI2`H2[JC'`H2HGC-N$NI2L0]H2DGC-"
     "N$OI2NI2P0HG";
 
-inline constexpr char layers_few_code_2[] =
+inline constexpr const char* layers_few_code_2 =
     "C-N$RI2OI2]H2DGC-N$SI2RI2U0HGC-N$VI2SI2]H2DGC-N$WI2VI2Z0HGC-N$ZI2WI2]H2DGC-N$[I2ZI2_0HGC-N$^I2[I2]H2DGC-N$_I2^I2"
     "D1HGC-N$CJ2]H2]H2HGC-N$DJ2_I2CJ2DGC-N$FJ2DJ2]H2DGC-N$GJ2FJ2N1QFC+L$IJ2TH2CGC-L$PJ2IJ2C0_FC+8QJ2PJ2GIC-8RJ2QJ2F0_"
     "FC+N$SJ2RJ2HGC-N$KJ2GJ2SJ2dJC'EI2[JC'DI2dJC'EI2[JC'EI2XJC1N$RJ4KJ2`H2R2DI2dJC'`E1[JC'`E1XJC1N$WJ4R2[E1RJ4EI2SEC-"

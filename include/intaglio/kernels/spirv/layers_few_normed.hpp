@@ -345,7 +345,7 @@ alignas(4) inline constexpr char layers_few_normed_spirv[] =
     "\0\26\0\0\0006\251\0\0\320\0\0\0+\0\4\0\26\0\0\0007\251\0\0\340\0\0\0+\0\4\0\26\0\0\08\251\0\0\34\0\0\0+\0\4\0"
     "\26\0\0\0=\251\0\0\200\1\0\0\27\0\4\0H\272\0\0\342\0\0\0\2\0\0\0006\0\5\0\22\0\0\0\24\0\0\0\0\0\0\0\23\0\0\0";
 
-inline constexpr char layers_few_normed_code[] =
+inline constexpr const char* layers_few_normed_code =
     "[JC'8^DC+DL'HMM$*^DC+DL'GMM$*^DC+DL'bLM$*^DC+DL'aLM$*^DC+MF7MF&*^DC+LF7EX%*^DC+QD(MT%*^DC+WQ']S%*^DC+YN$^Q6*^DC+"
     "YN$]I6*^DC+MM$aG6*^DC+b.ZF4*^DC+QD(IG4*^DC+`D(KG4*^DC+MM$PI4*^DC+DL'QI4*^DC+a](TI4*^DC+TE'O`1*^DC+MM$E[1*^DC+MM$"
     "S^/*^DC-TE'DI.*UJ'^DC+WQ'JJ.*^DC+d[%TN-*^DC+Zd%XN-*^DC-TE'F`+*UJ'`DC+9]N)dN)`DC+9_N)WX$MHC-E*aN)_N)M'ZJC)CO)#]JC"
@@ -933,7 +933,7 @@ inline constexpr char layers_few_normed_code[] =
     "XJC19YXE$WXE$RXE$QXE$KXE$dJC']XE$[JC'ZXE$IGC-9[XE$]VE$K:GGC-9dXE$XA[XE$dJC']XE$[JC']XE$XJC19^XE$dXE$ZXE$YXE$XXE$"
     "dJC'DYE$[JC'";
 
-inline constexpr char layers_few_normed_code_1[] =
+inline constexpr const char* layers_few_normed_code_1 =
     "_XE$IGC-9`XE$]VE$K:GGC-9aXE$ZE%`XE$CGC-9bXE$aXE$;IGC-9CYE$bXE$W6dJC'DYE$[JC'DYE$XJC19EYE$CYE$_XE$^XE$]XE$dJC'KYE"
     "$[JC'FYE$IGC-9GYE$]VE$K:GGC-9HYE$]O$GYE$CGC-9IYE$HYE$;IGC-9JYE$IYE$W6dJC'KYE$[JC'KYE$XJC19LYE$JYE$FYE$EYE$DYE$dJ"
     "C'RYE$[JC'MYE$CGC-9NYE$]VE$C9IGC-9OYE$NYE$T'GGC-9PYE$E<OYE$GGC-9QYE$PYE$GO%dJC'RYE$[JC'RYE$XJC19SYE$QYE$MYE$LYE$"
@@ -1521,7 +1521,7 @@ inline constexpr char layers_few_normed_code_1[] =
     "GC-9ad5_d5QC:dJC'L]5[JC'L]5XJC19RC:ad5Zd5K]5bd5LHC/9O]5VT5W6;CGC-9VG6Zb+O]5DEC-QX$WG6JX$VG6`DC/Y)XG6WG6S$W6[FC+<"
     "R]5XG6IGC-9T";
 
-inline constexpr char layers_few_normed_code_2[] =
+inline constexpr const char* layers_few_normed_code_2 =
     "]5RC:W6DEC/FAV]5R]5S0T]5aDC-V]5PC:%'dJC'W]5[JC'L[5GGC-9N[5NT5NN&IGC-9P[5QC:W6CGC-9Q[5N[5P[5IGC-9S[5Q[5E<JIC-9U[5"
     "Q[5K'DEC/IU&W[5JX&S[5U[5aDC-W[5PC:K$W6dJC'W]5[JC'W]5dJC'X]5[JC'X]5dJC'QP4[JC'QP4XJC1E*WPAI_9FP4`PAX]5CJC+W6W6I]$"
     "aDC)aLM$CL'aDC)bLM$CL'ZJC)WT4#]JC+EM4_P4WT4[JC'_P4dJC'`P4[JC'`P4XJC19TC:M'_P4IR4GR4SHC-E*CQ4TC:W6YJC+JR4GR4$]JC+"

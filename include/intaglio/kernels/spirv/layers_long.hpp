@@ -336,7 +336,7 @@ alignas(4) inline constexpr char layers_long_spirv[] =
     "\0\4\0\17\0\0\0\262\210\0\0\6\1\0\0+\0\4\0\17\0\0\0\263\210\0\0\7\1\0\0+\0\4\0\17\0\0\0\264\210\0\0\12\0\0\0+\0"
     "\4\0\17\0\0\0\265\210\0\0\15\0\0\0\27\0\4\0w\213\0\0T\0\0\0\2\0\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char layers_long_code[] =
+inline constexpr const char* layers_long_code =
     "[JC'1^DC+PR9V^%*^DC+OR9Xd%*^DC+NR9NN$*`DC+2aD(`D(`DC+2CE(bD(`DC+2EE(aW$dJC'HE([JC'HE(XJC12W]9EE(1[E(IE(SHC-W%OE("
     "W]9NE(YJC+JE(IE(#]JC+OE(IE(JE([JC'IE(DEC-QE(RE(YP$XH$`DC+QP$SE(RE(DEC/UE(VE(SE(XH$W]9`DC/Q&WE(VE(%+DEC-ID$XE(DD$"
     "W]9aDC-XE(WE(K$Z7CGC-2[E(W]9YE(dJC'HE([JC'JE(DEC-ZP$]E(YP$FJ$`DC+RP$^E(]E(DEC/aP$_E(^E(XH$XH$`DC/2`E(_E(%'SHC-W%"
@@ -924,7 +924,7 @@ inline constexpr char layers_long_code[] =
     "N,[JC'TN,XJC1W%Da:Ea:NN,WC;Yb-SHC-W%WN,XH*MF$ZJC)]N,#]JC+WN,XN,]N,[JC'XN,CJC+Z7Z7bZ$`DC/2XN/[S%S$Z7CGC-2YN/XN/4O"
     "CC12ZN/-I$YN";
 
-inline constexpr char layers_long_code_1[] =
+inline constexpr const char* layers_long_code_1 =
     "/WBCGC-2]N/ZN/NHE$IGC-2^N/]N/ZZ%CGC-2ZV/DX)_I&DEC-ID$[V/DD$ZV/`DC/Q&dV/[V/S$Z7[FC+W(aN/dV/GGC-2DO/CE(L;CGC-2FO/D"
     "O/aD(dJC'GO/[JC'GO/XJC17GQ=OHE$XN,Z[>YU/XJC1W%GD;Da:XN,]U>YU/XJC17Nd:Z0XN,bS>YU/XJC17Md:Z0XN,aS>YU/XJC12Ld:M7XN,"
     "[U/YU/SHC-W%JO/Ld:]Z%YJC+dU/YU/$]JC+JO/KO/dU/[JC'KO/SHC-W%MO/CE(IG$LHC/2RO/MO/CE(aD(CGC-2SO/Ld:RO/SHC-W%VO/SO/^N"

@@ -492,7 +492,7 @@ alignas(4) inline constexpr char layers_many_spirv[] =
     "\27\0\0\0\312\335\0\0\300\0\0\0+\0\4\0\27\0\0\0\313\335\0\0\320\0\0\0+\0\4\0\27\0\0\0\314\335\0\0\340\0\0\0\1\0"
     "\3\0%\0\0\0t\345\0\0\27\0\4\0_\360\1\0\320\0\0\0\2\0\0\0006\0\5\0\23\0\0\0\25\0\0\0\0\0\0\0\24\0\0\0";
 
-inline constexpr char layers_many_code[] =
+inline constexpr const char* layers_many_code =
     "[JC'9^DC+T^(GUZ$*^DC+T^(FUZ$*^DC+RT<OY&*^DC+PO$]Y;*^DC+PO$^Q;*^DC+DN$bO;*^DC+Y1P]9*^DC+ST(]]9*^DC+ST(_]9*^DC+DN$"
     "P`9*^DC+T^(Q`9*^DC+FP)T`9*^DC+UV&_R7*^DC+PO$PM7*^DC+DN$TK7*^DC+PO$PS5*^DC+DN$TQ5*^DC+PO$HW3*^DC+DN$LU3*^DC+PO$H]"
     "1*^DC+DN$L[1*^DC+JW%TE.*^DC+JW%UE.*^DC-P^)VW+*K^)`DC+:WK*VK*DEC-MP$XK*LP$T=`DC+=YK*XK*DEC/[AZK*YK*E3a:`DC/:[K*ZK"
@@ -1080,7 +1080,7 @@ inline constexpr char layers_many_code[] =
     "-:ZZD$]W=a@CGC-:`PZ$ME,ZZD$GGC-:dZD$K>`PZ$dJC']ZD$[JC']ZD$XJC1:^ZD$VZD$PZD$dZD$WZD$dJC'bZD$[JC'_ZD$GGC-:aZD$MBME"
     ",dJC'bZD$[JC";
 
-inline constexpr char layers_many_code_1[] =
+inline constexpr const char* layers_many_code_1 =
     "'bZD$XJC1:C[D$^ZD$]ZD$aZD$_ZD$dJC'I[D$[JC'D[D$GGC-:F[D$ID&ME,CGC-:G[D$F[D$<IGC-:H[D$G[D$G-dJC'I[D$[JC'I[D$XJC1:J"
     "[D$C[D$bZD$H[D$D[D$dJC'P[D$[JC'K[D$GGC-:M[D$TP$ME,CGC-:N[D$M[D$<IGC-:O[D$N[D$G-dJC'P[D$[JC'P[D$XJC1:Q[D$J[D$I[D$"
     "O[D$K[D$dJC'W[D$[JC'R[D$CGC-:S[D$]W=I;IGC-:T[D$S[D$N'GGC-:U[D$K>T[D$GGC-:V[D$U[D$]M&dJC'W[D$[JC'W[D$XJC1:X[D$Q[D"
@@ -1668,7 +1668,7 @@ inline constexpr char layers_many_code_1[] =
     "'_KK$XJC1^%`KK$dKK$[KK$^KK$]KK$_FC+:aKK$`KK$EIC-:KLK$VJK$[H$JIC-:OLK$KLK$EG_&IIC-:PLK$OLK$TU/_FC+^%QLK$PLK$FGC-^"
     "%VLK$QLK$VQ3";
 
-inline constexpr char layers_many_code_2[] =
+inline constexpr const char* layers_many_code_2 =
     "ZJC)HMK$#]JC+ZL$FMK$DMK$[JC'DMK$HGC-^%EMK$VLK$`JI$dJC'HMK$[JC'FMK$OCC3^%GMK$5U$VLK$`JI$bJI$dJC'HMK$[JC'HMK$XJC1^"
     "%IMK$EMK$DMK$GMK$FMK$_FC+:JMK$IMK$_FC+^%YMK$bFK$_FC+^%[MK$KHK$_FC+^%]MK$aKK$_FC+^%_MK$JMK$TEC-]%`MK$YMK$#aDC)]U3"
     "`MK$TEC-]%bMK$YMK$$aDC)`U3bMK$TEC-]%DNK$[MK$#aDC)CV3DNK$TEC-]%FNK$[MK$$aDC)FV3FNK$TEC-]%HNK$]MK$#aDC)IV3HNK$TEC-"
@@ -2256,7 +2256,7 @@ inline constexpr char layers_many_code_2[] =
     "Q$[VQ$$DEC-FN$CWQ$PS5PN$aDC)CWQ$bVQ$`DC+O'DWQ$PS5`DC+LY&FWQ$aU/NNG/LY&GWQ$FVQ$DWQ$FWQ$aDC)aU/GWQ$dJC'IWQ$[JC'IWQ"
     "$ZJC)NXQ$#]J";
 
-inline constexpr char layers_many_code_3[] =
+inline constexpr const char* layers_many_code_3 =
     "C+ZEN$QWQ$NXQ$[JC'QWQ$TEC-:]WQ$X]S%#_FC+^%^WQ$]WQ$TEC-:_WQ$X]S%$_FC+^%`WQ$_WQ$TEC-]%aWQ$^WQ$#DEC-FN$bWQ$PS5E3aDC"
     ")bWQ$aWQ$TEC-]%CXQ$^WQ$$DEC-FN$DXQ$PS5a:aDC)DXQ$CXQ$TEC-]%EXQ$`WQ$#DEC-FN$FXQ$PS5T=aDC)FXQ$EXQ$TEC-]%GXQ$`WQ$$DE"
     "C-FN$HXQ$PS5PN$aDC)HXQ$GXQ$`DC+O'IXQ$PS5`DC+LY&KXQ$XUD$NNG/LY&LXQ$FVQ$IXQ$KXQ$aDC)XUD$LXQ$dJC'NXQ$[JC'NXQ$ZJC)SY"
@@ -2844,7 +2844,7 @@ inline constexpr char layers_many_code_3[] =
     "CGC-:bZ8NU$aZ8IGC-:D[8^V8G-CGC-:E[8bZ8D[8DEC/[AI[8XX8E3E[8aDC/I[8bY8N$'MBSHC-S)L[8TM>dK*SHC-S)N[8TZ8JQ$JHC-S)O[8"
     "L[8N[8ZJC)Qd";
 
-inline constexpr char layers_many_code_4[] =
+inline constexpr const char* layers_many_code_4 =
     "8#]JC+O[8P[8Qd8[JC'P[8ZJC)Dd8#]JC+MZ8Z[8R[8[JC'R[8GGC-:T[8QZ8JQ$CGC-:V[8T[8TZ8GGC-:W[8V[8CS$CGC-:Y[8W[8^V8dJC'Dd"
     "8[JC'Z[8IGC-:d[8^V8N'GGC-:Fa8QZ8^R$IGC-:Ha8TZ8N'CGC-:Ia8Fa8Ha8GGC-:Ja8Ia8DS$CGC-:La8Ja8d[8GGC-:Ma8La8N'JIC-:Oa8T"
     "Z8I;CGC-:Pa8Ma8Oa8GGC-:`[8Pa8N'LGC-:b[8^V8N'CGC-:Cd8`[8b[8dJC'Dd8[JC'Dd8XJC1:_N>Y[8R[8Cd8Z[8LHC/:Gd8MZ8<G-CGC-:W"

@@ -598,7 +598,7 @@ alignas(4) inline constexpr char layers_many_normed_spirv[] =
     "\1\0\340\1\0\0\1\0\3\0&\0\0\0\313t\1\0\27\0\4\0006;\5\0\336\0\0\0\2\0\0\0\27\0\4\0J<\5\0\336\0\0\0\4\0\0\0006\0"
     "\5\0\24\0\0\0\26\0\0\0\0\0\0\0\25\0\0\0";
 
-inline constexpr char layers_many_normed_code[] =
+inline constexpr const char* layers_many_normed_code =
     "[JC':^DC+MX)FE]%*^DC+MX)EE]%*^DC+Q]F$Q_&*^DC+`Q$PbE$*^DC+`Q$QZE$*^DC+TP$UXE$*^DC+O2^WC$*^DC+ET)MXC$*^DC+TT)OXC$*"
     "^DC+TP$TZC$*^DC+MX)UZC$*^DC+OM*XZC$*^DC+][%]GB*^DC+Xd&K_@*^DC+`Q$UY@*^DC+TP$YW@*^DC+`Q$I[c*^DC+TP$MYc*^DC+`Q$LY>"
     "*^DC+TP$PW>*^DC+`Q$`Z=*^DC+TP$DY=*^DC+`Q$Q`;*^DC+TP$U^;*^DC+`Q$Eb:*^DC+TP$I`:*^DC+`Q$LI9*^DC+TP$PG9*^DC+`Q$`J8*^"
@@ -1186,7 +1186,7 @@ inline constexpr char layers_many_normed_code[] =
     "2DL2[3FL2`DC1;HL2GL2V$'_D$UEC/I$TD_%HL2RU`%#[FC+IR&LL2H_N$CGC-;OL2FL2V'DEC/MD$PL2LL2[3OL2`DC1;QL2PL2V$'_D$UEC/I$"
     "VD_%QL2TD_%$";
 
-inline constexpr char layers_many_normed_code_1[] =
+inline constexpr const char* layers_many_normed_code_1 =
     "dJC'SL2[JC'SL2XJC1I$CVS)dJ2SJ2XK2IK2XJC1I$EYR)L[`%SJ2`K2IK2XJC1I$NCQ)RD_%SJ2VD_%IK2dJC'TL2[JC'TL2XJC1I$]US)PTI$H"
     "U2CVS)SL2XJC1I$_XR)LTI$HU2EYR)SL2XJC1I$MCQ)XTI$HU2NCQ)SL2dJC'UL2[JC'UL2XJC1I$dUS)MF2UE2]US)TL2XJC1I$^XR)XF2UE2_X"
     "R)TL2XJC1I$KCQ)RU`%UE2MCQ)TL2ZJC)HKY$#^JC)O']aX$[JC']aX$GGC-;^aX$V'J[H$ZJC)SbX$#]JC+]N&_aX$SbX$[JC'_aX$TFC+U)CbX"
@@ -1774,7 +1774,7 @@ inline constexpr char layers_many_normed_code_1[] =
     "a)aEP$TJI$[D4bEP$TH4XJC1I$XKI$RDI$[D4dJI$TH4dJC'Yd3[JC'Yd3XJC1a)`EP$DHI$Gd3aEP$Xd3XJC1I$WKI$RDI$Gd3XKI$Xd3XJC1I$"
     "^JI$FFI$Gd3H";
 
-inline constexpr char layers_many_normed_code_2[] =
+inline constexpr const char* layers_many_normed_code_2 =
     "JI$Xd3TEC-;UK4^JI$#_FC+b%RL4UK4HGC-b%XK4RL4^^3_FC+;VL4XK4TEC-;[K4^JI$$_FC+b%ZL4[K4HGC-b%^K4ZL4^^3_FC+;^L4^K4TEC-"
     ";aK4^JI$%_FC+b%bL4aK4HGC-b%DL4bL4^^3_FC+;FM4DL4TEC-;GL4^JI$&_FC+b%JM4GL4HGC-b%JL4JM4^^3_FC+;NM4JL4SEC1I$LL4VL4^L"
     "4FM4NM4_FC+O+ML4LL4DEC-JU%NL4FT%L[3aDC-NL4ML4K$Y-ZJC)F]3#]JC+XQ%_d3F]3[JC'_d3CGC-;ad3L[3ZM%TEC-;ZM4WKI$#_FC+b%WN"
@@ -2362,7 +2362,7 @@ inline constexpr char layers_many_normed_code_2[] =
     "T$Ja^$dJC'La^$[JC'La^$ZJC)Qb^$#]JC+d_Z$Ta^$Qb^$[JC'Ta^$TEC-;`a^$XHT&%_FC+b%aa^$`a^$TEC-;ba^$XHT&&_FC+b%Cb^$ba^$T"
     "EC-a%Db^$aa^";
 
-inline constexpr char layers_many_normed_code_3[] =
+inline constexpr const char* layers_many_normed_code_3 =
     "$#DEC-VP$Eb^$_O6[3aDC)Eb^$Db^$TEC-a%Fb^$aa^$$DEC-VP$Gb^$_O6b;aDC)Gb^$Fb^$TEC-a%Hb^$Cb^$#DEC-VP$Ib^$_O6U>aDC)Ib^$"
     "Hb^$TEC-a%Jb^$Cb^$$DEC-VP$Kb^$_O6`P$aDC)Kb^$Jb^$`DC+W'Lb^$_O6`DC+N_&Nb^$bNT$NNG/N_&Ob^$D_^$Lb^$Nb^$aDC)bNT$Ob^$d"
     "JC'Qb^$[JC'Qb^$ZJC)VC_$#]JC+W`Z$Yb^$VC_$[JC'Yb^$TEC-;EC_$aIT&%_FC+b%FC_$EC_$TEC-;GC_$aIT&&_FC+b%HC_$GC_$TEC-a%IC"
@@ -2950,7 +2950,7 @@ inline constexpr char layers_many_normed_code_3[] =
     "XMD%[JC'XMD%XJC5;YMD%YLD%TLD%JMD%KMD%WMD%LMD%dJC'^MD%[JC'ZMD%TEC-;]MD%CUX&%dJC'^MD%[JC'^MD%XJC1;_MD%YMD%XMD%]MD%"
     "ZMD%ZJC)CND%";
 
-inline constexpr char layers_many_normed_code_4[] =
+inline constexpr const char* layers_many_normed_code_4 =
     "#]JC+_L$bMD%`MD%[JC'`MD%LHC/;aMD%PDC%FM$GM$dJC'CND%[JC'bMD%dJC'CND%[JC'CND%XJC1;DND%aMD%`MD%CM$bMD%JIC-;OND%_MD%"
     "DND%IIC-;PND%OND%TN0_FC+b%QND%PND%ZJC)dND%#]JC+PDC%WND%RND%[JC'RND%FGC-b%VND%QND%ZC9dJC'dND%[JC'WND%FGC-O$XND%JN"
     "$]L$VFC+a%YND%XND%SEC-b%ZND%YND%YND%OCC3b%[ND%6U$QND%IN$ZND%dJC'dND%[JC'dND%XJC1b%]ND%VND%RND%[ND%WND%ZJC)HOD%#]"
@@ -3538,7 +3538,7 @@ inline constexpr char layers_many_normed_code_4[] =
     "%[JC'L^I%XJC1b%M^I%I^I%H^I%K^I%J^I%_FC+;N^I%M^I%EIC-;X^I%C]I%KK$JIC-;d^I%X^I%H]I%IIC-;]^I%d^I%TN0_FC+b%^^I%]^I%Z"
     "JC)I_I%#]JC+";
 
-inline constexpr char layers_many_normed_code_5[] =
+inline constexpr const char* layers_many_normed_code_5 =
     "dFI%D_I%_^I%[JC'_^I%FGC-b%C_I%^^I%_Z;dJC'I_I%[JC'D_I%FGC-O$E_I%JN$]L$VFC+a%F_I%E_I%SEC-b%G_I%F_I%F_I%OCC3b%H_I%6"
     "U$^^I%IN$G_I%dJC'I_I%[JC'I_I%XJC1b%J_I%C_I%_^I%H_I%D_I%ZJC)U_I%#]JC+JO$S_I%Q_I%[JC'Q_I%HGC-b%R_I%J_I%IaQ-dJC'U_I"
     "%[JC'S_I%OCC3b%T_I%6U$J_I%IaQ-YYF%dJC'U_I%[JC'U_I%XJC1b%V_I%R_I%Q_I%T_I%S_I%_FC+;W_I%V_I%_FC+b%F`I%OYI%_FC+b%H`I"
@@ -4126,7 +4126,7 @@ inline constexpr char layers_many_normed_code_5[] =
     "'IaN%LY>`DC+N_&KaN%aN0NNG/N_&LaN%K`N%IaN%KaN%aDC)aN0LaN%dJC'NaN%[JC'NaN%ZJC)SbN%#]JC+FFM%VaN%SbN%[JC'VaN%TEC-;ba"
     "N%DH_'%_FC+b";
 
-inline constexpr char layers_many_normed_code_6[] =
+inline constexpr const char* layers_many_normed_code_6 =
     "%CbN%baN%TEC-;DbN%DH_'&_FC+b%EbN%DbN%TEC-a%FbN%CbN%#DEC-VP$GbN%LY>[3aDC)GbN%FbN%TEC-a%HbN%CbN%$DEC-VP$IbN%LY>b;a"
     "DC)IbN%HbN%TEC-a%JbN%EbN%#DEC-VP$KbN%LY>U>aDC)KbN%JbN%TEC-a%LbN%EbN%$DEC-VP$MbN%LY>`P$aDC)MbN%LbN%`DC+W'NbN%LY>`"
     "DC+N_&PbN%ZNT$NNG/N_&QbN%K`N%NbN%PbN%aDC)ZNT$QbN%dJC'SbN%[JC'SbN%ZJC)XCO%#]JC+aFM%[bN%XCO%[JC'[bN%TEC-;GCO%JI_'%"
@@ -4714,7 +4714,7 @@ inline constexpr char layers_many_normed_code_6[] =
     "C'FEU%ZJC)KFU%#]JC+TIS%NEU%KFU%[JC'NEU%TEC-;ZEU%dY_(%_FC+b%[EU%ZEU%TEC-;dEU%dY_(&_FC+b%]EU%dEU%TEC-a%^EU%[EU%#DE"
     "C-VP$_EU%UY@";
 
-inline constexpr char layers_many_normed_code_7[] =
+inline constexpr const char* layers_many_normed_code_7 =
     "[3aDC)_EU%^EU%TEC-a%`EU%[EU%$DEC-VP$aEU%UY@b;aDC)aEU%`EU%TEC-a%bEU%]EU%#DEC-VP$CFU%UY@U>aDC)CFU%bEU%TEC-a%DFU%]E"
     "U%$DEC-VP$EFU%UY@`P$aDC)EFU%DFU%`DC+W'FFU%UY@`DC+N_&HFU%bNT$NNG/N_&IFU%^bT%FFU%HFU%aDC)bNT$IFU%dJC'KFU%[JC'KFU%Z"
     "JC)PGU%#]JC+OJS%SFU%PGU%[JC'SFU%TEC-;_FU%bZ_(%_FC+b%`FU%_FU%TEC-;aFU%bZ_(&_FC+b%bFU%aFU%TEC-a%CGU%`FU%#DEC-VP$DG"
@@ -5302,7 +5302,7 @@ inline constexpr char layers_many_normed_code_7[] =
     "Z%LGZ%]MC/O$WJD$M'PGZ%=OCC1O$XJD$6K$PGZ%WJD$]MC/O$[JD$M'XJD$Y-OCC1O$dJD$6K$XJD$[JD$MHC-a)^JD$RR,O'SHC-a)`JD$GZ,`"
     "a$JHC-a)aJD$";
 
-inline constexpr char layers_many_normed_code_8[] =
+inline constexpr const char* layers_many_normed_code_8 =
     "^JD$`JD$LHC/a)SER-aJD$Q[$aJD$ZJC)VKD$#]JC+SER-GKD$VKD$[JC'GKD$GGC-;IKD$GZ,N'CGC-;LKD$IKD$dQ,EIC-;MKD$LKD$U>JIC-;"
     "SKD$LKD$M'DEC/KS%UKD$QR%MKD$SKD$aDC-UKD$dJD$K$Y-dJC'VKD$[JC'VKD$CJC+Y-Y-L_$LGC-;XKD$GZ,`a$GGC-;CdE$XKD$N'IGC-;Ed"
     "E$CdE$LcDEC-JU%FdE$QR%EdE$`DC/O+GdE$FdE$S$Y-CGC-;SdE$EdE$=DEC-JU%TdE$QR%SdE$`DC/O+UdE$TdE$S$Y-OCC1O+VdE$6K$GdE$U"

@@ -446,7 +446,7 @@ alignas(4) inline constexpr char matmul_spirv[] =
     "\0\340\0\0\0+\0\4\0\21\0\0\0\207^\0\0\12\0\0\0+\0\4\0\21\0\0\0\210^\0\0\13\0\0\0\27\0\4\0005h\0\0\210\0\0\0\4\0"
     "\0\0006\0\5\0\15\0\0\0\17\0\0\0\0\0\0\0\16\0\0\0";
 
-inline constexpr char matmul_code[] =
+inline constexpr const char* matmul_code =
     "[JC'3^DC+LS2`X2*^DC+LS2]W2*^DC+LS2SW2*^DC+TU2GW2*^DC+LS2aS2*^DC+YR'`P'*^DC+CS2_V&*^DC+bR2Xb%*^DC+aR2Ta%*^DC+E&MI"
     "$*^DC+E&QC1*^DC+R$Ma0*^DC+N)bO0*^DC+N)GP0*^DC+N)JP0*^DC+E&dF0*^DC+GX&NJ/*^DC+E&Ca.*^DC+d%dK.*^DC+E&PT-*^DC+E&UT-"
     "*^DC+d%_T-*^DC+R$GU-*^DC+d%TU-*^DC+E&IK+*^DC+YR']G**^DC+R$JI**^DC+R$LI**^DC+E&RW)*^DC+d%YT)*^DC+E&M](*^DC+E&R](*"
@@ -1034,7 +1034,7 @@ inline constexpr char matmul_code[] =
     "%NT,WM%IX%`DC+7OT,NT,dJC'ST,[JC'ST,XJC17FG4OT,MT,RT,PT,dJC'UT,[JC'UT,XJC14GG4P3ST,PU,NU,SHC-K'XT,GG4]3YJC+QU,NU,"
     "$]JC+XT,YT,Q";
 
-inline constexpr char matmul_code_1[] =
+inline constexpr const char* matmul_code_1 =
     "U,[JC'YT,GGC-4]T,GG4YQ%CGC-4^T,ZO,]T,CGC-4aT,IT,^T,JIC-4DU,^T,HW%GGC-4EU,KT,DU,CGC-4FU,aT,EU,MHC-K'HU,GG4P3LHC/I"
     "$KU,HU,RG4_G4ZJC)Ub,#]JC+VP%Eb,Kb,[JC'Kb,IGC-4Nb,FU,]3TEC-H$Pb,KU,#TEC-H$Rb,KU,$ZJC)DF-#^JC)P3SC-[JC'SC-_FC+4UC-"
     "Pb,EIC-4WC-UC-C1JIC-4XC-WC-P5JIC-4ZC-UC-T5QHC-K'dC-ZC-W5ZJC)CD-#]JC+dC-]C-CD-[JC']C-OHC-K'`C-ZC-W5LHC/4aC-`C-^5_"

@@ -164,7 +164,7 @@ alignas(4) inline constexpr char matmul_chunk_spirv[] =
     " \25\0\0\363\3\0\0\363\3\0\0\363\3\0\0\363\3\0\0+\0\4\0\16\0\0\0i\25\0\0\23\0\0\0+\0\4\0\16\0\0\0j\25\0\0!\0\0\0"
     "+\0\4\0\16\0\0\0k\25\0\0}\0\0\0\27\0\4\0\223\25\0\0F\1\0\0\4\0\0\0006\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char matmul_chunk_code[] =
+inline constexpr const char* matmul_chunk_code =
     "[JC'0^DC+ad'P_'*^DC+[&C_'*^DC+[&b^'*^DC+`d'`Y$*^DC+[&JJ&*^DC+[&OJ&*^DC+[&RJ&*^DC+Z^$QG%*^DC+Z^$TG%*^DC+O$VG%*ZJC"
     ")VE%#^JC)N-WE%[JC'WE%DEC-RZ$LD%KD%N-`DC+1MD%LD%GGC-1ND%MD%TY$DEC-_I$PD%^I$Wc`DC+4QD%PD%DEC/DJ$RD%QD%N)P6`DC/1SD%"
     "RD%%'OCC11UD%,I$SD%TD%QHC-I-XD%ND%UD%ZJC)ZD%#]JC+XD%YD%ZD%[JC'YD%dJC'VE%[JC'ZD%ZJC)_F%#]JC+OL$ZF%_F%[JC'ZF%DEC/D"

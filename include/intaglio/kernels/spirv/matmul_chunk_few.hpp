@@ -247,7 +247,7 @@ alignas(4) inline constexpr char matmul_chunk_few_spirv[] =
     "\0\4\0\17\0\0\0\213\237\0\0\23\0\0\0+\0\4\0\17\0\0\0\214\237\0\0!\0\0\0+\0\4\0\17\0\0\0\215\237\0\0}\0\0\0\27\0"
     "\4\0\216\237\0\0i\1\0\0\2\0\0\0\27\0\4\0\221\237\0\0i\1\0\0\4\0\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char matmul_chunk_few_code[] =
+inline constexpr const char* matmul_chunk_few_code =
     "[JC'1^DC+^N5DF6*^DC+O(]]5*^DC+O(d]5*^DC+O(bd5*^DC+O(ad5*^DC+O(Gd5*^DC+O(Fd5*^DC+O(L[5*^DC+O(K[5*^DC+O([Y5*^DC+O("
     "ZY5*^DC+O(`X5*^DC+O(_X5*^DC+O(EX5*^DC+O(DX5*^DC+O(JW5*^DC+O(IW5*^DC+O(XU5*^DC+O(WU5*^DC+O(]T5*^DC+O(dT5*^DC+O(bS"
     "5*^DC+O(aS5*^DC+O(GS5*^DC+O(FS5*^DC+O(LR5*^DC+O(KR5*^DC+O(QQ5*^DC+O(PQ5*^DC+O(VP5*^DC+O(UP5*^DC+O(ZO5*^DC+O(YO5*"
@@ -835,7 +835,7 @@ inline constexpr char matmul_chunk_few_code[] =
     "FI9#_FC+W'WC._Q-TEC-2bQ-FI9$_FC+W'[C.bQ-GGC-2ER-Q)WH9TEC-V'GR-WC.#DEC-Ka$HR-KN-ER-aDC)HR-GR-CGC-2KR-ER-4TEC-V'MR"
     "-WC.$DEC-Ka$";
 
-inline constexpr char matmul_chunk_few_code_1[] =
+inline constexpr const char* matmul_chunk_few_code_1 =
     "NR-KN-KR-aDC)NR-MR-CGC-2QR-ER-G*TEC-V'SR-[C.#DEC-Ka$TR-KN-QR-aDC)TR-SR-CGC-2WR-ER-^4TEC-V'YR-[C.$DEC-Ka$ZR-KN-WR"
     "-aDC)ZR-YR-dJC'[R-[JC'[R-CGC-2]R-WH9R7dJC'HQ-[JC'^R-dJC'_R-[JC'_R-XJC12XH9Q.^R-VS-TS-SHC-L.bR-XH9Q)YJC+WS-TS-$]J"
     "C+bR-CS-WS-[JC'CS-SHC-L.ES-XH9I]$ZJC)SS-#]JC+ES-FS-SS-[JC'FS-`DC+LC%IS-KN-DEC-]D%KS-`M-XH9`DC+Fa$LS-KS-DEC/[N5OS"

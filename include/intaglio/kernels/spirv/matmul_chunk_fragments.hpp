@@ -250,7 +250,7 @@ alignas(4) inline constexpr char matmul_chunk_fragments_spirv[] =
     "\0\4\0\17\0\0\0007,\0\0\23\0\0\0+\0\4\0\17\0\0\08,\0\0!\0\0\0+\0\4\0\17\0\0\09,\0\0}\0\0\0\27\0\4\0:,\0\0\37\1\0"
     "\0\4\0\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char matmul_chunk_fragments_code[] =
+inline constexpr const char* matmul_chunk_fragments_code =
     "[JC'1^DC+b'OI,*^DC+b'DH,*^DC+b'YF,*^DC+b'NE,*^DC+QD,`M%*^DC+PD,HG%*^DC+OD,GD%*^DC+ND,OX$*^DC+MD,OT$*^DC+LD,J<*^D"
     "C+XR%H_**^DC+=EQ**^DC+NJ%Kd)*^DC+FL%Wd)*^DC+=_N)*^DC+NJ%EZ(*^DC+FL%QZ(*^DC+=FJ(*^DC+NJ%LU'*^DC+FL%XU'*^DC+=`G'*^"
     "DC+NJ%FS&*^DC+FL%RS&*ZJC)a[%#^JC)G,b[%[JC'b[%DEC-J7GV%H7I7`DC+M$HV%GV%DEC/O7IV%HV%_1DC$`DC/2JV%IV%%'OCC12KV%-I$J"

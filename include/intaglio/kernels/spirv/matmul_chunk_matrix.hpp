@@ -191,7 +191,7 @@ alignas(4) inline constexpr char matmul_chunk_matrix_spirv[] =
     "\7\0\0,\0\7\0\35\0\0\0\237\32\0\0\367\7\0\0\367\7\0\0\367\7\0\0\367\7\0\0+\0\4\0\17\0\0\0\240\32\0\0\23\0\0\0+\0"
     "\4\0\17\0\0\0\241\32\0\0!\0\0\0+\0\4\0\17\0\0\0\242\32\0\0}\0\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char matmul_chunk_matrix_code[] =
+inline constexpr const char* matmul_chunk_matrix_code =
     "[JC'1^DC+L](bZ$*^DC+K](CZ$*^DC+J](dY$*^DC+I](bX$*^DC+H](MX$*^DC+F%QN'*^DC+F%PL'*^DC+F%VI'*^DC+F%UG'*^DC+F%[D'*^D"
     "C+F%Zb&*^DC+F%`_&*^DC+F%_]&*^DC+]G%^R%*^DC+XJ%LS%*ZJC)ZQ%#^JC)F.[Q%[JC'[Q%DEC-VV$QP%PP%F.`DC+2RP%QP%GGC-2SP%RP%Q"
     "Z$DEC-V<UP%T<U<`DC+5VP%UP%DEC/[<WP%VP%F*I7`DC/2XP%WP%%'OCC12ZP%-I$XP%YP%QHC-a-]P%SP%ZP%ZJC)_P%#]JC+]P%^P%_P%[JC'"

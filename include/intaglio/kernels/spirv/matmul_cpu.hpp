@@ -281,7 +281,7 @@ alignas(4) inline constexpr char matmul_cpu_spirv[] =
     "\0030\0\0&\6\0\0&\6\0\0+\0\4\0%\0\0\0s0\0\0\0\0\300\177+\0\4\0\21\0\0\0t0\0\0\377\1\0\0+\0\4\0\21\0\0\0u0\0\0\23"
     "\0\0\0+\0\4\0\21\0\0\0v0\0\0!\0\0\0+\0\4\0\21\0\0\0w0\0\0}\0\0\0006\0\5\0\15\0\0\0\17\0\0\0\0\0\0\0\16\0\0\0";
 
-inline constexpr char matmul_cpu_code[] =
+inline constexpr const char* matmul_cpu_code =
     "[JC'3^DC+ZD-KI-*^DC+ZD-aH-*^DC+bF-UH-*^DC+ZD-FF-*^DC+ZD-OE-*^DC+ZD-JE-*^DC+N)CE-*^DC+N)bD-*^DC+ZD-[D-*^DC+N)SD-*"
     "^DC+N)RD-*^DC+QD-NY&*^DC+PD-QD&*^DC+OD-OC&*^DC+K&ET+*^DC+R$aQ+*^DC+N)ZY**^DC+N)_Y**^DC+N)bY**^DC+K&[P**^DC+VZ&NL"
     ")*^DC+K&JC)*^DC+b%RM(*^DC+K&HU'*^DC+K&MU'*^DC+b%WU'*^DC+R$_U'*^DC+b%LV'*^DC+OL'PL'*^DC+K&MM'*^DC+UN'VN'*^DC+R$CP"

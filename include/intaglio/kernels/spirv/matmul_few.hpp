@@ -200,7 +200,7 @@ alignas(4) inline constexpr char matmul_few_spirv[] =
     "\0\0\0q\0\0\0\1\0\3\0\17\0\0\0K\36\0\0,\0\5\0\330\0\0\0B!\0\0\211\4\0\0\211\4\0\0+\0\4\0\17\0\0\0\323!\0\0\23\0"
     "\0\0+\0\4\0\17\0\0\0\324!\0\0!\0\0\0+\0\4\0\17\0\0\0\325!\0\0}\0\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char matmul_few_code[] =
+inline constexpr const char* matmul_few_code =
     "[JC'1^DC+NK*UO**^DC+NK*TO**^DC+NK*SO**^DC+HL*LO**^DC+a&EO**^DC+a&DO**^DC+NK*[M**^DC+NK*ZM**^DC+NK*YM**^DC+NK*OM*"
     "*^DC+NK*NM**^DC+NK*MM**^DC+HL*FM**^DC+a&_L**^DC+a&^L**^DC+NK*QK**^DC+NK*PK**^DC+NK*OK**^DC+W%aD%*^DC+W%MG)*^DC+Z"
     "a$[`(*^DC+a&TV(*^DC+a&YV(*^DC+a&dV(*^DC+_F%ZF(*^DC+LG%]F(*^DC+b)IG(*^DC+FJ%d^&*^DC+Za$HX&*^DC+a&aM&*^DC+a&FN&*^D"

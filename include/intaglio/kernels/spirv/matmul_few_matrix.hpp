@@ -241,7 +241,7 @@ alignas(4) inline constexpr char matmul_few_matrix_spirv[] =
     "\0\0%\2\0\0%\2\0\0+\0\4\0\17\0\0\0\230!\0\0\23\0\0\0+\0\4\0\17\0\0\0\231!\0\0!\0\0\0+\0\4\0\17\0\0\0\232!\0\0}\0"
     "\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0\0\0";
 
-inline constexpr char matmul_few_matrix_code[] =
+inline constexpr const char* matmul_few_matrix_code =
     "[JC'1^DC+I])N])*^DC+Zd)NW%*^DC+Yd)IR%*^DC+C%^K%*^DC+Xd)V]$*^DC+Wd)N[$*^DC+Vd)NZ$*^DC+Ud)JX$*^DC+Td)KU$*^DC+Sd)LT"
     "$*^DC+XJ%`O(*^DC+_J%aO(*^DC+_J%bO(*^DC+CL%DP(*^DC+CL%FP(*^DC+`N%JP(*^DC+H$LP(*^DC+H$MP(*^DC+KK%PP(*^DC+KK%QP(*^D"
     "C+KK%RP(*^DC+L&H]'*^DC+L&M]'*^DC+L&P]'*^DC+KK%b`&*^DC+Fa%Ga%*ZJC)QD&#^JC)_-RD&[JC'RD&DEC-[S$dX%[X%4`DC+2]X%dX%DE"

@@ -200,7 +200,7 @@ alignas(4) inline constexpr char matmul_few_portable_spirv[] =
     "\0\0\23\0\0\0+\0\4\0\17\0\0\0\"#\0\0!\0\0\0+\0\4\0\17\0\0\0##\0\0}\0\0\0006\0\5\0\13\0\0\0\15\0\0\0\0\0\0\0\14\0"
     "\0\0";
 
-inline constexpr char matmul_few_portable_code[] =
+inline constexpr const char* matmul_few_portable_code =
     "[JC'1^DC+DU*KY**^DC+DU*JY**^DC+DU*IY**^DC+^U*bX**^DC+a&[X**^DC+a&ZX**^DC+DU*QW**^DC+DU*PW**^DC+DU*OW**^DC+DU*EW*"
     "*^DC+DU*DW**^DC+DU*CW**^DC+^U*dV**^DC+a&UV**^DC+a&TV**^DC+DU*GU**^DC+DU*FU**^DC+DU*EU**^DC+W%]F%*^DC+W%CQ)*^DC+V"
     "C%TF)*^DC+a&Md(*^DC+a&Rd(*^DC+a&Ud(*^DC+[H%SL(*^DC+HI%VL(*^DC+M*bL(*^DC+bK%UD'*^DC+VC%DZ&*^DC+a&]O&*^DC+a&bO&*^D"

@@ -285,7 +285,7 @@ alignas(4) inline constexpr char matmul_few_tiled_spirv[] =
     "\30\0\0\0+\0\4\0\16\0\0\0\366 \0\0\23\0\0\0+\0\4\0\16\0\0\0\367 \0\0!\0\0\0+\0\4\0\16\0\0\0\370 \0\0}\0\0\0006\0"
     "\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char matmul_few_tiled_code[] =
+inline constexpr const char* matmul_few_tiled_code =
     "[JC'0^DC+Zd)_d)*^DC+Yd)YI%*^DC+Xd)dU$*^DC+Wd)QT$*^DC+M`$Sd(*^DC+Ub$HS(*^DC+[b$IS(*^DC+[b$JS(*^DC+]C%LS(*^DC+]C%N"
     "S(*^DC+RE%QS(*^DC+G$US(*^DC+G$VS(*^DC+_^$YS(*^DC+_^$ZS(*^DC+_^$[S(*^DC+M`$XQ(*^DC+Ub$MH(*^DC+[b$NH(*^DC+[b$OH(*^"
     "DC+]C%QH(*^DC+]C%SH(*^DC+RE%VH(*^DC+G$ZH(*^DC+G$[H(*^DC+_^$^H(*^DC+_^$_H(*^DC+_^$`H(*^DC+M`$]F(*^DC+Ub$R]'*^DC+["

@@ -445,7 +445,7 @@ alignas(4) inline constexpr char matmul_portable_spirv[] =
     "\0\300\0\0\0+\0\4\0\21\0\0\0\252c\0\0\340\0\0\0+\0\4\0\21\0\0\0\313c\0\0\12\0\0\0+\0\4\0\21\0\0\0\314c\0\0\13\0"
     "\0\0\27\0\4\0ym\0\0\210\0\0\0\4\0\0\0006\0\5\0\15\0\0\0\17\0\0\0\0\0\0\0\16\0\0\0";
 
-inline constexpr char matmul_portable_code[] =
+inline constexpr const char* matmul_portable_code =
     "[JC'3^DC+CX2W]2*^DC+CX2Td2*^DC+CX2Jd2*^DC+KZ2^[2*^DC+CX2XX2*^DC+_T'FS'*^DC+ZW2ZX&*^DC+YW2]C&*^DC+XW2Yb%*^DC+E&MI"
     "$*^DC+E&HH1*^DC+R$DF1*^DC+N)YP0*^DC+N)^P0*^DC+N)aP0*^DC+E&VH0*^DC+bY&HL/*^DC+E&`C/*^DC+d%dO.*^DC+E&PX-*^DC+E&UX-"
     "*^DC+d%_X-*^DC+R$GY-*^DC+d%TY-*^DC+E&LL+*^DC+_T'`H**^DC+R$MJ**^DC+R$OJ**^DC+E&XY)*^DC+d%_V)*^DC+E&S_(*^DC+E&X_(*"
@@ -1033,7 +1033,7 @@ inline constexpr char matmul_portable_code[] =
     ":bJ:TEC-4EK:^I:$GIC-4FK:EK:C1_FC+H$GK:FK:JIC-4HK:EK:G1_FC+H$IK:HK:SEC1Q$OK:aJ:CK:GK:IK:TEC-4PK:^I:%GIC-4QK:PK:C1"
     "_FC+H$RK:QK:";
 
-inline constexpr char matmul_portable_code_1[] =
+inline constexpr const char* matmul_portable_code_1 =
     "JIC-4SK:PK:G1_FC+H$TK:SK:TEC-4VK:^I:&GIC-4WK:VK:C1_FC+H$XK:WK:JIC-4YK:VK:G1_FC+H$ZK:YK:SEC1Q$`K:RK:TK:XK:ZK:dJC'"
     "DL:[JC'DL:XJC5Q$EL:bI:aI:QJ:HJ:OK:^J:XJC5Q$FL:CJ:aI:ZJ:HJ:`K:^J:HGC-Q$JL:EL:WS4HGC-Q$KL:FL:VS4DGC-Q$NL:M`<JL:DGC"
     "-Q$QL:Da<KL:LHC/Q$FO>]N>NL:M`<LHC/Q$HO>]N>QL:Da<DEC1C)GM:`H*VP4R/D=`DC+U(HM:GM:TEC-BIM:HM:#TEC-BJM:HM:$ZJC)OO:#^"

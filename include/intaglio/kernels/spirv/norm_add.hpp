@@ -97,7 +97,7 @@ alignas(4) inline constexpr char norm_add_spirv[] =
     "\5\0\0\345\24\0\0\35\0\3\0\16\5\0\0\32\0\0\0\36\0\3\0\17\5\0\0\16\5\0\0 \0\4\0\15\5\0\0\345\24\0\0\17\5\0\0 \0\4"
     "\0\31\5\0\0\345\24\0\0\32\0\0\0+\0\4\0\31\0\0\0\12\16\0\0\0\0\300\1776\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char norm_add_code[] =
+inline constexpr const char* norm_add_code =
     "[JC'-^DC+V9D7*^DC+G$QT%*^DC+V9QO$*^DC+V9VO$*^DC+G$`O$*^DC+O$HP$*^DC+G$UP$*^DC+V9TG$*ZJC)KL$#^JC)R'LL$[JC'LL$`DC+"
     ".VL$U'LHC/.WL$S'Q'VL$`DC+.XL$Y'JIC-.ZL$XL$]'OCC1.dL$)I$WL$a'IGC-.^L$a'dL$EIC-.`L$dL$H(`DC+.aL$P(LHC/.bL$K(O(aL$O"
     "HC-`%DM$L(WL$`DC+.EM$V(LHC/.FM$DM$EM$R'DEC-T'bE$aE$0`DC+.CF$bE$DEC-JF$KF$HF$IF$`DC+1LF$KF$DEC/MF$NF$LF$`&S)`DC/."

@@ -87,7 +87,7 @@ alignas(4) inline constexpr char norm_quantize_spirv[] =
     "\0,\0\7\0|\0\0\0/\13\0\0E\4\0\0E\4\0\0E\4\0\0E\4\0\0+\0\4\0\31\0\0\0000\13\0\0\0\0\300\1776\0\5\0\7\0\0\0\11\0\0"
     "\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char norm_quantize_code[] =
+inline constexpr const char* norm_quantize_code =
     "[JC'-^DC+_7M5*^DC+G$KF%*^DC+_7^N$*^DC+_7CO$*^DC+G$MO$*^DC+O$UO$*^DC+G$bO$*ZJC)`M$#^JC)K(aM$[JC'aM$`DC+.KN$N(LHC/"
     ".LN$L(J(KN$`DC+.MN$R(JIC-.ON$MN$V(OCC1.QN$)I$LN$Z(IGC-.SN$Z(QN$EIC-.UN$QN$a(`DC+.VN$I)LHC/.WN$D)H)VN$OHC-d%YN$E)"
     "LN$`DC+.ZN$O)LHC/.[N$YN$ZN$K(DEC-M(MH$LH$0`DC+.NH$MH$DEC-UH$VH$SH$TH$`DC+1WH$VH$DEC/XH$YH$WH$Y'L*`DC/.ZH$YH$%'SH"

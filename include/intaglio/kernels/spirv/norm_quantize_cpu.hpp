@@ -87,7 +87,7 @@ alignas(4) inline constexpr char norm_quantize_cpu_spirv[] =
     "\345\24\0\0\240\0\0\0,\0\7\0|\0\0\0\221\13\0\0W\4\0\0W\4\0\0W\4\0\0W\4\0\0,\0\7\0|\0\0\0\222\13\0\0X\4\0\0X\4\0"
     "\0X\4\0\0X\4\0\0+\0\4\0\31\0\0\0\223\13\0\0\0\0\300\1776\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char norm_quantize_cpu_code[] =
+inline constexpr const char* norm_quantize_cpu_code =
     "[JC'-^DC+R8`5*^DC+G$PH%*^DC+R8EP$*^DC+R8JP$*^DC+G$TP$*^DC+O$dP$*^DC+G$IQ$*ZJC)dN$#^JC)_(]N$[JC']N$DEC-`H$GO$_H$d"
     "'`DC+1HO$GO$DEC-`H$IO$_H$`*`DC+1JO$IO$DEC-`H$KO$_H$U)`DC+1LO$KO$DEC-`H$MO$_H$JI$`DC+1NO$MO$DEC-`H$OO$_H$NI$`DC+1"
     "PO$OO$`DC+.RO$b(LHC/.SO$`(^(RO$`DC+.TO$F)JIC-.VO$TO$J)OCC1.XO$)I$SO$N)IGC-.ZO$N)XO$EIC-.dO$XO$U)`DC+.]O$])LHC/.^"

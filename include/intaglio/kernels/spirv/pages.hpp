@@ -46,7 +46,7 @@ alignas(4) inline constexpr char pages_spirv[] =
     "\1\0\0\3\0\0\0002\0\4\0\12\0\0\0\?\1\0\0 \0\0\0;\0\4\0k\0\0\0B\1\0\0\1\0\0\0+\0\4\0\12\0\0\0\243\1\0\0\23\0\0\0+"
     "\0\4\0\12\0\0\0\244\1\0\0!\0\0\0006\0\5\0\6\0\0\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
-inline constexpr char pages_code[] =
+inline constexpr const char* pages_code =
     "[JC',DEC-P&Q&O&/`DC+-R&Q&DEC-T$T&Q$S$`DC+=U&T&DEC/[$V&U&W$S$`DC/-W&V&%'DEC/[$d&U&W$[&`DC/-]&d&%'OCC1-`&(I$]&_&GG"
     "C--V-`&J$CGC--]-V-F0DEC/[$^-U&W$]-`DC/-_-^-%'OCC1-`-(I$_-C%DEC/[$K'U&W$J'`DC/-L'K'%'CGC--O'`-N'IGC--Q'O'P'OCC1-R"
     "'(I$L'Q'DEC/[$]'U&W$d'`DC/-^']'%'DEC-P&`'O&_'`DC+-a'`'CGC--b'^'a'dJC'C([JC'C(XJC1-d/b',I-F(SHC-J(K(d/R'YJC+E(F(#"

@@ -77,7 +77,7 @@ alignas(4) inline constexpr char rms_norm_spirv[] =
     "\0\0\345\24\0\0S\4\0\0 \0\4\0]\4\0\0\345\24\0\0\32\0\0\0+\0\4\0\31\0\0\0^\11\0\0\0\0\300\1776\0\5\0\7\0\0\0\11\0"
     "\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char rms_norm_code[] =
+inline constexpr const char* rms_norm_code =
     "[JC'-^DC+C6Q3*^DC+G$U^$*^DC+C6HG$*^DC+C6MG$*^DC+G$WG$*^DC+O$_G$*^DC+G$LH$*ZJC)OF$#^JC)H'PF$[JC'PF$`DC+.UF$K'LHC/"
     ".VF$I'G'UF$`DC+.WF$O'JIC-.YF$WF$S'OCC1.[F$)I$VF$W'IGC-.]F$W'[F$EIC-._F$[F$^'`DC+.`F$F(LHC/.aF$a'E(`F$OHC-V%CG$b'"
     "VF$`DC+.DG$L(LHC/.EG$CG$DG$H'DEC-J'PBOB0`DC+.QBPBDEC-XBYBVBWB`DC+1ZBYBDEC/[BdBZBV&I)`DC/.]BdB%'SHC-V%^BQB]BKHC+V"

@@ -42,7 +42,7 @@ alignas(4) inline constexpr char route_spirv[] =
     "\0\2\0\0\0002\0\4\0\12\0\0\0\272\0\0\0\2\0\0\0 \0\4\0\321\0\0\0\11\0\0\0\202\0\0\0 \0\4\0\330\0\0\0\345\24\0\0"
     "\17\0\0\0006\0\5\0\6\0\0\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
-inline constexpr char route_code[] =
+inline constexpr const char* route_code =
     "[JC',^DC+S(T(*ZJC)O-#^JC)]'P-[JC'P-DEC-a&b&`&/`DC+-C'b&DEC-O'P'M'N'`DC+F'Q'P'DEC/T'U'Q'R'S'`DC/-V'U'%'QHC-M&W'C'"
     "V'KHC+M&X'W'ZJC)Z'#]JC+X'Y'Z'[JC'Y'`DC+-d'['NHC-M&^'d']'dJC'Z'[JC'Z'XJC1M&_'W'P-^'Y'ZJC)a'#]JC+_'`'a'[JC'`'dJC'O"
     "-[JC'a'dJC'D([JC'D(XJC1-`/]'a'X(E(SHC-M&O(`/N(YJC+F(E(#]JC+O(E(F([JC'E(DEC-d&V(T(`/aDC)V(]'CGC--X(`/S'dJC'D([JC'"

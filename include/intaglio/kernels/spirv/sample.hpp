@@ -225,7 +225,7 @@ alignas(4) inline constexpr char sample_spirv[] =
     "\0\0+\0\4\0\15\0\0\0\375W\0\0!\0\0\0+\0\4\0\15\0\0\0\376W\0\0\?\0\0\0+\0\4\0\15\0\0\0\377W\0\0\377\1\0\0+\0\4\0"
     "\15\0\0\0\0X\0\0\17\0\0\0006\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char sample_code[] =
+inline constexpr const char* sample_code =
     "[JC'/^DC+QC$DV0*^DC+YU%QZ.*^DC+_d%JJ.*^DC+_d%KJ.*^DC+_d%LJ.*^DC+_d%NJ.*^DC+O_%SJ.*^DC+O_%TJ.*^DC+VH%aI-*^DC+SK%G"
     "J-*^DC+NM$SH**^DC+NM$CI**^DC+QC$I_(*ZJC)Q](#^JC)V,R]([JC'R](`DC+0M^(Y/LHC/0N^(W/V/M^(`DC+0O^(]/`DC+0X^(S0LHC/0Y^"
     "(N0R0X^(OHC-Y$[^(O0N^(`DC+0d^(Y0LHC/0]^([^(d^(V,GGC-0RK(]^(N^(CGC-0TK(RK(O^(ZJC)[K(#]JC+XK(ZK(^K([JC'^K(dJC'[K(["
@@ -813,7 +813,7 @@ inline constexpr char sample_code[] =
     "2LW+ZZ2UI-CGC-0J[+CZ2O/dJC'VU+[JC'K[+`DC+D$L[+DZ$`DC+0M[+^N&OCC10N[++I$M[+FW'dJC'SR([JC'SR(XJC90CK7RH4VV(RH4XY(R"
     "H4`Y(CH4K[+X";
 
-inline constexpr char sample_code_1[] =
+inline constexpr const char* sample_code_1 =
     "JC9D$Sb5CC*VV(IW2XY(W,`Y(IW2K[+XJC9=X_5]R2VV(]R2XY(]R2`Y(b[2K[+XJC9=M]5aQ2VV(aQ2XY(aQ2`Y(^Z2K[+XJC9D$IY5LP2VV(LP"
     "2XY(LP2`Y(L[+K[+XJC9Y$bU5]O2VV(]O2XY(]O2`Y(H_$K[+XJC90[U5RV(VV(PY(XY(PY(`Y(N[+K[+XJC9Y$JT5UO2VV(UO2XY(H_$`Y(GR(K"
     "[+XJC90Ub4Tb4VV(Tb4XY(Tb4`Y(RZ(K[+dJC'PR([JC'RR(XJC90Eb4dL)[L)Tb4_Y(Tb4MZ(RZ(UZ(XJC9Y$]T4GR([L)H_$_Y(GR(MZ(GR(UZ"

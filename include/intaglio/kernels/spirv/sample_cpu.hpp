@@ -110,7 +110,7 @@ alignas(4) inline constexpr char sample_cpu_spirv[] =
     "\15\0\0\0\?\11\0\0\0\1\0\0\1\0\3\0!\0\0\0\352\30\0\0+\0\4\0\32\0\0\0\4\35\0\0\0\0\200\377,\0\7\0H\0\0\0\5\35\0\0"
     "\4\35\0\0\4\35\0\0\4\35\0\0\4\35\0\0006\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char sample_cpu_code[] =
+inline constexpr const char* sample_cpu_code =
     "[JC'/^DC+P%Z_'*^DC+P%P^'*^DC+[%RW'*^DC+[%TW'*^DC+P%Lb&*^DC+P%^a&*^DC+P%E[&*^DC+P%CK&*^DC+P%UJ&*^DC+P%SG&*^DC+P%J"
     "Q%*^DC+P%`O%*^DC+[%SH%*^DC+[%VH%*^DC+P%KI%*ZJC)NM%#^JC)]+OM%[JC'OM%`DC+0_M%`.LHC/0`M%^.]._M%`DC+0aM%D/`DC+0JN%Z/"
     "LHC/0KN%U/Y/JN%OHC-Y$MN%V/`M%`DC+0NN%`/LHC/0ON%MN%NN%]+DEC-_.La$Ka$]+`DC+0Ma$La$NHC-Y$Na$Ma$]+ZJC)Pa$#]JC+Na$Oa$"

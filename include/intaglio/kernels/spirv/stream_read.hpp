@@ -29,7 +29,7 @@ alignas(4) inline constexpr char stream_read_spirv[] =
     "\0\37\0\0\0+\0\4\0003\0\0\0N\0\0\0\1\0\0\0+\0\4\0\10\0\0\0b\0\0\0\271y7\236 \0\4\0f\0\0\0\11\0\0\0+\0\0\0 \0\4\0"
     "k\0\0\0\345\24\0\0\10\0\0\0006\0\5\0\4\0\0\0\6\0\0\0\0\0\0\0\5\0\0\0";
 
-inline constexpr char stream_read_code[] =
+inline constexpr const char* stream_read_code =
     "[JC'*DEC-4523`DC++65GGC-+867DEC-4;:3`DC++<;GGC-+=<7DEC-4c>3`DC++@cCGC-+A=@dJC'G$[JC'G$XJC1BX&E$*E*H$XJC1+W&3*W%H"
     "$XJC1+d&A*H*H$DEC-X$Y$U$W$`DC++Z$Y$SHC-[$d$W&Z$YJC+I$H$#]JC+d$H$I$[JC'H$DEC-G%H%U$F%`DC+M$I%H%DEC/K%L%I%F%d&`DC/"
     "BM%L%%3IIC-BO%X&M%CGC-+U%d&8DEC/K%I'I%F%U%`DC/BJ'I'%3IIC-BK'O%J'CGC-+N'U%8DEC/K%X'I%F%N'`DC/BY'X'%3IIC-BZ'K'Y'CG"

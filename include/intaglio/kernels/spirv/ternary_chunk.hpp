@@ -128,7 +128,7 @@ alignas(4) inline constexpr char ternary_chunk_spirv[] =
     "\0+\0\4\0\15\0\0\0\21\16\0\0v\0\0\0+\0\4\0\15\0\0\0\22\16\0\0\252\377\377\377+\0\4\0\15\0\0\0\23\16\0\0\212\377"
     "\377\377+\0\4\0\15\0\0\0\24\16\0\0}\0\0\0006\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char ternary_chunk_code[] =
+inline constexpr const char* ternary_chunk_code =
     "[JC'/^DC+P&KI&*^DC+CI&HI&*^DC+CI&DI&*^DC+HM$FT$*^DC+WM$GT$*^DC+P&LT$*^DC+^&QT$*ZJC)XR$#^JC)a1YR$[JC'YR$DEC-[K$KQ"
     "$JQ$2`DC+0LQ$KQ$GGC-0MQ$LQ$FL$DEC-Q>OQ$O>Tc`DC+3PQ$OQ$DEC/WcQQ$PQ$R(]<`DC/0RQ$QQ$%'OCC10TQ$+I$RQ$SQ$QHC-^.WQ$MQ$"
     "TQ$ZJC)YQ$#]JC+WQ$XQ$YQ$[JC'XQ$dJC'XR$[JC'YQ$DEC-Q>HS$O>P>`DC+3IS$HS$_FC+T>JS$IS$DEC/X>KS$JS$R(R(`DC/D$LS$KS$%'Z"

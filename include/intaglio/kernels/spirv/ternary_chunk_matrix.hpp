@@ -150,7 +150,7 @@ alignas(4) inline constexpr char ternary_chunk_matrix_spirv[] =
     "\0002\3\0\0002\3\0\0+\0\4\0\15\0\0\0\254\20\0\0v\0\0\0+\0\4\0\15\0\0\0\255\20\0\0\252\377\377\377+\0\4\0\15\0\0"
     "\0\256\20\0\0\212\377\377\377+\0\4\0\15\0\0\0\257\20\0\0}\0\0\0006\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char ternary_chunk_matrix_code[] =
+inline constexpr const char* ternary_chunk_matrix_code =
     "[JC'/^DC+U[&Z[&*^DC+U[&V[&*^DC+Q[&DM$*^DC+P[&QK$*^DC+P&dG%*^DC+UQ$Vd$*^DC+JT$C]$*ZJC)H[$#^JC)]1I[$[JC'I[$DEC-EK$"
     "[Y$ZY$2`DC+0dY$[Y$GGC-0]Y$dY$RL$DEC-G=_Y$E=J>`DC+3`Y$_Y$DEC/M>aY$`Y$N(Z<`DC/0bY$aY$%'OCC10DZ$+I$bY$CZ$QHC-Z.GZ$]"
     "Y$DZ$ZJC)IZ$#]JC+GZ$HZ$IZ$[JC'HZ$dJC'H[$[JC'IZ$DEC-G=X[$E=F=`DC+3Y[$X[$_FC+J=Z[$Y[$DEC/N=[[$Z[$N(N(`DC/D$d[$[[$%"

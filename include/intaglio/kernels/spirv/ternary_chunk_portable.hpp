@@ -130,7 +130,7 @@ alignas(4) inline constexpr char ternary_chunk_portable_spirv[] =
     "\305\16\0\0\252\377\377\377+\0\4\0\15\0\0\0\306\16\0\0\212\377\377\377+\0\4\0\15\0\0\0\307\16\0\0}\0\0\0006\0\5"
     "\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char ternary_chunk_portable_code[] =
+inline constexpr const char* ternary_chunk_portable_code =
     "[JC'/^DC+aM&ON&*^DC+GN&LN&*^DC+GN&HN&*^DC+aM&bM&*^DC+PO$NV$*^DC+_O$OV$*^DC+U&TV$*^DC+U&XV$*^DC+E'YV$*ZJC)`T$#^JC"
     ")H2aT$[JC'aT$DEC-CN$SS$RS$2`DC+0TS$SS$GGC-0US$TS$NN$DEC-X@WS$W@[A`DC+3XS$WS$DEC/^AYS$XS$Y(G=`DC/0ZS$YS$%'OCC10dS"
     "$+I$ZS$[S$QHC-E/_S$US$dS$ZJC)aS$#]JC+_S$`S$aS$[JC'`S$dJC'`T$[JC'aS$DEC-X@PU$W@U>`DC+3QU$PU$_FC+[@RU$QU$DEC/_@SU$"

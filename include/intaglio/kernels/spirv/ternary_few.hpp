@@ -148,7 +148,7 @@ alignas(4) inline constexpr char ternary_few_spirv[] =
     "\377\377+\0\4\0\16\0\0\0\377\17\0\0\212\377\377\377+\0\4\0\16\0\0\0\0\20\0\0\23\0\0\0+\0\4\0\16\0\0\0\1\20\0\0!"
     "\0\0\0+\0\4\0\16\0\0\0\2\20\0\0}\0\0\0006\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char ternary_few_code[] =
+inline constexpr const char* ternary_few_code =
     "[JC'0^DC+Y&KU&*^DC+CU&HU&*^DC+CU&DU&*^DC+XT$YT$*^DC+Y&UU$*^DC+T&TV$*ZJC)F[$#^JC)O2G[$[JC'G[$`DC+1[[$N<LHC/1d[$L<"
     "K<[[$`DC+1][$R<`DC+1Fd$H=LHC/1Gd$C=G=Fd$OHC-L/Id$D=d[$`DC+1Jd$N=LHC/1Kd$Id$Jd$O2DEC-M<LS$KS$3`DC+1MS$LS$GGC-1OS$"
     "MS$NS$DEC-RC$QS$PC$QC$`DC+4RS$QS$DEC/WC$SS$RS$`(S=`DC/1TS$SS$%'QHC-L/WS$OS$TS$ZJC)YS$#]JC+WS$XS$YS$[JC'XS$dJC'F["

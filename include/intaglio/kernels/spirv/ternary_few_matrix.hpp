@@ -167,7 +167,7 @@ alignas(4) inline constexpr char ternary_few_matrix_spirv[] =
     "\377\377\377+\0\4\0\16\0\0\0\371\20\0\0\212\377\377\377+\0\4\0\16\0\0\0\372\20\0\0\23\0\0\0+\0\4\0\16\0\0\0\373"
     "\20\0\0!\0\0\0+\0\4\0\16\0\0\0\374\20\0\0}\0\0\0006\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char ternary_few_matrix_code[] =
+inline constexpr const char* ternary_few_matrix_code =
     "[JC'0^DC+Zd&_d&*^DC+Zd&[d&*^DC+Vd&FP$*^DC+Ud&RN$*^DC+Q&FD%*^DC+QU$RU$*^DC+LX$MX$*DEC-JM$[S$ZS$3`DC+1dS$[S$DEC-JM"
     "$^S$]S$C2`DC+1_S$^S$GGC-1`S$dS$_S$DEC-JM$aS$ZS$C2`DC+1bS$aS$CGC-1CT$`S$bS$DEC-JM$FT$]S$3`DC+1GT$FT$LGC-1HT$CT$GT"
     "$GGC-1IT$HT$UO$IGC-1NT$CT$GT$GGC-1OT$NT$aM$DEC-P=QT$N=O=`DC+4RT$QT$DEC/V=ST$RT$T(`<`DC/1TT$ST$%'CGC-1XT$IT$3OCC1"

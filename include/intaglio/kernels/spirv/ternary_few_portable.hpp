@@ -147,7 +147,7 @@ alignas(4) inline constexpr char ternary_few_portable_spirv[] =
     "\0\0\0+\0\4\0\16\0\0\0\264\20\0\0!\0\0\0+\0\4\0\16\0\0\0\265\20\0\0}\0\0\0006\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13"
     "\0\0\0";
 
-inline constexpr char ternary_few_portable_code[] =
+inline constexpr const char* ternary_few_portable_code =
     "[JC'0^DC+aY&OZ&*^DC+GZ&LZ&*^DC+GZ&HZ&*^DC+aY&bY&*^DC+`V$aV$*^DC+^&]W$*^DC+^&ZX$*^DC+T&dX$*ZJC)N]$#^JC)V2O]$[JC'O"
     "]$`DC+1C^$U<LHC/1D^$S<R<C^$`DC+1E^$Y<`DC+1N^$O=LHC/1O^$J=N=N^$OHC-S/Q^$K=D^$`DC+1R^$U=LHC/1S^$Q^$R^$V2DEC-T<TU$S"
     "U$3`DC+1UU$TU$GGC-1WU$UU$VU$DEC-YE$YU$WE$XE$`DC+4ZU$YU$DEC/^E$[U$ZU$G)Z=`DC/1dU$[U$%'QHC-S/_U$WU$dU$ZJC)aU$#]JC+"

@@ -178,7 +178,7 @@ alignas(4) inline constexpr char ternary_float_spirv[] =
     "\0\16\0\0\0\33\33\0\0\212\377\377\377+\0\4\0\16\0\0\0\34\33\0\0\23\0\0\0+\0\4\0\16\0\0\0\35\33\0\0!\0\0\0+\0\4\0"
     "\16\0\0\0\36\33\0\0}\0\0\0+\0\4\0\34\0\0\0\37\33\0\0\0\0\300\1776\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char ternary_float_code[] =
+inline constexpr const char* ternary_float_code =
     "[JC'0^DC+O&QH%*^DC+X&Oa&*^DC+O&HV&*^DC+X&d^%*^DC+X&a^%*^DC+O&K_%*^DC+I$S_%*^DC+O&`_%*^DC+HO%IO%*^DC+TQ%UQ%*^DC+I"
     "$DT%*^DC+X&`T%*^DC+I$FW%*^DC+RZ%SZ%*^DC+XZ%YZ%*^DC+XZ%]Z%*ZJC)U]%#^JC)Q3V]%[JC'V]%`DC+1I^%P=LHC/1J^%N=M=I^%`DC+1"
     "K^%T=JIC-1M^%K^%X=OCC11O^%,I$J^%P7IGC-1Q^%P7O^%EIC-1S^%O^%b=`DC+1T^%J>LHC/1U^%E>I>T^%OHC-]'W^%F>J^%`DC+1X^%P>LHC"

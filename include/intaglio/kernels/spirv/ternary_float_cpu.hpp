@@ -174,7 +174,7 @@ alignas(4) inline constexpr char ternary_float_cpu_spirv[] =
     "\0\0\23\0\0\0+\0\4\0\16\0\0\0\316\33\0\0!\0\0\0+\0\4\0\16\0\0\0\317\33\0\0}\0\0\0+\0\4\0\34\0\0\0\320\33\0\0\0\0"
     "\300\1776\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char ternary_float_cpu_code[] =
+inline constexpr const char* ternary_float_cpu_code =
     "[JC'0^DC+O&OI%*^DC+X&JF'*^DC+O&QX&*^DC+X&G`%*^DC+X&L`%*^DC+O&V`%*^DC+I$^`%*^DC+O&Ka%*^DC+DP%EP%*^DC+PR%QR%*^DC+I"
     "$_T%*^DC+X&[U%*^DC+I$`W%*^DC+L[%M[%*^DC+R[%S[%*^DC+R[%W[%*ZJC)O^%#^JC)M4P^%[JC'P^%DEC-YX$C_%XX$Q*`DC+4D_%C_%DEC-"
     "YX$E_%XX$H@`DC+4F_%E_%DEC-YX$G_%XX$]>`DC+4H_%G_%DEC-YX$I_%XX$CY$`DC+4J_%I_%DEC-YX$K_%XX$GY$`DC+4L_%K_%DEC-YX$M_%"

@@ -188,7 +188,7 @@ alignas(4) inline constexpr char ternary_matmul_spirv[] =
     "\177\37\0\0\23\0\0\0+\0\4\0\21\0\0\0\200\37\0\0!\0\0\0+\0\4\0\21\0\0\0\201\37\0\0}\0\0\0006\0\5\0\15\0\0\0\17\0"
     "\0\0\0\0\0\0\16\0\0\0";
 
-inline constexpr char ternary_matmul_code[] =
+inline constexpr const char* ternary_matmul_code =
     "[JC'3^DC+C*M[)*^DC+E[)J[)*^DC+E[)F[)*^DC+NS$]P$*^DC+a]%`V'*^DC+L'HW'*^DC+C*IW'*^DC+C*LW'*^DC+L'RW'*^DC+Nb%YW'*^D"
     "C+Tb%ZW'*^DC+Tb%[W'*^DC+X&RD'*^DC+NS$FM&*^DC+NS$KM&*^DC+X&UM&*^DC+R$]M&*^DC+X&JN&*ZJC)EH&#^JC)[6FH&[JC'FH&`DC+4D"
     "I&Z@LHC/4EI&X@W@DI&`DC+4FI&^@JIC-4HI&FI&b@OCC14JI&/I$EI&Z:IGC-4LI&Z:JI&EIC-4NI&JI&LA`DC+4OI&TALHC/4PI&OASAOI&OHC"

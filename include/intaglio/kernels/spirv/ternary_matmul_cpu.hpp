@@ -204,7 +204,7 @@ alignas(4) inline constexpr char ternary_matmul_cpu_spirv[] =
     "\0\212\377\377\377+\0\4\0\21\0\0\0\376\"\0\0\23\0\0\0+\0\4\0\21\0\0\0\377\"\0\0!\0\0\0+\0\4\0\21\0\0\0\0#\0\0}\0"
     "\0\0006\0\5\0\15\0\0\0\17\0\0\0\0\0\0\0\16\0\0\0";
 
-inline constexpr char ternary_matmul_cpu_code[] =
+inline constexpr const char* ternary_matmul_cpu_code =
     "[JC'3^DC+TR*dS**^DC+ES*YS**^DC+TR*JS**^DC+ES*FS**^DC+TR*[R**^DC+TR*UR**^DC+RQ$aN$*^DC+D*JW(*^DC+D*`M(*^DC+_C&Qa'"
     "*^DC+XE&Xa'*^DC+RF&Za'*^DC+NG&]a'*^DC+D*`a'*^DC+P-ba'*^DC+P-Ib'*^DC+P)Lb'*^DC+PK&Rb'*^DC+`K&Sb'*^DC+X&DO'*^DC+RQ"
     "$ZV&*^DC+RQ$_V&*^DC+X&IW&*^DC+R$QW&*^DC+X&^W&*ZJC)EQ&#^JC)E-FQ&[JC'FQ&DEC-IF%IR&HF%G.`DC+7JR&IR&DEC-IF%KR&HF%bC$"

@@ -186,7 +186,7 @@ alignas(4) inline constexpr char ternary_matmul_portable_spirv[] =
     "\0\261 \0\0\23\0\0\0+\0\4\0\21\0\0\0\262 \0\0!\0\0\0+\0\4\0\21\0\0\0\263 \0\0}\0\0\0006\0\5\0\15\0\0\0\17\0\0\0"
     "\0\0\0\0\16\0\0\0";
 
-inline constexpr char ternary_matmul_portable_code[] =
+inline constexpr const char* ternary_matmul_portable_code =
     "[JC'3^DC+ba)_b)*^DC+Hb)db)*^DC+ba)Yb)*^DC+Hb)Vb)*^DC+Hb)Rb)*^DC+ba)Mb)*^DC+Hb)Ib)*^DC+ba)Cb)*^DC+TS$CQ$*^DC+H*_`"
     "'*^DC+H*``'*^DC+L'a`'*^DC+X^%VW'*^DC+H*bW'*^DC+H*GX'*^DC+L'HX'*^DC+DC&OX'*^DC+JC&PX'*^DC+JC&QX'*^DC+X&HE'*^DC+TS"
     "$dM&*^DC+TS$aM&*^DC+X&KN&*^DC+R$SN&*^DC+X&`N&*ZJC)[H&#^JC)a6dH&[JC'dH&`DC+4ZI&`@LHC/4[I&^@]@ZI&`DC+4dI&DAJIC-4^I"

@@ -136,7 +136,7 @@ alignas(4) inline constexpr char ternary_rows_spirv[] =
     "\0+\0\4\0\14\0\0\0\24\16\0\0\252\377\377\377+\0\4\0\14\0\0\0\25\16\0\0\212\377\377\377+\0\4\0\14\0\0\0\26\16\0\0"
     "}\0\0\0006\0\5\0\10\0\0\0\12\0\0\0\0\0\0\0\11\0\0\0";
 
-inline constexpr char ternary_rows_code[] =
+inline constexpr const char* ternary_rows_code =
     "[JC'.^DC+[K$dK$*^DC+NL$OL$*^DC+SL$TL$*^DC+FN$GN$*^DC+KT$LT$*`DC+/DW$[:JIC-/EW$DW$D;DEC-Z:bI$aI$^0`DC+/CJ$bI$OCC1"
     "/EJ$*I$CJ$DJ$OCC/S$HJ$*N%DJ$CGC-S$IJ$HJ$^<_FC+/JJ$IJ$dJC'LJ$[JC'LJ$XJC1/aH&^0._J$MJ$XJC1/NH&^0.aJ$MJ$SHC-[-SJ$NH"
     "&JJ$YJC+NJ$MJ$$]JC+SJ$MJ$NJ$[JC'MJ$EIC-/WJ$EJ$NH&JIC-/XJ$WJ$1DEC/YJ$ZJ$P=TJ$XJ$`DC+/[J$ZJ$GIC-/]J$[J$NH&HIC-/_J$"

@@ -121,7 +121,7 @@ alignas(4) inline constexpr char walk_down_spirv[] =
     "\340\2\0\0\300\11\0\0\337\2\0\0\337\2\0\0,\0\5\0\325\2\0\0\301\11\0\0\343\2\0\0\343\2\0\0+\0\4\0\31\0\0\0\302\11"
     "\0\0\0\0\300\1776\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char walk_down_code[] =
+inline constexpr const char* walk_down_code =
     "[JC'-^DC+Y%HL%*^DC+Y%bK%*^DC+Y%dK%*^DC+Y%]G%*^DC+G$_]$*^DC+G.DS$*^DC+G$PS$*^DC+K%XA*^DC+X%_F$*^DC+QG$RG$*^DC+X%Q"
     "I$*ZJC)CQ$#^JC)]&DQ$[JC'DQ$`DC+.IQ$`&LHC/.JQ$^&d&IQ$`DC+.KQ$D'JIC-.MQ$KQ$H'OCC1.OQ$)I$JQ$L'IGC-.QQ$L'OQ$`DC+.TQ$"
     "['LHC/.UQ$V'Z'TQ$OHC-T$WQ$W'JQ$`DC+.XQ$a'LHC/.YQ$WQ$XQ$]&DEC-Y-E@W-D@`DC+1F@E@DEC/FcG@F@K&^(`DC/.H@G@%'NHC-T$I@H"

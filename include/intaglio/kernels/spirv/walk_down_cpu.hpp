@@ -139,7 +139,7 @@ alignas(4) inline constexpr char walk_down_cpu_spirv[] =
     "\7\0J\0\0\0W\12\0\0\335\2\0\0\335\2\0\0\335\2\0\0\335\2\0\0+\0\4\0\37\0\0\0X\12\0\0\0\0\300\1776\0\5\0\7\0\0\0"
     "\11\0\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char walk_down_cpu_code[] =
+inline constexpr const char* walk_down_cpu_code =
     "[JC'-^DC+M$Cb$*^DC+U/JW$*^DC+M$VW$*^DC+S%G@*^DC+ED$FD$*^DC+_D$`D$*^DC+PF$QF$*ZJC)WT$#^JC)O'XT$[JC'XT$DEC-W,^T$V,"
     "E&`DC+1_T$^T$DEC-W,`T$V,P)`DC+1aT$`T$DEC-W,bT$V,E(`DC+1CU$bT$DEC-W,DU$V,a,`DC+1EU$DU$DEC-W,FU$V,E-`DC+1GU$FU$DEC"
     "-W,HU$V,I-`DC+1IU$HU$DEC-W,JU$V,M-`DC+1KU$JU$DEC-W,LU$V,Q-`DC+1MU$LU$`DC+.OU$R'LHC/.PU$P'N'OU$`DC+.QU$V'JIC-.SU$"

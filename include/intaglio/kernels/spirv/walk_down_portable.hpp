@@ -116,7 +116,7 @@ alignas(4) inline constexpr char walk_down_portable_spirv[] =
     "\0\0\08\11\0\0\261\2\0\0\261\2\0\0\261\2\0\0\261\2\0\0,\0\7\0B\0\0\09\11\0\0\262\2\0\0\262\2\0\0\262\2\0\0\262\2"
     "\0\0+\0\4\0\31\0\0\0;\11\0\0\0\0\300\1776\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
-inline constexpr char walk_down_portable_code[] =
+inline constexpr const char* walk_down_portable_code =
     "[JC'-^DC+Y%IH%*^DC+Y%CH%*^DC+Y%]G%*^DC+G$[[$*^DC+G.`P$*^DC+G$LQ$*^DC+K%Sc*^DC+X%[D$*^DC+ME$NE$*^DC+X%MG$*^DC+Y%O"
     "G$*ZJC)_N$#^JC)]&`N$[JC'`N$`DC+.EO$`&LHC/.FO$^&d&EO$`DC+.GO$D'JIC-.IO$GO$H'OCC1.KO$)I$FO$L'IGC-.MO$L'KO$`DC+.PO$"
     "['LHC/.QO$V'Z'PO$OHC-T$SO$W'FO$`DC+.TO$a'LHC/.UO$SO$TO$]&DEC-Y-`=W-_=`DC+1a=`=DEC/a<b=a=K&^(`DC/.C>b=%'NHC-T$D>C"

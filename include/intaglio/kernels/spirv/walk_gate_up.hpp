@@ -121,7 +121,7 @@ alignas(4) inline constexpr char walk_gate_up_spirv[] =
     "\4\0\0\322\4\0\0\322\4\0\0,\0\7\0>\0\0\0x\25\0\0\323\4\0\0\323\4\0\0\323\4\0\0\323\4\0\0+\0\4\0\33\0\0\0y\25\0\0"
     "\0\0\300\1776\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char walk_gate_up_code[] =
+inline constexpr const char* walk_gate_up_code =
     "[JC'/^DC+dP'YQ'*^DC+dP'VQ'*^DC+dP'IQ'*^DC+dP'EQ'*^DC+dP'aP'*^DC+dP']P'*^DC+M<[9*^DC+b$TH'*^DC+Z'UH'*^DC+b$Yd&*^D"
     "C+Z'Zd&*^DC+I$_I&*^DC+M<SR%*^DC+M<XR%*^DC+I$bR%*^DC+Q$JS%*^DC+I$WS%*^DC+b$d]$*^DC+b$VE%*^DC+b$aE%*^DC+Q$UF%*`DC+"
     "0DL%V)LHC/0EL%T)R)DL%`DC+0FL%Z)JIC-0HL%FL%^)OCC10JL%+I$EL%b)IGC-0LL%b)JL%EIC-0NL%JL%I*`DC+0OL%Q*LHC/0PL%L*P*OL%O"

@@ -148,7 +148,7 @@ alignas(4) inline constexpr char walk_gate_up_cpu_spirv[] =
     "\0\0\223\31\0\0\305\4\0\0\305\4\0\0\305\4\0\0\305\4\0\0,\0\7\0\205\0\0\0\224\31\0\0\306\4\0\0\306\4\0\0\306\4\0"
     "\0\306\4\0\0+\0\4\0\"\0\0\0\225\31\0\0\0\0\300\1776\0\5\0\12\0\0\0\14\0\0\0\0\0\0\0\13\0\0\0";
 
-inline constexpr char walk_gate_up_cpu_code[] =
+inline constexpr const char* walk_gate_up_cpu_code =
     "[JC'0^DC+]S%J[(*^DC+]S%G[(*^DC+]S%D[(*^DC+MZ(aZ(*^DC+]S%RZ(*^DC+MZ(NZ(*^DC+]S%CZ(*^DC+]S%YY(*^DC+]S%OY(*^DC+`;N9"
     "*^DC+b'TR(*^DC+b'bM(*^DC+X$XH(*^DC+b'Mb'*^DC+b'MZ'*^DC+ba$_O'*^DC+db$aO'*^DC+XC%DP'*^DC+b'GP'*^DC+I*IP'*^DC+I*PP"
     "'*^DC+N'SP'*^DC+YG%YP'*^DC+P$b]&*^DC+`;XE&*^DC+`;]E&*^DC+P$GF&*^DC+X$OF&*^DC+P$dF&*^DC+]S%^S%*^DC+]S%LT%*^DC+WT%"

@@ -123,7 +123,7 @@ alignas(4) inline constexpr char walk_gate_up_portable_spirv[] =
     "\0\0\353\4\0\0,\0\7\0>\0\0\08\27\0\0\354\4\0\0\354\4\0\0\354\4\0\0\354\4\0\0+\0\4\0\33\0\0\09\27\0\0\0\0\300\177"
     "6\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char walk_gate_up_portable_code[] =
+inline constexpr const char* walk_gate_up_portable_code =
     "[JC'/^DC+a['M]'*^DC+a['J]'*^DC+a[']d'*^DC+a['Yd'*^DC+P['Vd'*^DC+V['Sd'*^DC+V['Od'*^DC+P['Jd'*^DC+a['Fd'*^DC+a['b"
     "['*^DC+P['^['*^DC+V['[['*^DC+V['W['*^DC+P['Q['*^DC+F=T:*^DC+_'GQ'*^DC+_'HQ'*^DC+b$IQ'*^DC+_'[a&*^DC+_'da&*^DC+b$"
     "]a&*^DC+I$QM&*^DC+F=EV%*^DC+F=JV%*^DC+I$TV%*^DC+Q$dV%*^DC+I$IW%*^DC+b$Na$*^DC+b$HI%*^DC+b$SI%*^DC+Q$GJ%*`DC+0VO%"

@@ -44,7 +44,7 @@ alignas(4) inline constexpr char walk_select_spirv[] =
     "\12\0\0\0K\2\0\0\202\0\0\0%\0\0\0\14\0\0\0 \0\4\0o\4\0\0\7\0\0\0\371\1\0\0\1\0\3\0 \1\0\0\0\5\0\0006\0\5\0\6\0\0"
     "\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
-inline constexpr char walk_select_code[] =
+inline constexpr const char* walk_select_code =
     "[JC',^DC+RF$^2*ZJC)`5#^JC)Y$a5[JC'a5DEC-L3R4J3Q4`DC+E3S4R4DEC/R3T4S4K3N'`DC/-U4T4%'MHC-P$V4U4Y$ZJC)X4#]JC+V4W4X4"
     "[JC'W4dJC'`5[JC'X4`DC+-[4D$GGC--d4[4L$ZJC)^4#]JC+`%]4^4[JC']4dJC'`4[JC'`4XJC1-YF$Y$]4T5a4SHC-P$F5YF$L$YJC+b4a4$]"
     "JC+F5a4b4[JC'a4LHC/-H5`%YF$Y$DEC-L3I5J3K3`DC+E3J5I5CGC--M5d4YF$OCC1-O5(I$M5N5DEC/R3P5J5K3O5`DC/-Q5P5%'DEC-2R5^2H"

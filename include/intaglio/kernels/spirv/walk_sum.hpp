@@ -73,7 +73,7 @@ alignas(4) inline constexpr char walk_sum_spirv[] =
     "\206\0\0\0\200\0\0\0o\0\0\0 \0\4\0006\2\0\0\345\24\0\0\35\0\0\0 \0\4\0\302\3\0\0\7\0\0\0,\0\0\0006\0\5\0\5\0\0\0"
     "\7\0\0\0\0\0\0\0\6\0\0\0";
 
-inline constexpr char walk_sum_code[] =
+inline constexpr const char* walk_sum_code =
     "[JC'+^DC+EAXA*^DC+EANA*^DC+EAJA*^DC+EAFA*ZJC)F5#^JC)d&G5[JC'G5DEC-F(H*D(G*`DC+/I*H*DEC/K(J*I*a$E(`DC/,K*J*%'MHC-"
     "U&L*K*d&ZJC)N*#]JC+L*M*N*[JC'M*dJC'F5[JC'N*`DC+,R*Q*EGC-,Y*U*.OCC1,Z*'I$R*Y*IGC-,Z5Z*Y&DEC-I&[5H&d&`DC+,d5[5GGC-"
     ",]5d5Y&LGC-,_5Z*Y&CGC-,`5]5_5OCC1,a5'I$`5F'dJC'b5[JC'b5XJC1,HC$d&N*E7C7SHC-U&E6HC$N$YJC+F7C7$]JC+E6F6F7[JC'F6GGC"

@@ -62,7 +62,7 @@ alignas(4) inline constexpr char walk_trace_spirv[] =
     "\5\3\0\0\4\0\0\0\24\0\0\0+\0\4\0\224\0\0\08\3\0\0\20\0\0\0 \0\4\0\266\6\0\0\7\0\0\0J\2\0\0\1\0\3\0*\1\0\0x\7\0"
     "\0006\0\5\0\6\0\0\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
-inline constexpr char walk_trace_code[] =
+inline constexpr const char* walk_trace_code =
     "[JC',^DC+YX$O5*ZJC)R=#^JC)C%S=[JC'S=DEC-N3a7L3`7`DC+G3b7a7DEC/Z3C8b7Q3X'`DC/-D8C8%'MHC-Z$E8D8C%ZJC)G8#]JC+E8F8G8"
     "[JC'F8dJC'R=[JC'G8`DC+-J8N$GGC--M8J8V$SHC-Z$P8M8R$ZJC)S8#]JC+P8R8W8[JC'R8EGC--U8R$M8OCC1-V8(I$V$U8dJC'S8[JC'W8dJ"
     "C'S8[JC'S8XJC1-`X$V8R8C%W8DEC-M$d8[8C%`DC+-]8d8OCC1-`8(I$]8_8DEC/Z3C9b7Q3Q3`DC/-D9C9%'LGC--F9D9E9GGC--G9F9^8CGC-"

@@ -95,7 +95,7 @@ alignas(4) inline constexpr char walk_up_spirv[] =
     "\221\5\0\0 \0\4\0\225\5\0\0\345\24\0\0!\0\0\0;\0\4\0a\5\0\0\227\5\0\0\1\0\0\0+\0\4\0!\0\0\0n\14\0\0\0\0\300\1776"
     "\0\5\0\11\0\0\0\13\0\0\0\0\0\0\0\12\0\0\0";
 
-inline constexpr char walk_up_code[] =
+inline constexpr const char* walk_up_code =
     "[JC'/^DC+`7N5*^DC+W$d]%*^DC+W$[S%*^DC+W$TH%*^DC+`7HQ$*^DC+`7MQ$*^DC+W$WQ$*^DC+_$_Q$*^DC+W$LR$*ZJC)JP$#^JC)F)KP$["
     "JC'KP$`DC+0UP$I)LHC/0VP$G)E)UP$`DC+0WP$M)JIC-0YP$WP$Q)OCC10[P$+I$VP$U)IGC-0]P$U)[P$EIC-0_P$[P$d)`DC+0`P$D*LHC/0a"
     "P$_)C*`P$OHC-F&CQ$`)VP$`DC+0DQ$J*LHC/0EQ$CQ$DQ$F)DEC-XD$IK$TD$HK$`DC+3JK$IK$DEC/KK$LK$JK$Z'G+`DC/0MK$LK$%'MHC-F&"
