@@ -9,6 +9,17 @@
 
 using namespace intaglio::io;
 
+TEST_CASE("inspect: what of generation_config.json nobody follows is listed", "[inspect]") {
+  const auto found = inspect(shared("models/fable-bitnet"));
+  std::vector<std::string> keys;
+  for (const auto& each : found.unused) keys.push_back(each.key + " " + each.text);
+  std::sort(keys.begin(), keys.end());
+  CHECK(keys ==
+        std::vector<std::string>{"generation_config.json: bos_token_id 4093", "generation_config.json: do_sample true",
+                                 "generation_config.json: max_length 512", "generation_config.json: temperature 0.8",
+                                 "generation_config.json: top_k 40"});
+}
+
 TEST_CASE("inspect: what the tool prints", "[inspect]") {
   const auto file = inspect(shared("models/fable-bitnet-i2_s.gguf"));
   CHECK(file.form == "gguf");

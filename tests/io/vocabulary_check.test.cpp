@@ -178,6 +178,12 @@ TEST_CASE("odd but harmless vocabularies load with a warning") {
                                  "model draws prints nothing"});
 
   file = small_byte_level();
+  file.pre_tokenizer = "gpt-2", file.merges.resize(3);
+  CHECK(tokenizer(file).warnings() ==
+        std::vector<std::string>{
+            "3 merges make fewer than the 5 tokens of several bytes: at least 2 never come out of text"});
+
+  file = small_byte_level();
   file.tokens[0xC0] = "zz", file.tokens[0xFF] = "zzz";
   CHECK(tokenizer(file).warnings() ==
         std::vector<std::string>{"2 of the 256 bytes have no token: text loses them where no other token has them"});

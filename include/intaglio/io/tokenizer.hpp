@@ -234,9 +234,10 @@ class tokenizer {
     warn_duplicates(duplicates);
     const pretokenizer_name name = resolved_pretokenizer(file, warnings_);
     pretokenizer_adds_bos_ = name.adds_bos;
-    check_merges_there(file, ordinary, texts_);
-    const auto& model = model_.emplace<byte_level_bpe>(file, name.kind, file.ignore_merges.value_or(name.ignore_merges),
-                                                       texts_, ordinary_);
+    const bool ignore_merges = file.ignore_merges.value_or(name.ignore_merges);
+    if (std::string line = check_merges(file, ordinary, texts_, ignore_merges); !line.empty())
+      warnings_.push_back(std::move(line));
+    const auto& model = model_.emplace<byte_level_bpe>(file, name.kind, ignore_merges, texts_, ordinary_);
     if (model.missing_bytes() != 0)
       warnings_.push_back(std::to_string(model.missing_bytes()) +
                           " of the 256 bytes have no token: text loses them where no other token has them");

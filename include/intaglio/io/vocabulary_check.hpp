@@ -116,16 +116,21 @@ inline std::optional<std::int32_t> checked_special_id(const vocabulary& file, co
   return static_cast<std::int32_t>(*id);
 }
 
-/// Merges that go with the tokens: without any, no token of several bytes comes out of text.
-/// @param ordinary tokens that text may become, by their bytes
-/// @throws file_error: none where they are needed
-inline void check_merges_there(const vocabulary& file, const std::vector<std::int32_t>& ordinary,
-                               const token_texts& texts) {
-  if (!file.merges.empty()) return;
-  const auto several = std::count_if(ordinary.begin(), ordinary.end(), [&](auto id) { return texts[id].size() > 1; });
-  if (several != 0)
+/// Merges against the tokens that they are to make: one of several bytes comes out of text by a merge alone, unless a
+/// whole piece is looked up first.
+/// @param ordinary tokens that text may become  @param texts their bytes
+/// @return a warning where merges are too few; empty else  @throws file_error: there are none, though they are needed
+inline std::string check_merges(const vocabulary& file, const std::vector<std::int32_t>& ordinary,
+                                const token_texts& texts, bool ignore_merges) {
+  const auto several = static_cast<std::size_t>(
+      std::count_if(ordinary.begin(), ordinary.end(), [&](std::int32_t id) { return texts[id].size() > 1; }));
+  if (file.merges.empty() && several != 0)
     throw file_error(file.source, std::nullopt, "tokenizer.ggml.merges",
                      "merges that make the " + std::to_string(several) + " tokens of several bytes", "none");
+  if (ignore_merges || file.merges.size() >= several) return {};
+  return std::to_string(file.merges.size()) + " merges make fewer than the " + std::to_string(several) +
+         " tokens of several bytes: at least " + std::to_string(several - file.merges.size()) +
+         " never come out of text";
 }
 
 /// @throws file_error: the unknown token, or BOS, is a byte token
