@@ -147,6 +147,10 @@ TEST_CASE("jinja: special tokens that a user types stay text", "[jinja]") {
   CHECK(std::count(ids.begin(), ids.end(), 257) == 1);
   CHECK(ids.front() == 256);
   CHECK(ids.back() == 257);
+  // Control tokens of a file without types are known too.
+  io::vocabulary untyped = file;
+  untyped.token_types.clear();
+  CHECK(io::chat_template::of(untyped, io::jinja_renderer()).render(talk, false).typed.size() == 2);
   // One that takes texts apart cannot tell what was typed.
   const auto apart =
       io::chat_template::of(words("{% for m in messages %}{{ m.content[0:3] }}{% endfor %}"), io::jinja_renderer());

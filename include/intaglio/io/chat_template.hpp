@@ -157,9 +157,9 @@ class chat_template {
     chat_template out = with(file, {});
     out.text_ = *file.chat_template;
     out.renderer_ = renderer;
-    for (std::size_t i = 0; i < file.tokens.size() && i < file.token_types.size(); ++i)
-      if (const auto type = static_cast<token_type>(file.token_types[i]);
-          (type == token_type::control || type == token_type::user_defined) && !file.tokens[i].empty())
+    const auto types = checked_token_types(file);
+    for (std::size_t i = 0; i < file.tokens.size(); ++i)
+      if ((types[i] == token_type::control || types[i] == token_type::user_defined) && !file.tokens[i].empty())
         out.special_.push_back(file.tokens[i]);
     std::sort(out.special_.begin(), out.special_.end(),
               [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
