@@ -32,6 +32,7 @@ struct seat {
   std::shared_ptr<question> asked;
   std::vector<std::int32_t> history;          ///< of who draws on the host
   std::shared_ptr<form_draws::draw> drawing;  ///< under way on another thread
+  std::int32_t of_device = 0;                 ///< the token that the device drew meanwhile
   bool keeps_logits() const { return asked != nullptr || who->drawn_by_host(); }
 };
 
@@ -226,14 +227,14 @@ class batch_engine : public token_engine {
     const std::lock_guard lock(mutex_);
     for (; !questions_.empty() && batch_->fits(questions_.front()->prompt, 1); questions_.pop_front()) {
       const auto& asked = questions_.front();
-      sit({{}, nullptr, asked, {}, {}}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
+      sit({{}, nullptr, asked, {}, {}, 0}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
     }
     for (; questions_.empty() && !waiting_.empty() &&
            batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens());
          waiting_.pop_front()) {
       const auto& who = waiting_.front();
       const bool on_host = who->drawn_by_host();
-      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}, {}}, who->prompt(),
+      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}, {}, 0}, who->prompt(),
           {.sampling = who->sampling(), .max_tokens = who->max_tokens(), .keep_logits = on_host});
     }
     counts_.waiting = waiting_.size();
@@ -296,6 +297,7 @@ class batch_engine : public token_engine {
         seats_.erase(of);
       } else if (of->who->has_form()) {
         if (of->who->ids().empty()) of->who->cached_tokens = batch_->cached_tokens(token.of);
+        of->of_device = token.id;
         of->drawing = draws_.start(of->who, batch_->logits(token.of), of->history);
       } else if (!take(*of, token)) {
         batch_->leave(token.of);
@@ -320,7 +322,10 @@ class batch_engine : public token_engine {
         away_.push_back(std::move(each));
         return true;
       }
-      if (take_drawn(each)) return batch_->set_next(each.handle, each.history.back()), false;
+      if (take_drawn(each)) {
+        if (each.history.back() != each.of_device) batch_->set_next(each.handle, each.history.back());
+        return false;
+      }
       batch_->leave(each.handle);
       return true;
     });
