@@ -37,11 +37,14 @@ struct seat {
 };
 
 /// The batch's plans of the model that a file has.
-const tool::engraved_model& batch_plans_of(const io::checkpoint& file, bool fast) {
+const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const std::string& codec, bool fast) {
   const auto engraved = tool::engraved_models();
-  if (const tool::engraved_model* const alone = tool::engraved_for(file))
-    return engraved_batches(fast)[static_cast<std::size_t>(alone - engraved.data())];
-  return tool::planned_model_of(file, 0, fast ? fast_batch_shape_of : batch_shape_of);
+  const tool::engraved_model* const alone = tool::engraved_for(file, 0, codec);
+  const tool::engraved_model& out =
+      alone != nullptr ? engraved_batches(fast)[static_cast<std::size_t>(alone - engraved.data())]
+                       : tool::planned_model_of(file, 0, fast ? fast_batch_shape_of : batch_shape_of, codec);
+  tool::judge_codecs(file, out, codec);
+  return out;
 }
 
 class batch_engine : public token_engine {
@@ -423,7 +426,7 @@ class batch_engine : public token_engine {
   }
 
   void load(const io::checkpoint& checkpoint) {
-    plans_ = &batch_plans_of(checkpoint, options_.batch_products == "halves");
+    plans_ = &batch_plans_of(checkpoint, options_.codec, options_.batch_products == "halves");
     if (!checkpoint.vocabulary())
       throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer",
                        "tokenizer.json or tokenizer.model beside the weights", "none");

@@ -14,6 +14,7 @@ namespace intaglio::serve {
 struct engine_options {
   std::string model;  ///< path; empty: the embedded one
   std::string i2s_layout = "block128";
+  std::string codec;   ///< to compute in, whatever the file's; empty: the file's own
   std::string device;  ///< index, UUID or part of the name; empty: by rule
   std::string name;    ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;

@@ -99,6 +99,8 @@ void add_options(CLI::App& app, settings& to) {
       "GGUF file, Hugging Face folder, .pth folder, packed file or address of a GGUF file (https://...); none: the "
       "story teller inside",
       "Model");
+  add("--codec", to.engine.codec, "Compute the matrices in this codec where the file's is another", "Model")
+      ->type_name("C");
   add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")
       ->check(CLI::IsMember({"block128", "block64", "rows4"}));
   add("--index", to.index,

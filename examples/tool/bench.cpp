@@ -67,8 +67,9 @@ class bench_run {
     // A driver's own cache of other runs would make the cold start a warm one.
     for (const char* const name : {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"})
       ::setenv(name, folder_.path().c_str(), 1);
-    plans_ = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model)))
+    plans_ = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model)), 0, options.codec)
                                        : &engraved_model_by_name(options.synthetic, options.codec);
+    if (file_) judge_codecs(*file_, *plans_, options.codec);
     if (options.relu_zeros && plans_->config().hidden_act != activation::relu_squared)
       throw argument_error("--relu-zeros", "a model whose gate is a ReLU",
                            std::string(plans_->name) + ", whose gate is not");

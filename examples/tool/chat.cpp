@@ -210,7 +210,8 @@ class chat_loop {
     if (!path.empty()) {
       model_options other = model_;
       other.path = path;
-      engraved_model_of(open_model(other));  // refused before the present one goes
+      const io::checkpoint file = open_model(other);  // refused before the present one goes
+      judge_codecs(file, engraved_model_of(file, other.context, other.codec), other.codec);
       const model_options before = std::exchange(model_, other);
       engine_.reset();  // both may not fit
       last_.reset();

@@ -15,7 +15,7 @@ namespace intaglio::tool {
 struct common_options {
   std::string device;  ///< index, UUID or part of the name; empty: by rule
   bool validate = false;
-  bool quiet = false;
+  bool quiet = false, all = false;
 };
 
 struct inspect_options {
@@ -136,7 +136,7 @@ struct fold_options {
   bool json = false;
 };
 struct pack_command_options {
-  std::string file, out;
+  std::string file, out, codec;
   std::string i2s_layout = "block128";
   std::uint32_t threads = 0;
 };

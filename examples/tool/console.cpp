@@ -19,7 +19,7 @@ namespace {
 std::string pending_output;
 std::vector<std::string> pending_notes;
 std::mutex notes_mutex;  // a download has a thread of its own
-bool quiet = false;
+bool quiet = false, says_all = false;
 volatile std::sig_atomic_t received_signal = 0, graceful_depth = 0;
 
 /// @return 0, or errno
@@ -71,6 +71,14 @@ void warn(std::string_view sentence) { note("warning: " + std::string(sentence))
 void show_notes() {
   const std::lock_guard lock(notes_mutex);
   for (const auto& each : std::exchange(pending_notes, {})) say(each);
+}
+void set_all() { says_all = true; }
+std::string error_text(std::string_view sentence, std::span<const std::string> details) {
+  std::string out(sentence);
+  if (details.size() < 2) return out;
+  if (!says_all) return out + " (--all shows all " + std::to_string(details.size()) + ")";
+  for (const std::string& line : details) out += "\n  " + line;
+  return out;
 }
 void show_error(std::string_view sentence) { say("intaglio: " + std::string(sentence)); }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -45,6 +46,11 @@ void warn(std::string_view sentence);
 void show_notes();
 /// The error's own words, one line first.
 void show_error(std::string_view sentence);
+/// From here on errors say all that is wrong, a line each, not the first alone.
+void set_all();
+/// One line for an error with so many more behind it, or, after set_all(), a line each.
+/// @param details all of it, a line each, where `sentence` has room for the first alone; else empty
+std::string error_text(std::string_view sentence, std::span<const std::string> details);
 
 /// From here on SIGINT and SIGTERM end the process at once with 128 + number, and a closed pipe is an error of the
 /// write.

@@ -40,7 +40,7 @@ kernel_shares shares_of(const runtime::pass_times& times) {
 const engraved_model& plans_that_fit(const io::checkpoint& file, const model_options& model, const gpu::device& on) {
   constexpr std::uint32_t least = 512;
   const std::uint32_t context = model.context;
-  const engraved_model* plans = &engraved_model_of(file, context);
+  const engraved_model* plans = &engraved_model_of(file, context, model.codec);
   const std::uint64_t available = runtime::available_memory(on);
   const auto table = [&]() -> const plan::table& {
     return plans->table(on.description().type == gpu::device_type::cpu);
@@ -52,10 +52,11 @@ const engraved_model& plans_that_fit(const io::checkpoint& file, const model_opt
         .total();
   };
   while (context == 0 && table().context > least && needed() > available)
-    plans = &engraved_model_of(file, table().context / 2);
+    plans = &engraved_model_of(file, table().context / 2, model.codec);
   if (context == 0 && table().context < default_context(file.config()))
     note("context of " + std::to_string(table().context) + " positions, which is what fits into the " +
          gpu::bytes_text(available) + " that the device has free; --context asks for another");
+  judge_codecs(file, *plans, model.codec);
   return *plans;
 }
 

@@ -9,6 +9,7 @@
 #include <intaglio/core/version.hpp>
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/io/model_config.hpp>
+#include <intaglio/runtime/recoding.hpp>
 
 #include <algorithm>
 #include <array>
@@ -66,23 +67,25 @@ struct model_template {
 model_template template_of(const io::checkpoint& model, const std::string& codec) {
   const decoder_config& c = model.config();
   if (c.model_type == architecture::bitnet) {
-    if (!codec.empty()) throw argument_error("--codec", "none for a ternary model", "'" + printable(codec, 40) + "'");
+    // The ternary matrices stay as they are; the table of floats is f16 unless the file's has more bits.
+    const io::checkpoint_tensor& table = model.at("token_embd.weight");
+    const dtype stored = table.stored.type;
+    computed_types(model, codec);  // refuses any but f16
+    if (codec.empty() && stored == dtype::f32)
+      return {"bitnet_b158", "bitnet_b158",
+              ", intaglio::dtype::i2_s, intaglio::dtype::" + std::string(name(c.activation_type)) +
+                  ", intaglio::dtype::f32"};
+    if (codec.empty() && !runtime::is_exact(stored, dtype::f16))
+      throw file_error(model.path(), table.stored.offset, "tensor 'token_embd.weight'",
+                       "f32, f16 or bf16, or --codec f16, which rounds its values", std::string(name(stored)));
     return {"bitnet_b158", "bitnet_b158", ""};
   }
-  const families::file_types found = families::types_of(model);
-  families::weight_types types = found.types;
-  if (!codec.empty()) {
-    const std::vector<dtype> known = known_codecs();
-    const auto wanted = dtype_from_name(codec);
-    std::string list;
-    for (const dtype each : known) list += (list.empty() ? "" : ", ") + std::string(name(each));
-    if (!wanted || std::find(known.begin(), known.end(), *wanted) == known.end())
-      throw argument_error("--codec", list, "'" + printable(codec, 40) + "'");
-    types.layers = families::computed_in(*wanted);
-  } else if (found.mixed) {
-    note("the layers' matrices are of several codecs: engraved as " + std::string(name(types.layers)) +
-         ", the finest; --codec takes another");
-  }
+  const families::weight_types types = computed_types(model, codec);
+  if (const families::file_types found = families::types_of(model); codec.empty() && found.recoded)
+    throw file_error(
+        model.path(), std::nullopt, "codecs of the matrices",
+        "one, or --codec " + std::string(name(types.layers)) + " to compute all in it, which changes values",
+        found.list);
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
   if (c.model_type == architecture::gemma3)
     return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
@@ -120,7 +123,8 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
   field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
-  field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
+  if (c.model_type == architecture::bitnet)
+    field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
   if (c.sliding_window != 0) field("sliding_window", std::to_string(c.sliding_window));
   if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
   if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));
@@ -273,7 +277,8 @@ void engrave(const engrave_options& options) {
   if (failure) throw file_error(result.string(), std::nullopt, "cannot write: " + failure.message());
   link_home(home, directory);
   print_line(result.string());
-  note("try: " + result.string() + " run --model " + printable(options.file, 240) + " --prompt \"Once upon a time\"");
+  note("try: " + result.string() + " run --model " + printable(options.file, 240) +
+       (options.codec.empty() ? "" : " --codec " + options.codec) + " --prompt \"Once upon a time\"");
 }
 
 }  // namespace intaglio::tool

@@ -34,9 +34,17 @@ const engraved_model& engraved_model_by_name(const std::string& name, const std:
 
 /// The engraved model whose config, codec and context a file has; nullptr where there is none.
 /// @param context positions; 0: whatever the model was engraved with
-const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context = 0);
+/// @param codec of the layers, whatever the file's is; empty: the file's own
+const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context = 0,
+                                   const std::string& codec = {});
 /// That one, else plans made of the file's own config (known_models.hpp).
-/// @throws argument_error: a shape that kernels do not take; a context beyond the model's own
-const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context = 0);
+/// @throws argument_error: a shape that kernels do not take; a context beyond the model's own; a codec that there is
+/// not
+const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context = 0,
+                                        const std::string& codec = {});
+/// Judges what the plans hold in another codec than the file does. A change that keeps every value is a note; any other
+/// is a warning where somebody asked for a codec, else refused.
+/// @throws file_error
+void judge_codecs(const io::checkpoint& file, const engraved_model& plans, const std::string& codec);
 
 }  // namespace intaglio::tool

@@ -41,7 +41,8 @@ json config_json(const decoder_config& c) {
            {"rms_norm_eps", c.rms_norm_eps},
            {"hidden_act", name(c.hidden_act)},
            {"tie_word_embeddings", c.tie_word_embeddings},
-           {"activation_type", name(c.activation_type)}};
+           // int8 or f32 are what a ternary model was trained with; all others compute in f32.
+           {"activation_type", name(c.model_type == architecture::bitnet ? c.activation_type : dtype::f32)}};
   if (c.rope_scaling.type != rope_type::plain) out["rope_scaling"] = io::scaling_text(c.rope_scaling);
   if (c.sliding_window != 0) out["sliding_window"] = c.sliding_window;
   if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
@@ -185,10 +186,15 @@ void check(const check_options& options) {
   const io::check_report report =
       io::check(local_model(options.file), {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
   bar.clear();
-  std::string errors;
-  for (const auto& each : report.errors) errors += (errors.empty() ? "" : "\n") + each.text;
   for (const auto& each : report.warnings) warn(each.text);
-  if (!report.ok()) throw input_error(errors);
+  if (!report.ok()) {
+    std::vector<std::string> lines;
+    for (const auto& each : report.errors) {
+      if (each.details.empty()) lines.push_back(each.text);
+      lines.insert(lines.end(), each.details.begin(), each.details.end());
+    }
+    throw input_error(error_text(report.errors.front().text, lines));
+  }
   print_line(printable(options.file, 240) + ": sound: " + std::to_string(report.tensors) + " tensors, " +
              std::to_string(report.values) + (report.packed ? " bytes, " : " values, ") +
              std::to_string(report.warnings.size()) + (report.warnings.size() == 1 ? " warning" : " warnings"));

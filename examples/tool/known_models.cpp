@@ -92,9 +92,26 @@ const engraved_model* known_model(std::string_view name, dtype codec) {
   return &planned_model(*found->config, {codec, head, head}, found->name);
 }
 
-const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context, shape_rule shape) {
+families::weight_types computed_types(const io::checkpoint& file, const std::string& codec) {
+  families::weight_types out = families::types_of(file).types;
+  if (codec.empty()) return out;
+  const auto type = dtype_from_name(codec);
+  const bool ternary = family_of(file.config().model_type).ternary;
+  std::vector<dtype> known = known_codecs();
+  if (ternary) known = {dtype::f16};
+  std::string list;
+  for (const dtype each : known) list += (list.empty() ? "" : ", ") + std::string(name(each));
+  if (!type || std::find(known.begin(), known.end(), *type) == known.end())
+    throw argument_error("--codec", ternary ? "f16, of a ternary model's embedding" : list,
+                         "'" + printable(codec, 40) + "'");
+  if (!ternary) out.layers = families::computed_in(*type);
+  return out;
+}
+
+const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context, shape_rule shape,
+                                       const std::string& codec) {
   const decoder_config& config = file.config();
-  const families::weight_types types = families::types_of(file).types;
+  const families::weight_types types = computed_types(file, codec);
   const auto named =
       std::find_if(all.begin(), all.end(), [&](const known& each) { return file.differences(*each.config).empty(); });
   const std::string name = named != all.end() ? std::string(named->name)

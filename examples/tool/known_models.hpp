@@ -39,10 +39,15 @@ const engraved_model& planned_model(const decoder_config& config, const families
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
 const engraved_model* known_model(std::string_view name, dtype codec);
 
-/// Plans of a file's model, by its own config, in the codecs that fit its matrices.
+/// The codecs in which a file is computed.
+/// @param codec of the layers, whatever the file's is; of a ternary model's table f16; empty: the file's own
+/// @throws argument_error: a codec that there is not
+families::weight_types computed_types(const io::checkpoint& file, const std::string& codec);
+
+/// Plans of a file's model, by its own config, in those codecs.
 /// @throws argument_error as above
 const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context = 0,
-                                       shape_rule shape = nullptr);
+                                       shape_rule shape = nullptr, const std::string& codec = {});
 
 /// The codec of a plan's layers; absent for ternary ones.
 std::optional<dtype> layer_codec(const plan::table& of);

@@ -42,6 +42,13 @@ void add_model(CLI::App& to, model_options& model) {
       ->default_str("block128");
 }
 
+void add_codec(CLI::App& to, model_options& model) {
+  to.add_option("--codec", model.codec,
+                "compute the matrices in this codec where the file's is another, which changes their values; default: "
+                "the file's own")
+      ->type_name("C");
+}
+
 void add_budget(CLI::App& to, model_options& model) {
   to.add_option("--weight-budget", model.weight_budget,
                 "device memory that weights may take (6GB, 900MB): the FFNs of the last layers that it does not take "
@@ -115,11 +122,12 @@ class command_line {
       return flush_output(), exit_code::done;
     } catch (const CLI::ParseError& error) {
       const std::string command = name_of(chosen());
-      show_error((command.empty() ? "" : command + ": ") + printable(error.what(), 400) + "\nsee: intaglio" +
+      show_error((command.empty() ? "" : command + ": ") + printable(error.what(), 340) + "\nsee: intaglio" +
                  (command.empty() ? "" : " " + command) + " --help");
       return exit_code::usage;
     }
     if (common_.quiet) set_quiet();
+    if (common_.all) set_all();
     if (chosen() == &app_) {
       show_error("expected a command, found none\nsee: intaglio --help");
       return exit_code::usage;
@@ -152,6 +160,8 @@ class command_line {
                 "run with Vulkan's validation layer, any message of it is an error; name the layer where numbers end")
         ->group("Everywhere");
     to.add_flag("--quiet", common_.quiet, "no notes, warnings and progress")->group("Everywhere");
+    to.add_flag("--all", common_.all, "all that is wrong with a file, a line each, not the first alone")
+        ->group("Everywhere");
   }
 
   CLI::App* add(const char* name, const char* description, std::function<void()> work, const char* examples) {
@@ -178,6 +188,7 @@ class command_line {
         "--stop END");
     add_model(*c, run_.model);
     add_context(*c, run_.model);
+    add_codec(*c, run_.model);
     add_budget(*c, run_.model);
     auto* prompt = c->add_option("-p,--prompt", run_.prompt,
                                  "text to continue, as it is, behind one BOS token where the model wants it; "
@@ -221,6 +232,7 @@ class command_line {
         "$XDG_STATE_HOME/intaglio/chat_history.");
     add_model(*c, chat_.model);
     add_context(*c, chat_.model);
+    add_codec(*c, chat_.model);
     add_budget(*c, chat_.model);
     c->add_option("--system", chat_.system, "system message")->type_name("TEXT");
     c->add_option("-n,--tokens", chat_.tokens, "at most so many tokens a reply")->type_name("N");
@@ -243,9 +255,9 @@ class command_line {
             ->excludes("--model");
     c->add_option(
          "--codec", bench_.codec,
-         "with --synthetic: codec of the matrices; by default the engraved one, for models that come in several q8_0")
-        ->type_name("C")
-        ->needs(synthetic);
+         "codec of the matrices; default: the file's, with --synthetic the engraved one, for models that come in "
+         "several q8_0")
+        ->type_name("C");
     c->add_option("--relu-zeros", bench_.relu_zeros,
                   "with --synthetic: share of gates that are zero behind a ReLU, 0 to 1; by default about half")
         ->type_name("X")
@@ -288,11 +300,11 @@ class command_line {
         "intaglio tune --forget\n\n"
         "Kept beside the compiled pipelines, for this device, driver and model. The text stays the same, bit for bit.");
     add_model(*c, tune_.model);
-    auto* made_up = c->add_option("--synthetic", tune_.synthetic,
-                                  "random weights of an engraved model instead of a file; counts for files of it too")
-                        ->type_name("NAME")
-                        ->excludes("--model");
-    c->add_option("--codec", tune_.codec, "with --synthetic: codec of the matrices")->type_name("C")->needs(made_up);
+    c->add_option("--synthetic", tune_.synthetic,
+                  "random weights of an engraved model instead of a file; counts for files of it too")
+        ->type_name("NAME")
+        ->excludes("--model");
+    c->add_option("--codec", tune_.codec, "codec of the matrices; default: the file's")->type_name("C");
     c->add_option("--trial-ms", tune_.trial_ms, "time of one run of a shape")
         ->type_name("MS")
         ->check(CLI::Range(0.1, 60000.0))
@@ -359,6 +371,7 @@ class command_line {
         "the output of each layer, before the final norm.");
     add_model(*c, logits_.model);
     add_context(*c, logits_.model);
+    add_codec(*c, logits_.model);
     c->add_option("--ids", logits_.ids, "token ids, taken as they are: 1,2,3")->type_name("LIST")->required();
     c->add_option("-o,--out", logits_.out, "folder for the arrays; made where it is missing")
         ->type_name("DIR")
@@ -440,6 +453,9 @@ class command_line {
         "The file holds checksums of all its bytes. A program whose kernels lay weights out otherwise refuses it: then "
         "pack the model again.");
     c->add_option("FILE", pack_.file, "GGUF file or folder")->required();
+    c->add_option("--codec", pack_.codec,
+                  "pack the matrices in this codec where the file's is another, which changes their values")
+        ->type_name("C");
     c->add_option("-o,--out", pack_.out, "file to write; whole or not at all")->type_name("FILE")->required();
     c->add_option("--threads", pack_.threads, "threads that read and repack; default: one for each of the machine's")
         ->type_name("N");
@@ -455,6 +471,7 @@ class command_line {
         "run.");
     c->add_option("ACTION", cache_.action, "list or delete")->required()->check(CLI::IsMember({"list", "delete"}));
     c->add_option("WHICH", cache_.which, "what to delete: addresses, keys or file names of the list");
+    c->remove_option(c->get_option("--all"));  // of errors, which are never several here
     c->add_flag("--all", cache_.all, "delete all");
     c->add_flag("--json", cache_.json, "list as one JSON array");
 
@@ -468,7 +485,7 @@ class command_line {
     c->add_option("FILE", engrave_.file, "GGUF file or folder")->required();
     c->add_option("-o,--out", engrave_.directory, "folder to build in; default: engraved/NAME")->type_name("DIR");
     c->add_option("--codec", engrave_.codec,
-                  "codec of the layers' matrices, f32 to q4_0; default: the file's, of several the finest. Tensors of "
+                  "codec of the layers' matrices, f32 to q4_0; default: the file's, if it has one. Tensors of "
                   "another one are encoded anew on loading")
         ->type_name("C");
     c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")
@@ -500,6 +517,7 @@ class command_line {
           examples);
       c->add_option("INDEX", walk_.index, "folder of the index")->required();
       add_model(*c, walk_.model);
+      add_codec(*c, walk_.model);
       prompt(*c);
       c->add_flag("--base", walk_.base, "the index as it was made, without its journal");
       c->add_flag("--json", walk_.json, "one JSON object or array");
@@ -708,7 +726,9 @@ int guarded(int argc, char** argv) {
     return 128 + stop.signal;
   } catch (const device_error& error) {
     return end(exit_code::device, error.what());
-  } catch (const argument_error& error) { return end(exit_code::usage, error.what()); } catch (const std::bad_alloc&) {
+  } catch (const argument_error& error) { return end(exit_code::usage, error.what()); } catch (const error& problem) {
+    return end(exit_code::bad_input, error_text(problem.what(), problem.details()).c_str());
+  } catch (const std::bad_alloc&) {
     return end(exit_code::bad_input, "out of host memory");
   } catch (const std::exception& error) { return end(exit_code::bad_input, error.what()); }
 }

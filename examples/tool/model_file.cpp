@@ -28,8 +28,8 @@ io::checkpoint_options options_of(const model_options& from) {
   return out;
 }
 
-io::checkpoint with_warnings(io::checkpoint of, const model_options& options) {
-  for (const auto& line : of.warnings()) warn(options.shown() + ": " + line);
+io::checkpoint with_warnings(io::checkpoint of) {
+  for (const auto& line : of.warnings()) warn(line);
   return of;
 }
 
@@ -54,15 +54,14 @@ std::optional<io::checkpoint> open_arriving(const model_options& options) {
 io::checkpoint open_model(const model_options& options) {
   return with_warnings(options.embedded()
                            ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
-                           : io::checkpoint::open(local_model(options.path), options_of(options)),
-                       options);
+                           : io::checkpoint::open(local_model(options.path), options_of(options)));
 }
 
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load) {
   if (is_url(options.path)) {
     try {
       if (std::optional<io::checkpoint> arriving = open_arriving(options))
-        return load(with_warnings(std::move(*arriving), options));
+        return load(with_warnings(std::move(*arriving)));
     } catch (const file_replaced&) {  // what it has now is fetched whole
     }
   }
@@ -76,7 +75,7 @@ io::tokenizer open_tokenizer(const io::checkpoint& model) {
     throw file_error(model.path(), std::nullopt, "the model has no tokenizer",
                      "tokenizer.json or tokenizer.model beside the weights", "none");
   io::tokenizer out(*model.vocabulary(), model.config().vocab_size);
-  for (const auto& line : out.warnings()) warn(printable(model.path(), 240) + ": " + line);
+  for (const auto& line : out.warnings()) warn(in_file(model.vocabulary()->source, line));
   return out;
 }
 

@@ -18,6 +18,7 @@ struct model_options {
   std::string i2s_layout = "block128";           ///< block128, block64 or rows4
   std::optional<std::uint64_t> weight_budget{};  ///< bytes, of commands that load
   std::uint32_t context = 0;                     ///< positions, of commands that load; 0: what fits, or as engraved
+  std::string codec{};                           ///< to compute in, whatever the file's; empty: the file's own
   bool embedded() const { return path.empty(); }
   /// As errors name it.
   std::string shown() const { return embedded() ? "fable.gguf (embedded)" : path; }

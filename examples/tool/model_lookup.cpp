@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Which model is meant: by its name and codec, or by a file's config.
+#include "console.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
 
 #include <intaglio/runtime/packed_weights.hpp>
+#include <intaglio/runtime/recoding.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -18,11 +20,11 @@ std::string codec_list(const std::vector<dtype>& codecs) {
 }
 
 /// Whether the file's weights are what the plans take as they are.
-bool fits(const io::checkpoint& file, const engraved_model& plans) {
+bool fits(const io::checkpoint& file, const engraved_model& plans, const std::string& codec) {
   if (file.packed() != nullptr)
     return runtime::holds_weights(*file.packed(), plans.cpu) || runtime::holds_weights(*file.packed(), plans.portable);
-  const auto codec = layer_codec(plans.cpu);
-  return !codec || *codec == families::types_of(file).types.layers;
+  const auto layers = layer_codec(plans.cpu);
+  return !layers || *layers == computed_types(file, codec).layers;
 }
 
 /// The codecs of files whose matrices a plan's kernels take as they lie on the device.
@@ -62,19 +64,34 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
   throw argument_error("name of an engraved model", "one of: " + known, "'" + printable(wanted, 60) + "'");
 }
 
-const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context) {
-  const engraved_model* match = nullptr;
-  for (const auto& each : engraved_models()) {
-    if (!file.differences(each.config()).empty() || (context != 0 && context != each.cpu.context)) continue;
-    if (fits(file, each)) return &each;
-    if (match == nullptr && file.packed() == nullptr) match = &each;  // engraved in another codec, on purpose
-  }
-  return match;
+const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context, const std::string& codec) {
+  for (const auto& each : engraved_models())
+    if (file.differences(each.config()).empty() && (context == 0 || context == each.cpu.context) &&
+        fits(file, each, codec))
+      return &each;
+  return nullptr;
 }
 
-const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context) {
-  const engraved_model* const engraved = engraved_for(file, context);
-  return engraved != nullptr ? *engraved : planned_model_of(file, context);
+const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context, const std::string& codec) {
+  const engraved_model* const engraved = engraved_for(file, context, codec);
+  return engraved != nullptr ? *engraved : planned_model_of(file, context, nullptr, codec);
+}
+
+void judge_codecs(const io::checkpoint& file, const engraved_model& plans, const std::string& codec) {
+  std::vector<std::string> lossy;
+  dtype asked = layer_codec(plans.cpu).value_or(dtype::f16);  // a ternary model has one table of floats
+  for (const runtime::recoding& each : runtime::recodings(file, plans.cpu)) {
+    const std::string text = runtime::recoding_text(each);
+    if (!runtime::is_exact(each.stored, each.computed)) lossy.push_back(text);
+    else note(in_file(file.path(), text + ", with the same values"));
+  }
+  if (!codec.empty())
+    for (const std::string& line : lossy) warn(in_file(file.path(), line));
+  else if (!lossy.empty())
+    throw file_error(file.path(), std::nullopt,
+                     std::string(plans.name) + " would compute " + lossy.front() + "; --codec " +
+                         std::string(name(asked)) + " asks for that",
+                     {}, {}, lossy);
 }
 
 }  // namespace intaglio::tool

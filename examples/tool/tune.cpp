@@ -41,8 +41,10 @@ nlohmann::ordered_json json_of(const runtime::tuning_result& found, const plan::
 void tune(const tune_options& options, const common_options& common) {
   const gpu::device on = open_device(common);
   std::optional<io::checkpoint> file;
-  const engraved_model& plans = options.synthetic.empty() ? engraved_model_of(file.emplace(open_model(options.model)))
-                                                          : engraved_model_by_name(options.synthetic, options.codec);
+  const engraved_model& plans = options.synthetic.empty()
+                                    ? engraved_model_of(file.emplace(open_model(options.model)), 0, options.codec)
+                                    : engraved_model_by_name(options.synthetic, options.codec);
+  if (file) judge_codecs(*file, plans, options.codec);
   const plan::table& table = plans.table(on.description().type == gpu::device_type::cpu);
   gpu::pipeline_cache cache(on, gpu::default_cache_folder(), table.hash);
   const std::string path = runtime::tuning_path(cache);

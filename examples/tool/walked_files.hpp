@@ -29,8 +29,9 @@ struct walked_files {
 
   /// @throws file_error, mismatch_error for an index of another model
   walked_files(const model_options& model, const std::string& folder, bool writes)
-      : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model())), index(opened(folder)),
-        patch(index, index.path() / io::feature_patch::default_file, writes) {
+      : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model(), 0, model.codec)),
+        index(opened(folder)), patch(index, index.path() / io::feature_patch::default_file, writes) {
+    judge_codecs(source.model(), plans, model.codec);
     if (auto lines = index.differences(source.config()); !lines.empty())
       throw mismatch_error((index.path() / io::feature_index_file).string(), std::move(lines), {});
     for (std::uint32_t layer = 0; layer < index.layers(); ++layer) source.expect_agreement(index, layer);

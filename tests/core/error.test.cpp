@@ -2,6 +2,9 @@
 #include "intaglio/core/error.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
 
 using namespace intaglio;
 
@@ -15,13 +18,41 @@ TEST_CASE("a file's error names path, offset, expected and found", "[core][error
   CHECK(std::string(file_error("m", std::nullopt, "no such file").what()) == "m: no such file");
 }
 
-TEST_CASE("a mismatch lists every difference and the remedy", "[core][error]") {
-  const mismatch_error e("m.gguf", {"num_hidden_layers: engraved 30, file 24", "vocab_size: engraved 1, file 2"},
-                         "intaglio engrave m.gguf -o DIR");
+TEST_CASE("a mismatch counts the differences, and keeps them all with the remedy", "[core][error]") {
+  const std::vector<std::string> two{"num_hidden_layers: engraved 30, file 24", "vocab_size: engraved 1, file 2"};
+  const mismatch_error e("m.gguf", two, "intaglio engrave m.gguf -o DIR");
   CHECK(std::string(e.what()) ==
-        "m.gguf: the file does not match the engraved model\n  num_hidden_layers: engraved 30, file 24\n"
-        "  vocab_size: engraved 1, file 2\n  engrave it with: intaglio engrave m.gguf -o DIR");
-  CHECK(e.differences().size() == 2);
+        "m.gguf: the file does not match the engraved model in 2 values, the first: num_hidden_layers: engraved 30, "
+        "file 24; engrave it with: intaglio engrave m.gguf -o DIR");
+  CHECK(e.differences() == two);
+  CHECK(e.details() == std::vector<std::string>{two[0], two[1], "engrave it with: intaglio engrave m.gguf -o DIR"});
+  CHECK(std::string(mismatch_error("m.gguf", {two[1]}, "").what()) ==
+        "m.gguf: the file does not match the engraved model: vocab_size: engraved 1, file 2");
+}
+
+TEST_CASE("an error's text is one line of bounded length, with the file first", "[core][error]") {
+  const std::string path = "/a/" + std::string(500, 'd') + "/model.gguf", many(3000, 'x'), lines = "one\ntwo\n" + many,
+                    umlauts = [] {
+                      std::string out;
+                      for (int i = 0; i < 500; ++i) out += "\xC3\xA4";
+                      return out;
+                    }();
+  for (const auto& [where, what, expected, found] : {std::tuple{path, many, many, many},
+                                                     {path, lines, lines, lines},
+                                                     {"m.gguf", many, "", ""},
+                                                     {path, umlauts, "", many},
+                                                     {path, umlauts, umlauts, umlauts},
+                                                     {umlauts, "what", "", ""}}) {
+    const std::string text = file_error(where, 0x123456789, what, expected, found).what();
+    CAPTURE(text);
+    CHECK(text.size() <= error_text_limit);
+    CHECK(is_printable(text));
+    CHECK(text.find("offset 0x123456789") != std::string::npos);
+    if (where == path) CHECK(text.find("/model.gguf: ") != std::string::npos);
+    if (!found.empty()) CHECK(text.find(", found ") != std::string::npos);
+  }
+  CHECK(std::string(argument_error(many, many, many).what()).size() <= error_text_limit);
+  CHECK(in_file("a\nb", "odd") == "a\\x0ab: odd");
 }
 
 TEST_CASE("names are UTF-8 without control characters", "[core][error]") {

@@ -48,6 +48,46 @@ TEST_CASE("check: goes on behind a fault, up to as many as were asked for", "[ch
   CHECK(check(path, options).errors.size() == 2);
 }
 
+TEST_CASE("check: weights without a config are judged by themselves", "[check]") {
+  const temporary_folder folder;
+  const auto sound = folder / "bare.safetensors";
+  std::filesystem::copy_file(shared("models/fable-bitnet/model.safetensors"), sound);
+  const auto report = check(sound);
+  CHECK(report.ok());
+  CHECK((report.tensors > 50 && report.values > 8'000'000));
+  REQUIRE_FALSE(report.warnings.empty());
+  CHECK_THAT(report.warnings[0].text,
+             ContainsSubstring("bare.safetensors: neither config.json nor params.json beside it"));
+  auto bytes = read_bytes(sound);
+  bytes[bytes.size() - 1] = std::byte{0x7F}, bytes[bytes.size() - 2] = std::byte{0xFF};  // of bf16: NaN
+  write_bytes(sound, bytes);
+  const auto broken = check(sound);
+  REQUIRE(broken.errors.size() == 1);
+  CHECK_THAT(broken.errors[0].text, ContainsSubstring("bare.safetensors: offset 0x") &&
+                                        ContainsSubstring("value: expected a finite number, found NaN"));
+  write_bytes(sound, std::span(bytes).first(bytes.size() / 2));
+  CHECK_THAT(check(sound).errors.at(0).text, ContainsSubstring("its data runs past the end of the file"));
+
+  const auto torch = folder / "state.pth";
+  std::filesystem::copy_file(shared("conformance/pth-cases/state_dict.pth"), torch);
+  CHECK(check(torch).ok());
+  CHECK(check(torch).tensors > 0);
+  std::filesystem::copy_file(shared("conformance/pth-cases/must_be_refused.pth"), folder / "bad.pth");
+  CHECK_FALSE(check(folder / "bad.pth").ok());
+}
+
+TEST_CASE("check: a fault keeps all that is wrong behind one line", "[check]") {
+  const temporary_folder folder;
+  gguf_image image = tiny();
+  std::erase_if(image.tensors, [](const auto& tensor) { return tensor.name.starts_with("blk.1."); });
+  const auto report = check(write_bytes(folder / "model.gguf", image.build()));
+  REQUIRE(report.errors.size() == 1);
+  CHECK(report.errors[0].text.size() <= 400);
+  CHECK(report.errors[0].text.find('\n') == std::string::npos);
+  CHECK_THAT(report.errors[0].text, ContainsSubstring("(11 differences), the first: missing: blk.1.attn_norm.weight"));
+  CHECK(report.errors[0].details.size() == 11);
+}
+
 TEST_CASE("check: a file that changes meanwhile is not vouched for", "[check]") {
   const temporary_folder folder;
   const auto path = write_bytes(folder / "model.gguf", tiny().build());

@@ -32,7 +32,7 @@ template <class Edit>
 std::string refusal(const gguf_image& sound, Edit&& edit) {
   try {
     edited(sound, edit);
-  } catch (const intaglio::file_error& problem) { return problem.what(); }
+  } catch (const intaglio::file_error& problem) { return whole_text(problem); }
   return "accepted";
 }
 gguf_image bitnet() { return gguf_image::of(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf")); }
@@ -76,13 +76,14 @@ TEST_CASE("checkpoint_gguf: a second table is the head, unless it is the embeddi
     head.type = 0;
     head.data.assign(view.begin(), view.end());
   };
-  const std::vector<std::string> ignored{"output.weight is ignored: the model's head is its embedding"};
   for (const auto& copied : {with_head("bitnet-b1.58", same), with_head("bitnet", same), with_head("bitnet-25", same),
                              with_head("bitnet-25", other)}) {
     CAPTURE(copied.stated_architecture());
     CHECK(copied.config().tie_word_embeddings);
     CHECK(copied.find("output.weight") == nullptr);
-    CHECK(copied.warnings() == ignored);
+    REQUIRE(copied.warnings().size() == 1);
+    CHECK_THAT(copied.warnings()[0],
+               ContainsSubstring("model.gguf: output.weight is ignored: the model's head is its embedding"));
   }
   for (const auto& untied :
        {with_head("bitnet-b1.58", other), with_head("bitnet", other), with_head("bitnet-b1.58", in_f32)}) {
@@ -436,4 +437,33 @@ TEST_CASE("checkpoint_gguf: numbers at odds with each other are refused by name"
   REQUIRE(idle.warnings().size() == 1);
   CHECK_THAT(idle.warnings()[0],
              ContainsSubstring("key 'llama.rope.freq_base_swa' is not used: the model has no window"));
+}
+
+TEST_CASE("checkpoint_gguf: biases of zeros are left out, any other is a difference", "[checkpoint]") {
+  const gguf_image sound = llama();
+  const auto with = [](std::string name, std::vector<float> values) {
+    return [=](auto& i) {
+      const auto view = std::as_bytes(std::span(values));
+      i.tensors.push_back({name, {values.size()}, 0, bytes(view.begin(), view.end())});
+    };
+  };
+  const std::size_t rows = edited(sound, [](auto&) {}).config().q_size();
+  const auto taken = edited(sound, [&](auto& i) {
+    with("blk.0.attn_q.bias", std::vector<float>(rows))(i);
+    with("blk.1.attn_q.bias", std::vector<float>(rows, -0.f))(i);
+  });
+  CHECK(taken.find("blk.0.attn_q.bias") == nullptr);
+  REQUIRE(taken.warnings().size() == 1);
+  CHECK_THAT(taken.warnings()[0],
+             ContainsSubstring("model.gguf: 2 biases are zeros and are left out, the first: blk.0.attn_q.bias"));
+  std::vector<float> one(rows);
+  one[7] = 0.25f;
+  CHECK_THAT(refusal(sound, with("blk.0.attn_q.bias", one)),
+             ContainsSubstring("bias blk.0.attn_q.bias: expected none, or zeros, found 0.25 as value 7"));
+  one[7] = std::numeric_limits<float>::quiet_NaN();
+  CHECK_THAT(refusal(sound, with("blk.0.attn_q.bias", one)), ContainsSubstring("found nan as value 7"));
+  CHECK_THAT(refusal(sound, with("blk.0.attn_q.bias", std::vector<float>(3))),
+             ContainsSubstring("bias blk.0.attn_q.bias: expected ") && ContainsSubstring("found 3 of f32"));
+  CHECK_THAT(refusal(sound, with("blk.0.attn_x.bias", std::vector<float>(3))),
+             ContainsSubstring("not part of the model: blk.0.attn_x.bias"));
 }

@@ -8,6 +8,7 @@
 
 #include "bad_safetensors_files.hpp"
 #include "intaglio/core/float16.hpp"
+#include "intaglio/io/checkpoint.hpp"
 #include "shared.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -50,7 +51,7 @@ struct hf_folder {
   std::string refusal() const {
     try {
       open();
-    } catch (const intaglio::file_error& problem) { return problem.what(); }
+    } catch (const intaglio::file_error& problem) { return whole_text(problem); }
     return "accepted";
   }
 };
@@ -72,7 +73,8 @@ TEST_CASE("checkpoint_hf: a folder's config, tensors and warnings", "[checkpoint
   CHECK(model.config().hidden_size == 256);
   CHECK(model.config().tie_word_embeddings);
   CHECK_FALSE(model.vocabulary());
-  CHECK(model.warnings() == std::vector<std::string>{"neither tokenizer.json nor tokenizer.model in this folder"});
+  CHECK(model.warnings() ==
+        std::vector<std::string>{model.path() + ": neither tokenizer.json nor tokenizer.model in this folder"});
   // Rows of the matrix, four of which share a row of bytes.
   const auto& packed = model.at("blk.0.attn_q.weight");
   CHECK((packed.stored.type == dtype::u8 && packed.stored.rows == 256 && packed.stored.columns == 256 &&
@@ -170,7 +172,7 @@ TEST_CASE("checkpoint_hf: tensors that are no part of the model, or cannot be re
              ContainsSubstring("1 difference)") &&
                  ContainsSubstring("not part of the model: model.layers.0.self_attn.rotary_emb.inv_freq"));
   seeing.put("vision_tower.patch", "F32", {32}, bytes(128));
-  CHECK(seeing.open().warnings().back() == "1 tensors of the vision model are not read");
+  CHECK_THAT(seeing.open().warnings().back(), ContainsSubstring(": 1 tensors of the vision model are not read"));
   // Bytes are packed codes in BitNet only.
   llama.config["model_type"] = "llama";
   llama.config["hidden_act"] = "silu";
@@ -202,4 +204,37 @@ TEST_CASE("checkpoint_hf: a vocabulary may not be larger than the embedding", "[
   CHECK_THAT(
       folder.refusal(),
       ContainsSubstring("tokenizer.json: more tokens than the embedding has rows: expected at most 1024, found 4096"));
+}
+
+TEST_CASE("checkpoint_hf: biases of zeros are left out, with or without a word in the config", "[checkpoint]") {
+  const auto with = [](float value, bool stated) {
+    hf_folder folder;
+    std::vector<float> values(256);
+    values[3] = value;
+    const auto view = std::as_bytes(std::span(values));
+    folder.put("model.layers.0.self_attn.q_proj.bias", "F32", {256}, bytes(view.begin(), view.end()));
+    folder.config["attention_bias"] = stated;
+    return folder.refusal();
+  };
+  CHECK(with(0.f, true) == "accepted");
+  CHECK(with(0.f, false) == "accepted");
+  CHECK_THAT(with(1.f, true), ContainsSubstring("bias model.layers.0.self_attn.q_proj.bias: expected none, or zeros"));
+  hf_folder without;
+  without.config["attention_bias"] = true;
+  CHECK_THAT(without.open().warnings().back(),
+             ContainsSubstring("the config states biases, of which the files have none"));
+}
+
+TEST_CASE("checkpoint_hf: a file of weights stands for its folder, or is the folder's weights", "[checkpoint]") {
+  const hf_folder folder;
+  folder.open();
+  const auto& made = folder.made;
+  CHECK(checkpoint::open(made / "model.safetensors").find("blk.0.attn_q.weight") != nullptr);
+  std::filesystem::rename(made / "model.safetensors", made / "tuned.safetensors");
+  CHECK(checkpoint::open(made / "tuned.safetensors").find("blk.0.attn_q.weight") != nullptr);
+  std::filesystem::rename(made / "tuned.safetensors", made / "without an ending");
+  CHECK(checkpoint::open(made / "without an ending").find("blk.0.attn_q.weight") != nullptr);
+  std::filesystem::remove(made / "config.json");
+  CHECK_THROWS_WITH(checkpoint::open(made / "without an ending"),
+                    ContainsSubstring("without an ending: weights without a config: expected config.json"));
 }

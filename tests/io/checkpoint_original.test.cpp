@@ -19,7 +19,7 @@ namespace {
 std::string refusal(const original_model& files) {
   try {
     checkpoint::open(files.made.path());
-  } catch (const intaglio::file_error& problem) { return problem.what(); }
+  } catch (const intaglio::file_error& problem) { return whole_text(problem); }
   return "accepted";
 }
 std::vector<float> all(const checkpoint& model, const std::string& name) {
@@ -38,7 +38,8 @@ TEST_CASE("checkpoint_original: shards are joined by rows or by columns, and hea
     files.write(shards);
     const auto model = checkpoint::open(files.made.path());
     CHECK(model.tensors().size() == 12);
-    CHECK(model.warnings() == std::vector<std::string>{"neither tokenizer.json nor tokenizer.model in this folder"});
+    CHECK(model.warnings() ==
+          std::vector<std::string>{model.path() + ": neither tokenizer.json nor tokenizer.model in this folder"});
     for (const auto& [name, shape] : files.shapes) {
       INFO(name);
       const std::string as = *gguf_name_of_original(name);
@@ -148,10 +149,8 @@ TEST_CASE("checkpoint_original: one of PyTorch's files stands for its folder, if
                     ContainsSubstring("other.pth: none of its folder's weights: expected ") &&
                         ContainsSubstring("consolidated.00.pth, found another file"));
   std::filesystem::remove(files.made / "params.json");
-  CHECK_THROWS_WITH(
-      checkpoint::open(files.made / "consolidated.00.pth"),
-      ContainsSubstring(
-          "PyTorch's file without a config: expected config.json or params.json beside it, found neither"));
+  CHECK_THROWS_WITH(checkpoint::open(files.made / "consolidated.00.pth"),
+                    ContainsSubstring("weights without a config: expected config.json or params.json beside the file"));
 }
 
 TEST_CASE("checkpoint_original: Mixtral's experts become one tensor a kind, whichever way they were cut") {

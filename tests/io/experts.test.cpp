@@ -36,7 +36,10 @@ std::string refusal(const std::filesystem::path& folder, const std::string& from
   std::string out = "accepted";
   try {
     io::checkpoint::open(folder);
-  } catch (const error& problem) { out = problem.what(); }
+  } catch (const error& problem) {
+    out = problem.what();
+    for (const std::string& line : problem.details()) out += "\n" + line;
+  }
   std::ofstream(path, std::ios::binary) << before;
   return out;
 }

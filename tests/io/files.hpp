@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/error.hpp"
 #include "temporary_folder.hpp"
 
 using bytes = std::vector<std::byte>;
@@ -19,6 +20,12 @@ inline bytes read_bytes(const std::filesystem::path& path) {
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const auto view = std::as_bytes(std::span(text));
   return {view.begin(), view.end()};
+}
+/// An error's line and all that stands behind it, a line each.
+inline std::string whole_text(const intaglio::error& problem) {
+  std::string out = problem.what();
+  for (const std::string& line : problem.details()) out += "\n" + line;
+  return out;
 }
 inline std::filesystem::path write_bytes(const std::filesystem::path& path, std::span<const std::byte> data) {
   std::ofstream(path, std::ios::binary)

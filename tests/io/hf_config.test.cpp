@@ -35,7 +35,7 @@ TEST_CASE("hf_config: what a file leaves out has the family's default") {
   const auto got = read(bitnet_with(""));
   CHECK(got.config.num_key_value_heads == 4);
   CHECK(got.config.head_dim == 64);
-  CHECK(got.config.rope_theta == 10'000.f);
+  CHECK(got.config.rope_theta == 500'000.f);
   CHECK(got.config.hidden_act == activation::relu_squared);
   CHECK(got.config.activation_type == dtype::i8);
   CHECK_FALSE(got.tie_word_embeddings);
@@ -68,8 +68,8 @@ TEST_CASE("hf_config: the class of linear layers says whether a scale multiplies
 }
 
 TEST_CASE("hf_config: what the library does not run is refused by name") {
-  CHECK_THAT(refusal(bitnet_with(R"("attention_bias":true)")),
-             ContainsSubstring("attention_bias: expected false, found true"));
+  CHECK_THAT(refusal(bitnet_with(R"("is_encoder_decoder":true)")),
+             ContainsSubstring("is_encoder_decoder: expected none, found true"));
   CHECK_THAT(refusal(bitnet_with(R"("num_local_experts":8)")),
              ContainsSubstring("num_local_experts: expected 0, found 8"));
   CHECK_THAT(refusal(R"({"model_type":"falcon\u001b[2J"})"), ContainsSubstring("found 'falcon\\x1b[2J'"));
@@ -172,4 +172,105 @@ TEST_CASE("hf_config: Gemma's activation under its old name and its new one") {
              ContainsSubstring("use_bidirectional_attention: expected false, found true"));
   CHECK_THAT(refusal(gemma(R"("hidden_activation":"relu")")),
              ContainsSubstring("hidden_activation: expected relu2, silu or gelu_pytorch_tanh, found 'relu'"));
+}
+
+namespace {
+
+std::string of_family(const std::string& family, const std::string& fields) {
+  return R"({"model_type":")" + family +
+         R"(","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":16,"vocab_size":1024,)"
+         R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+         (fields.empty() ? "" : "," + fields) + "}";
+}
+
+}  // namespace
+
+TEST_CASE("hf_config: every key is read, harmless or named") {
+  using io::config_key_use;
+  for (const std::string family : {"bitnet", "llama", "mistral", "mixtral", "gemma3_text"}) {
+    CAPTURE(family);
+    CHECK(read(of_family(family, "")).warnings.empty());
+    for (const io::config_key_rule& rule : io::hf_key_rules) {
+      CAPTURE(rule.key);
+      const auto with = [&](const char* value) {
+        return of_family(family, "\"" + std::string(rule.key) + "\":" + value);
+      };
+      if (rule.use == config_key_use::harmless) CHECK(read(with("7")).warnings.empty());
+      if (rule.use == config_key_use::training) {
+        for (const char* none : {"0", "0.0", "null", "false"}) CHECK(read(with(none)).warnings.empty());
+        REQUIRE(read(with("0.1")).warnings.size() == 1);
+        CHECK_THAT(read(with("0.1")).warnings[0],
+                   ContainsSubstring("config.json: key '" + std::string(rule.key) + "' acts in training alone"));
+      }
+      if (rule.use == config_key_use::off) {
+        for (const char* none : {"0", "false", "null", "[]", "{}"}) CHECK(read(with(none)).warnings.empty());
+        CHECK_THAT(refusal(with("true")), ContainsSubstring(std::string(rule.key) + ": expected none, found true"));
+      }
+      if (!rule.families.empty() && !io::is_of_family(rule.families, family)) {
+        CHECK(read(with("null")).warnings.empty());
+        REQUIRE(read(with("7")).warnings.size() == 1);
+        CHECK_THAT(read(with("7")).warnings[0], ContainsSubstring("' is not used by " + family));
+      }
+    }
+  }
+  const auto odd = read(of_family("llama", R"("rope_thetta":5e5,"logits_scaling":8,"nothing":null)"));
+  REQUIRE(odd.warnings.size() == 2);
+  CHECK_THAT(odd.warnings[0], ContainsSubstring("config.json: key 'logits_scaling' is unknown and not read"));
+  CHECK_THAT(odd.warnings[1], ContainsSubstring("key 'rope_thetta' is unknown"));
+  const auto nested = read(of_family(
+      "llama",
+      R"("rope_scaling":{"rope_type":"linear","factor":2,"low_freq_factor":1.0,"mscale":1.0,"rope_theta":10000})"));
+  REQUIRE(nested.warnings.size() == 2);
+  CHECK_THAT(nested.warnings[0], ContainsSubstring("key 'rope_scaling.low_freq_factor' is not used by linear"));
+  CHECK_THAT(nested.warnings[1], ContainsSubstring("key 'rope_scaling.mscale' is unknown"));
+  CHECK_THAT(read(of_family("llama", R"("rope_scaling":{"factor":4})")).warnings.at(0),
+             ContainsSubstring("key 'rope_scaling.factor' is not used by default"));
+  std::string many;
+  for (int i = 0; i < 30; ++i) many += (i ? ",\"x" : "\"x") + std::to_string(i) + "\":1";
+  CHECK(read(of_family("llama", many)).warnings.size() == 17);
+  CHECK_THAT(read(of_family("llama", many)).warnings.back(), ContainsSubstring("and 14 more keys are not used"));
+  // The text model's object, and what stands around it.
+  const std::string inner = of_family("gemma3_text", R"("odd":1)");
+  const auto outer = read(
+      R"({"model_type":"gemma3","vision_config":{"a":1},"hidden_size":9,"mm_tokens_per_image":256,"text_config":)" +
+      inner + "}");
+  REQUIRE(outer.warnings.size() == 2);
+  CHECK_THAT(outer.warnings[0], ContainsSubstring("key 'text_config.odd' is unknown"));
+  CHECK_THAT(outer.warnings[1], ContainsSubstring("key 'hidden_size' is unknown"));
+  CHECK(outer.config.hidden_size == 256);
+}
+
+TEST_CASE("hf_config: what is absent has the default of its family's configuration class") {
+  CHECK(read(of_family("mixtral", "")).config.rope_theta == 1e6f);
+  CHECK(read(of_family("mistral", "")).config.rope_theta == 10'000.f);
+  CHECK(read(of_family("llama", "")).config.num_key_value_heads == 16);
+  for (const char* family : {"mistral", "mixtral"}) {
+    CHECK(read(of_family(family, "")).config.num_key_value_heads == 8);
+    CHECK(read(of_family(family, R"("num_key_value_heads":null)")).config.num_key_value_heads == 16);
+  }
+}
+
+TEST_CASE("hf_config: numbers out of range, or twice and at odds, are refused") {
+  const auto with = [](const std::string& fields) { return refusal(of_family("llama", fields)); };
+  CHECK_THAT(with(R"("rope_theta":-1)"), ContainsSubstring("rope_theta: expected a finite number from 1, found -1"));
+  CHECK_THAT(with(R"("rope_theta":1e300)"),
+             ContainsSubstring("rope_theta: expected a finite number from 1, found inf"));
+  CHECK_THAT(with(R"("rope_theta":NaN)"), ContainsSubstring("config.json: offset 0x"));
+  CHECK_THAT(
+      with(R"("rope_theta":10000,"rope_parameters":{"rope_theta":5e5})"),
+      ContainsSubstring("rope_theta and rope_parameters.rope_theta: expected one value, found 10000 and 500000"));
+  CHECK_THAT(with(R"("rope_scaling":{"type":"linear","factor":2},"rope_parameters":{"rope_type":"linear","factor":4})"),
+             ContainsSubstring("rope_scaling.factor and rope_parameters.factor: expected one value, found 2 and 4"));
+  CHECK_THAT(with(R"("rope_scaling":{"type":"linear","factor":2},"rope_parameters":{"rope_type":"default"})"),
+             ContainsSubstring("rope_parameters.rope_type: expected linear, found 'default'"));
+  CHECK_THAT(with(R"("quantization_config":{"quant_method":"gptq","bits":4})"),
+             ContainsSubstring("quantization_config.quant_method: expected none for llama, found 'gptq'"));
+  const std::string slow =
+      R"("rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4)";
+  const auto from = [&](const std::string& fields) {
+    return read(of_family("llama", fields)).config.rope_scaling.original_max_position_embeddings;
+  };
+  CHECK(from(slow + "}") == 512);
+  CHECK(from(slow + R"(,"original_max_position_embeddings":64})") == 64);
+  CHECK(from(slow + R"(,"original_max_position_embeddings":64},"original_max_position_embeddings":128)") == 128);
 }

@@ -29,7 +29,7 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
   for (const char* name :
        {"", "model.", "model.layers.", "model.layers..mlp.up_proj.weight", "model.layers.01.mlp.up_proj.weight",
         "model.layers.-1.mlp.up_proj.weight", "model.layers.1234567.mlp.up_proj.weight", "model.layers.1.weight",
-        "model.layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj.bias", "model.layers.1.mlp.side_proj.weight",
+        "model.layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj.other", "model.layers.1.mlp.side_proj.weight",
         "model.layers.1x.mlp.up_proj.weight", "transformer.wte.weight", "embed_tokens.weight"}) {
     CAPTURE(name);
     CHECK_FALSE(gguf_name(name, architecture::bitnet));

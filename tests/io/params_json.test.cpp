@@ -90,3 +90,23 @@ TEST_CASE("params_json: what is absent, wrong or not run is refused by name") {
   CHECK_THAT(refusal("[]"), ContainsSubstring("params.json: expected a JSON object, found array"));
   CHECK_THAT(refusal(std::string((1 << 20) + 1, ' ')), ContainsSubstring("too large for params.json"));
 }
+
+TEST_CASE("params_json: every key is read, harmless or named") {
+  const auto with = [](const std::string& fields) {
+    return R"({"n_layers":2,"n_heads":4,"vocab_size":100,"dim":256,"hidden_dim":512)" + fields + "}";
+  };
+  CHECK(read(with("")).warnings.empty());
+  CHECK(read(with(R"(,"max_batch_size":8,"dropout":0.0,"odd":null)")).warnings.empty());
+  const auto got = read(with(
+      R"(,"dropout":0.1,"rope_scaling_factor":8,"temperature":2,"moe":{"num_experts":2,"num_experts_per_tok":1,"shared":3})"));
+  REQUIRE(got.warnings.size() == 4);
+  CHECK_THAT(got.warnings[0], ContainsSubstring("params.json: key 'dropout' acts in training alone"));
+  CHECK_THAT(got.warnings[1],
+             ContainsSubstring("'rope_scaling_factor' is not used by a model without use_scaled_rope"));
+  CHECK_THAT(got.warnings[2], ContainsSubstring("'temperature' is unknown and not read"));
+  CHECK_THAT(got.warnings[3], ContainsSubstring("'moe.shared' is unknown and not read"));
+  CHECK(read(with(R"(,"use_scaled_rope":true,"rope_scaling_factor":8)")).warnings.empty());
+  CHECK_THAT(refusal(with(R"(,"causal":false)")), ContainsSubstring("causal: expected true, found false"));
+  CHECK_THAT(refusal(with(R"(,"use_biases":true)")), ContainsSubstring("use_biases: expected false, found true"));
+  CHECK_THAT(refusal(with(R"(,"yarn":{"factor":4})")), ContainsSubstring("yarn: expected none"));
+}

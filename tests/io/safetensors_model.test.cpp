@@ -50,6 +50,9 @@ TEST_CASE("safetensors_model: shards are read as the index lists them", "[safete
   // One file comes before an index.
   write_shard(made.folder / "model.safetensors", "c");
   CHECK(safetensors_model::open(made.folder.path()).tensors().size() == 1);
+  REQUIRE(safetensors_model::open(made.folder.path()).warnings().size() == 1);
+  CHECK_THAT(safetensors_model::open(made.folder.path()).warnings()[0],
+             ContainsSubstring("model.safetensors.index.json: not read: model.safetensors is beside it"));
   const temporary_folder empty;
   CHECK_THAT(
       refusal(empty.path()),
@@ -122,12 +125,15 @@ TEST_CASE("safetensors_model: shards that are missing, or hold other tensors", "
             std::to_string(i) + ".safetensors\"";
   CHECK_THAT(refused(map(many)), ContainsSubstring(std::string(40, 'x') + "1.safetensors") &&
                                      !ContainsSubstring(std::string(40, 'x') + "8.safetensors"));
-  CHECK_THAT(refused(map(R"("a":"two.safetensors","b":"one.safetensors")")),
-             ContainsSubstring(
-                 "tensor 'b' is in another file than the index says: expected one.safetensors, found two.safetensors"));
-  CHECK_THAT(refused(map(R"("a":"one.safetensors","c":"two.safetensors")")),
-             ContainsSubstring(
-                 "tensor 'b' is in another file than the index says: expected no such tensor, found two.safetensors"));
+  CHECK_THAT(
+      refused(map(R"("a":"two.safetensors","b":"one.safetensors")")),
+      ContainsSubstring("model.safetensors.index.json: weight_map: 'b': expected two.safetensors, which has this "
+                        "tensor, found one.safetensors"));
+  CHECK_THAT(
+      refused(map(R"("a":"one.safetensors","c":"two.safetensors")")),
+      ContainsSubstring("model.safetensors.index.json: weight_map: 'b': expected two.safetensors, which has this "
+                        "tensor, found no such tensor"));
   CHECK_THAT(refused(map(sound + R"(,"c":"one.safetensors")")),
-             ContainsSubstring("tensor 'c' is not in its shard: expected as the index says, found none"));
+             ContainsSubstring("model.safetensors.index.json: weight_map: 'c': expected a file that has this tensor, "
+                               "found one.safetensors, which has none of this name"));
 }

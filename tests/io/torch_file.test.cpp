@@ -54,7 +54,10 @@ TEST_CASE("torch_file: members, version, byte order and storages are judged") {
   CHECK_THAT(edited([](auto& i) { i.at("model/byteorder").data = "big"; }),
              ContainsSubstring("byte order: expected little, found 'big'"));
   CHECK_THAT(edited([](auto& i) { i.at("model/version").data = "new"; }),
-             ContainsSubstring("version of the archive: expected a number, found 'new'"));
+             ContainsSubstring("version of the archive: expected 1 to 10, found 'new'"));
+  for (const char* version : {"0", "11", "999", "-3", "3 ", "3\n\n"})
+    CHECK_THAT(edited([&](auto& i) { i.at("model/version").data = version; }),
+               ContainsSubstring("version of the archive: expected 1 to 10, found '"));
   CHECK_THAT(edited([](auto& i) { i.members.pop_back(); }),
              ContainsSubstring("member of the archive: expected 'model/version', found none"));
   CHECK_THAT(edited([](auto& i) { i.at("model/data.pkl").name = "model/code.pkl"; }),

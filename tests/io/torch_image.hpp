@@ -69,11 +69,13 @@ struct zip_image {
     std::string header_name{};                   ///< empty: `name`
     std::int64_t size = -1, header_offset = -1;  ///< -1: as they are
     std::int64_t checksum = -1;
+    std::uint16_t needed = 20, header_needed = 20;  ///< version of ZIP
   };
   std::vector<member> members;
   std::string front, behind, comment;
   std::int64_t count = -1, directory_offset = -1, directory_bytes = -1;
   bool zip64 = false;
+  std::uint16_t zip64_needed = 45;
 
   member& at(std::string_view name) {
     for (auto& each : members)
@@ -91,7 +93,7 @@ struct zip_image {
       const auto sum = each.checksum >= 0 ? static_cast<std::uint32_t>(each.checksum)
                                           : intaglio::io::crc32(std::as_bytes(std::span(each.data)));
       const std::string& name = each.header_name.empty() ? each.name : each.header_name;
-      out += "PK\x03\x04" + packed<std::uint16_t>(20) + packed(each.flags) + packed(each.method) +
+      out += "PK\x03\x04" + packed(each.header_needed) + packed(each.flags) + packed(each.method) +
              packed<std::uint32_t>(0) + packed(sum) + packed(size) + packed(size) +
              packed(static_cast<std::uint16_t>(name.size())) + packed(static_cast<std::uint16_t>(each.extra.size())) +
              name + each.extra + each.data;
@@ -100,8 +102,8 @@ struct zip_image {
         extra += packed<std::uint16_t>(1) + packed<std::uint16_t>(24) + packed<std::uint64_t>(size) +
                  packed<std::uint64_t>(size) + packed<std::uint64_t>(header);
       const std::uint32_t saturated = 0xFFFFFFFF;
-      directory += "PK\x01\x02" + packed(each.maker) + packed<std::uint16_t>(20) + packed(each.flags) +
-                   packed(each.method) + packed<std::uint32_t>(0) + packed(sum) + packed(zip64 ? saturated : size) +
+      directory += "PK\x01\x02" + packed(each.maker) + packed(each.needed) + packed(each.flags) + packed(each.method) +
+                   packed<std::uint32_t>(0) + packed(sum) + packed(zip64 ? saturated : size) +
                    packed(zip64 ? saturated : size) + packed(static_cast<std::uint16_t>(each.name.size())) +
                    packed(static_cast<std::uint16_t>(extra.size())) + packed<std::uint16_t>(0) +
                    packed<std::uint16_t>(0) + packed<std::uint16_t>(0) + packed(each.attributes) +
@@ -115,7 +117,7 @@ struct zip_image {
     out += directory;
     if (zip64) {
       const auto record = static_cast<std::uint64_t>(out.size());
-      out += "PK\x06\x06" + packed<std::uint64_t>(44) + packed<std::uint16_t>(45) + packed<std::uint16_t>(45) +
+      out += "PK\x06\x06" + packed<std::uint64_t>(44) + packed<std::uint16_t>(45) + packed(zip64_needed) +
              packed<std::uint64_t>(0) + packed(entries) + packed(entries) + packed(bytes) + packed(offset);
       out += "PK\x06\x07" + packed<std::uint32_t>(0) + packed(record) + packed<std::uint32_t>(1);
     }

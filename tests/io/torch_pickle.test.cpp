@@ -183,10 +183,38 @@ TEST_CASE("torch_pickle: bombs end at a limit") {
   for (int i = 1; i < 25; ++i)
     shared +=
         text(std::to_string(i)) + "}(" + text("x") + "h" + slot(i) + text("y") + "h" + slot(i) + "uq" + slot(i + 1);
-  CHECK_THAT(refusal(file(shared + "u")), ContainsSubstring("values in dicts: expected at most 262144, found more"));
+  CHECK_THAT(refusal(file(shared + "u")),
+             ContainsSubstring("values, with those that are there several times: expected at most 1048576"));
   std::string deep = tensor(floats, 0, {1}, {1});
   for (int i = 0; i < 40; ++i) deep = dict({{"d", deep}, {"e", tensor(floats, 0, {1}, {1})}});
   CHECK_THAT(refusal(file(deep)), ContainsSubstring("dicts in dicts: expected at most 32, found more"));
-  CHECK_THAT(refusal(file("}q\1(" + text("t") + tensor(floats, 0, {1}, {1}) + text("self") + "h\1u")),
-             ContainsSubstring("dicts in dicts: expected at most 32, found more"));
+}
+
+TEST_CASE("torch_pickle: a container that holds itself, or grows without end, is refused by name") {
+  const std::string one_tensor = text("t") + tensor(floats, 0, {1}, {1}), odd = text("odd");
+  const auto with = [&](const std::string& value) { return refusal(file("}(" + one_tensor + odd + value + "u")); };
+  CHECK(with("](" + number(1) + "](" + number(2) + "ee") == "accepted");
+  CHECK(with("](" + number(1) + "q\1h\1h\1e") == "accepted");
+  CHECK_THAT(refusal(file("}q\1(" + one_tensor + text("self") + "h\1u")),
+             ContainsSubstring("pickle: a dict holds itself"));
+  CHECK_THAT(with("]q\1h\1a"), ContainsSubstring("pickle: a list holds itself: expected plain data"));
+  CHECK_THAT(with("]q\1(h\1e"), ContainsSubstring("a list holds itself"));
+  // Through a tuple, a dict, and a list that comes later.
+  CHECK_THAT(with("]q\1(h\1h\1ta"), ContainsSubstring("holds itself"));
+  CHECK_THAT(with("]q\1(" + number(1) + "(h\1te"), ContainsSubstring("holds itself"));
+  CHECK_THAT(with("]q\1}(" + text("x") + "h\1ua"), ContainsSubstring("holds itself"));
+  CHECK_THAT(with("]q\1(]q\2h\1ae"), ContainsSubstring("holds itself"));
+  // The state of an OrderedDict is thrown away, and judged before that.
+  CHECK_THAT(refusal(file(ordered_dict() + "(" + one_tensor + "u]q\1h\1ab")), ContainsSubstring("a list holds itself"));
+  // Each of 40 lists holds the one before it twice: 2^40 values in 400 bytes.
+  const auto slot = [](int i) { return std::string(1, static_cast<char>(i)); };
+  for (const auto& [open, close] : {std::pair{"](", "e"}, {"(", "t"}}) {
+    std::string bomb = std::string(open) + number(1) + close + "q" + slot(1);
+    for (int i = 1; i < 40; ++i) bomb += std::string(open) + "h" + slot(i) + "h" + slot(i) + close + "q" + slot(i + 1);
+    std::string all = "](" + bomb + "e";
+    CHECK_THAT(with(all), ContainsSubstring("values, with those that are there several times: expected at most"));
+  }
+  std::string deep = number(1);
+  for (int i = 0; i < 1000; ++i) deep = "](" + deep + "e";
+  CHECK_THAT(with(deep), ContainsSubstring("containers nested too deep: expected at most 256 levels"));
 }

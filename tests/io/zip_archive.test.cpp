@@ -96,6 +96,31 @@ TEST_CASE("zip_archive: what a checkpoint has no need of is refused") {
     change(image);
     CHECK_THAT(refusal(image), ContainsSubstring(text));
   }
+  for (const unsigned version : {1u, 9u, 30u, 47u, 64u, 99u, 255u, 0x1400u, 0xFFFFu}) {
+    zip_image image = sound();
+    image.members[1].needed = static_cast<std::uint16_t>(version);
+    CHECK_THAT(refusal(image), ContainsSubstring("member 'top/two': version needed to read it: expected a version of "
+                                                 "ZIP up to 6.3, found " +
+                                                 std::to_string(version / 10) + "."));
+    image.members[1].needed = 20;
+    image.members[1].header_needed = static_cast<std::uint16_t>(version);
+    CHECK_THAT(refusal(image), ContainsSubstring("member 'top/two': version needed to read it"));
+  }
+  for (const unsigned version : {0u, 10u, 20u, 45u, 63u}) {
+    zip_image image = sound();
+    for (auto& each : image.members) each.needed = each.header_needed = static_cast<std::uint16_t>(version);
+    CHECK(refusal(image) == "accepted");
+  }
+  {
+    zip_image image = sound();
+    image.members[0].maker = 0x0300 | 200;
+    CHECK_THAT(refusal(image),
+               ContainsSubstring("version that made it: expected a version of ZIP up to 6.3, found 20.0"));
+    image.members[0].maker = 0x0300 | 31;
+    CHECK(refusal(image) == "accepted");
+    image.zip64 = true, image.zip64_needed = 99;
+    CHECK_THAT(refusal(image), ContainsSubstring("zip64: version needed to read it"));
+  }
   for (const char* name :
        {"", "/etc/passwd", "../up", "top/../up", "top//one", "top/", "a\\b", "c:d", "top/\x1b[2J", "./top"}) {
     zip_image image = sound();

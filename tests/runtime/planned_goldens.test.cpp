@@ -54,7 +54,7 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
                               folder = conformance(each.model, "conformance2", "confgen2.py");
   const io::checkpoint file = io::checkpoint::open(folder / each.path);
   const families::file_types codecs = families::types_of(file);
-  CHECK_FALSE(codecs.mixed);
+  CHECK_FALSE(codecs.recoded);
   constexpr std::uint32_t context = 256;
   const auto plans = [&](const plan::profile& target) {
     return families::planned_of(file.config(), codecs.types, each.model, target, context);

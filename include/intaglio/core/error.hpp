@@ -57,21 +57,54 @@ inline std::string hexadecimal(std::uint64_t number) {
   return "0x" + out;
 }
 
+/// A warning with the file that it is about in front, as errors have it.
+inline std::string in_file(std::string_view path, std::string_view line) {
+  return printable(path, 240).append(": ").append(line);
+}
+
+/// Bytes of an error's text at most, so that what a tool puts around it stays within 400.
+inline constexpr std::size_t error_text_limit = 360;
+
+/// The text within `limit` bytes: cut between characters, with "..." where something is left out, and in one line.
+inline std::string cut_text(std::string_view text, std::size_t limit) {
+  std::string out(text);
+  for (char& c : out)
+    if (c == '\n') c = ' ';
+  if (out.size() <= limit) return out;
+  std::size_t end = limit < 3 ? 0 : limit - 3;
+  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;
+  return out.substr(0, end) + "...";
+}
+/// The last part of a path where it is too long to print whole: the name of the file is what matters.
+inline std::string path_text(std::string_view path, std::size_t limit) {
+  const std::string whole = printable(path, std::string::npos);
+  if (whole.size() <= limit) return whole;
+  std::size_t begin = whole.size() - limit + 3;
+  while (begin < whole.size() && (static_cast<unsigned char>(whole[begin]) & 0xC0) == 0x80) ++begin;
+  return "..." + whole.substr(begin);
+}
+
 /// Root of every exception that the library throws.
 class error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit error(const std::string& what, std::vector<std::string> details = {})
+      : std::runtime_error(what), details_(std::move(details)) {}
+
+  /// All that is wrong, a line each, where what() has room for the first alone; else empty.
+  const std::vector<std::string>& details() const noexcept { return details_; }
+
+ private:
+  std::vector<std::string> details_;
 };
 
 /// A file is missing, unreadable, malformed or does not match: "model.gguf: offset 0x24e0: tensor 'x': expected ...,
-/// found ...".
+/// found ...". What it says is one line of at most error_text_limit bytes.
 class file_error : public error {
  public:
   file_error(std::string path, std::optional<std::uint64_t> offset, std::string what, std::string expected = {},
-             std::string found = {})
-      : error(printable(path, 240) + (offset ? ": offset " + hexadecimal(*offset) : "") + ": " + what +
-              (expected.empty() ? "" : ": expected " + expected) + (found.empty() ? "" : ", found " + found)),
-        path_(std::move(path)), offset_(offset), expected_(std::move(expected)), found_(std::move(found)) {}
+             std::string found = {}, std::vector<std::string> details = {})
+      : error(sentence(path, offset, what, expected, found), std::move(details)), path_(std::move(path)),
+        offset_(offset), expected_(std::move(expected)), found_(std::move(found)) {}
 
   const std::string& path() const noexcept { return path_; }
   std::optional<std::uint64_t> offset() const noexcept { return offset_; }
@@ -79,6 +112,19 @@ class file_error : public error {
   const std::string& found() const noexcept { return found_; }
 
  private:
+  /// Every part gets shorter before one of them is lost.
+  static std::string sentence(const std::string& path, std::optional<std::uint64_t> offset, const std::string& what,
+                              const std::string& expected, const std::string& found) {
+    const auto with = [&](std::size_t path_limit, std::size_t what_limit, std::size_t each) {
+      return path_text(path, path_limit) + (offset ? ": offset " + hexadecimal(*offset) : "") + ": " +
+             cut_text(what, what_limit) + (expected.empty() ? "" : ": expected " + cut_text(expected, each)) +
+             (found.empty() ? "" : ", found " + cut_text(found, each));
+    };
+    std::string out = with(240, error_text_limit, error_text_limit);
+    if (out.size() > error_text_limit) out = with(120, error_text_limit, error_text_limit);
+    if (out.size() > error_text_limit) out = with(120, expected.empty() && found.empty() ? 200 : 90, 50);
+    return out;
+  }
   std::string path_;
   std::optional<std::uint64_t> offset_;
   std::string expected_, found_;
@@ -90,8 +136,8 @@ class mismatch_error : public file_error {
   /// @param differences one line a field: "num_hidden_layers: engraved 30, file 24"
   /// @param remedy the command that engraves the right program
   mismatch_error(std::string path, std::vector<std::string> differences, std::string remedy)
-      : file_error(std::move(path), std::nullopt, text(differences, remedy)), differences_(std::move(differences)),
-        remedy_(std::move(remedy)) {}
+      : file_error(std::move(path), std::nullopt, text(differences, remedy), {}, {}, lines(differences, remedy)),
+        differences_(std::move(differences)), remedy_(std::move(remedy)) {}
 
   const std::vector<std::string>& differences() const noexcept { return differences_; }
   const std::string& remedy() const noexcept { return remedy_; }
@@ -99,8 +145,14 @@ class mismatch_error : public file_error {
  private:
   static std::string text(const std::vector<std::string>& differences, const std::string& remedy) {
     std::string out = "the file does not match the engraved model";
-    for (const auto& line : differences) out += "\n  " + line;
-    return remedy.empty() ? out : out + "\n  engrave it with: " + remedy;
+    if (!differences.empty())
+      out += (differences.size() == 1 ? ": " : " in " + std::to_string(differences.size()) + " values, the first: ") +
+             cut_text(differences.front(), 90);
+    return remedy.empty() ? out : out + "; engrave it with: " + remedy;
+  }
+  static std::vector<std::string> lines(std::vector<std::string> differences, const std::string& remedy) {
+    if (!remedy.empty()) differences.push_back("engrave it with: " + remedy);
+    return differences;
   }
   std::vector<std::string> differences_;
   std::string remedy_;
@@ -110,8 +162,8 @@ class mismatch_error : public file_error {
 class argument_error : public error {
  public:
   argument_error(std::string argument, std::string expected, std::string found)
-      : error(argument + ": expected " + expected + ", found " + found), argument_(std::move(argument)),
-        expected_(std::move(expected)), found_(std::move(found)) {}
+      : error(cut_text(argument, 120) + ": expected " + cut_text(expected, 150) + ", found " + cut_text(found, 60)),
+        argument_(std::move(argument)), expected_(std::move(expected)), found_(std::move(found)) {}
 
   const std::string& argument() const noexcept { return argument_; }
   const std::string& expected() const noexcept { return expected_; }

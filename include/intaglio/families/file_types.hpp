@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/families/planned_family.hpp"
@@ -44,7 +46,8 @@ inline std::optional<dtype> packed_type(const io::packed_image& image, std::stri
 /// with. Of several the finest, so that nothing is held coarser than the file has it; f16 where none is.
 struct file_types {
   weight_types types;
-  bool mixed = false;  ///< the layers' matrices are of several codecs: some are encoded anew on loading
+  bool recoded = false;   ///< some are in other codecs than these: layers of several, or one that no plan computes in
+  std::string list = {};  ///< the file's codecs, each with a tensor that has it
 };
 inline file_types types_of(const io::checkpoint& file) {
   file_types out;
@@ -57,20 +60,25 @@ inline file_types types_of(const io::checkpoint& file) {
     types.head = packed_type(*file.packed(), "output.weight").value_or(types.embedding);
     return out;
   }
-  std::size_t finest = 0, seen = 0;
-  bool any = false;
+  const auto rank = [](dtype type) {
+    return std::find(planned_codecs.begin(), planned_codecs.end(), type) - planned_codecs.begin();
+  };
+  std::vector<dtype> seen;
   for (const auto& tensor : file.tensors()) {
     const dtype stored = computed_in(tensor.stored.type), type = is_planned(stored) ? stored : dtype::f16;
-    const auto rank = static_cast<std::size_t>(std::find(planned_codecs.begin(), planned_codecs.end(), type) -
-                                               planned_codecs.begin());
+    const bool table = tensor.stored.name == "token_embd.weight", head = tensor.stored.name == "output.weight";
     if (tensor.stored.name.ends_with(".ffn_gate_inp.weight")) continue;  // the router's is f32 whatever the others are
-    if (tensor.stored.name == "token_embd.weight") types.embedding = types.head = type;
-    else if (tensor.stored.name == "output.weight") types.head = type;
-    else if (tensor.role == io::tensor_role::matrix && !any) any = true, finest = seen = rank;
-    else if (tensor.role == io::tensor_role::matrix)
-      out.mixed = out.mixed || rank != seen, finest = (std::max)(finest, rank);
+    if (table) types.embedding = types.head = type;
+    if (head) types.head = type;
+    const bool layers = !table && !head && tensor.role == io::tensor_role::matrix;
+    if (layers ? std::find(seen.begin(), seen.end(), stored) != seen.end() : stored == type || !(table || head))
+      continue;
+    out.list += (out.list.empty() ? "" : ", ") + std::string(name(tensor.stored.type)) + " from " + tensor.stored.name;
+    out.recoded = out.recoded || stored != type || (layers && !seen.empty());
+    if (!layers) continue;
+    if (seen.empty() || rank(type) > rank(types.layers)) types.layers = type;
+    seen.push_back(stored);
   }
-  if (any) types.layers = planned_codecs[finest];
   return out;
 }
 

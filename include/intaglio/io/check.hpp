@@ -2,6 +2,8 @@
 // Validates a model file to its last value: structure, config, tensor list, tokenizer, every number. Needs no device.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -20,6 +22,7 @@ namespace intaglio::io {
 struct check_finding {
   std::string text;
   std::optional<std::uint64_t> offset;
+  std::vector<std::string> details;  ///< all of it, a line each, where `text` has room for the first alone
 };
 
 struct check_report {
@@ -74,24 +77,98 @@ void check_packed(const packed_image& image, Done&& done) {
     }
 }
 
+/// Reads every value of a tensor of safetensors or PyTorch's, as the file has it.
+/// @return false where its type or its strides are not read  @throws file_error at a value that is not finite
+template <class Tensor>
+bool check_bare_values(const Tensor& tensor, const mapped_file& file) {
+  const bool real = tensor.type == dtype::f32 || tensor.type == dtype::f16 || tensor.type == dtype::bf16;
+  if (!real) return false;
+  if constexpr (requires { tensor.contiguous(); })
+    if (!tensor.contiguous()) return false;
+  constexpr std::uint64_t step = 1 << 18;
+  const std::uint64_t element = info(*tensor.type).block_bytes, count = tensor.bytes / element;
+  std::vector<std::byte> bytes;
+  std::vector<float> values;
+  for (std::uint64_t at = 0; at < count; at += step) {
+    values.resize(static_cast<std::size_t>((std::min)(step, count - at)));
+    bytes.resize(values.size() * static_cast<std::size_t>(element));
+    file.read(tensor.offset + at * element, bytes);
+    decode_row(*tensor.type, bytes, values);
+    const auto bad = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+    if (bad != values.end())
+      throw file_error(file.path(), tensor.offset + (at + static_cast<std::uint64_t>(bad - values.begin())) * element,
+                       "tensor '" + printable(tensor.name, 70) + "': value", "a finite number",
+                       std::isnan(*bad) ? "NaN" : "infinity");
+  }
+  return true;
+}
+
+/// Checks a file of weights that no config stands beside: its structure, its tensors' values and its checksums.
+template <class File>
+void check_bare(const std::filesystem::path& path, const check_options& options, check_report& report) {
+  const auto note = [&](const file_error& problem) {
+    report.errors.push_back({problem.what(), problem.offset(), problem.details()});
+  };
+  const auto warn = [&](const std::string& line) {
+    report.warnings.push_back({in_file(path.string(), line), std::nullopt, {}});
+  };
+  try {
+    const File opened{mapped_file(path)};
+    warn("neither config.json nor params.json beside it: tensors are checked, not the model that they are of");
+    std::size_t unread = 0;
+    std::string first;
+    for (const auto& tensor : opened.tensors()) {
+      if (report.errors.size() >= options.most_errors) return;
+      try {
+        if (check_bare_values(tensor, opened.file())) {
+          ++report.tensors;
+          report.values += tensor.bytes / info(*tensor.type).block_bytes;
+        } else if (unread++ == 0) {
+          first = printable(tensor.name, 70) + " of " + std::string(tensor.stored_type);
+        }
+      } catch (const file_error& problem) { note(problem); }
+    }
+    if (unread != 0)
+      warn("values of " + std::to_string(unread) + (unread == 1 ? " tensor are" : " tensors are") +
+           " not read, the first: " + first);
+    if constexpr (requires { opened.members(); })
+      for (const zip_member& member : opened.members()) {
+        try {
+          check_member(opened.file(), member);
+        } catch (const file_error& problem) { note(problem); }
+      }
+    opened.file().expect_unchanged();
+  } catch (const file_error& problem) { note(problem); }
+}
+
 /// Checks a model of any form: a GGUF file, a folder, a file of PyTorch in one, or a packed file. Never throws for what
 /// is wrong with it: that is the report.
 inline check_report check(const std::filesystem::path& path, const check_options& options = {}) {
   check_report report;
-  const auto note = [&](const file_error& problem) { report.errors.push_back({problem.what(), problem.offset()}); };
+  const auto note = [&](const file_error& problem) {
+    report.errors.push_back({problem.what(), problem.offset(), problem.details()});
+  };
   std::optional<checkpoint> opened;
   try {
-    opened = checkpoint::open(path, {options.layout});
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored) && stands_for_folder(path) &&
+        !has_model_config(folder_of(path))) {
+      if (is_zip_file(path)) check_bare<torch_file>(path, options, report);
+      else check_bare<safetensors_file>(path, options, report);
+      return report;
+    }
+    opened = checkpoint::open(path, {.layout = options.layout, .weights = {}});
   } catch (const file_error& problem) {
     note(problem);
     return report;
   }
   const checkpoint& model = *opened;
-  for (const std::string& line : model.warnings()) report.warnings.push_back({line, std::nullopt});
+  for (const std::string& line : model.warnings()) report.warnings.push_back({line, std::nullopt, {}});
   if (model.vocabulary()) {
     try {
       const tokenizer text(*model.vocabulary(), model.config().vocab_size);
-      for (const std::string& line : text.warnings()) report.warnings.push_back({line, std::nullopt});
+      for (const std::string& line : text.warnings())
+        report.warnings.push_back({in_file(model.vocabulary()->source, line), std::nullopt, {}});
     } catch (const file_error& problem) { note(problem); }
   }
   file_progress progress;

@@ -2,6 +2,7 @@
 // Opens a model of any form that the library reads.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -14,28 +15,55 @@
 
 namespace intaglio::io {
 
-inline bool begins_with(const std::filesystem::path& path, std::string_view text) {
-  const mapped_file file(path);
-  std::string begin(text.size(), '\0');
-  if (file.size() >= begin.size()) file.read(0, std::as_writable_bytes(std::span(begin)));
-  return begin == text;
-}
 /// True for a file that begins as a ZIP file does.
 inline bool is_zip_file(const std::filesystem::path& path) { return begins_with(path, "PK\x03\x04"); }
 /// True for a file that begins as a packed file does.
 inline bool is_packed_file(const std::filesystem::path& path) { return begins_with(path, packed_layout::magic); }
 
+/// True for a file that begins as safetensors do: the length of a JSON header and its brace.
+inline bool is_safetensors_file(const std::filesystem::path& path) {
+  const mapped_file file(path);
+  std::array<char, 9> begin{};
+  if (file.size() < begin.size()) return false;
+  file.read(0, std::as_writable_bytes(std::span(begin)));
+  return begin[8] == '{' && (path.extension() == ".safetensors" || std::string_view(begin.data(), 4) != "GGUF");
+}
+/// True for a file of weights alone, of whose model its folder speaks.
+inline bool stands_for_folder(const std::filesystem::path& path) {
+  return path.extension() == ".safetensors" || is_zip_file(path) || is_safetensors_file(path);
+}
+inline std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+/// True where a folder has what says which model its weights are.
+inline bool has_model_config(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder / "config.json", ignored) ||
+         std::filesystem::exists(folder / "params.json", ignored);
+}
+
+/// True where a folder's weights are of the form that this file of it has: safetensors come before PyTorch's.
+inline bool opens(const std::filesystem::path& folder, const std::filesystem::path& file) {
+  return !is_zip_file(file) || !safetensors_model::are_in(folder);
+}
+
 inline checkpoint checkpoint::open(const std::filesystem::path& path, const checkpoint_options& options) {
   std::error_code ignored;
-  const auto there = [&](const std::filesystem::path& file) { return std::filesystem::exists(file, ignored); };
   if (!std::filesystem::is_directory(path, ignored)) {
     if (is_packed_file(path)) return open_packed(path);
-    if (!is_zip_file(path)) return open_gguf(path, options);
-    // One of PyTorch's files stands for its folder, which says what the model is.
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-    if (!there(folder / "config.json") && !there(folder / "params.json"))
-      throw file_error(path.string(), std::nullopt, "PyTorch's file without a config",
-                       "config.json or params.json beside it", "neither");
+    if (!stands_for_folder(path)) return open_gguf(path, options);
+    const std::filesystem::path folder = folder_of(path);
+    if (!has_model_config(folder))
+      throw file_error(path.string(), std::nullopt, "weights without a config",
+                       "config.json or params.json beside the file, or a folder that has both", "neither");
+    // A shard, or the one file that the folder's names say, stands for the folder; any other is the model's weights.
+    const bool original = !std::filesystem::exists(folder / "config.json", ignored);
+    const bool belongs = is_zip_file(path) ? torch_model::belongs(path) : safetensors_model::belongs(path);
+    if (!original && !(belongs && opens(folder, path))) {
+      checkpoint_options alone = options;
+      alone.weights = path.string();
+      return open_hf(folder, alone);
+    }
     checkpoint out = open(folder, options);
     const auto same = [&](const auto& file) { return std::filesystem::equivalent(file->path(), path, ignored); };
     if (std::none_of(out.files_.begin(), out.files_.end(), same))
@@ -43,7 +71,8 @@ inline checkpoint checkpoint::open(const std::filesystem::path& path, const chec
                        printable(out.files_.front()->path(), 240), "another file");
     return out;
   }
-  if (!there(path / "config.json") && there(path / "params.json")) return open_original(path, options);
+  if (!std::filesystem::exists(path / "config.json", ignored) && std::filesystem::exists(path / "params.json", ignored))
+    return open_original(path, options);
   return open_hf(path, options);
 }
 

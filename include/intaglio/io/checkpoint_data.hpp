@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,7 +57,7 @@ constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row) 
 /// Movable. Reading may happen from several threads at once.
 class checkpoint {
  public:
-  /// A GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of PyTorch in one; include
+  /// A GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of weights in one; include
   /// intaglio/io/checkpoint.hpp.
   /// @throws file_error
   static checkpoint open(const std::filesystem::path& path, const checkpoint_options& options = {});
@@ -90,6 +91,7 @@ class checkpoint {
   bool states_context() const { return states_context_; }
   /// Absent where a folder has neither tokenizer.json nor tokenizer.model.
   const std::optional<io::vocabulary>& vocabulary() const { return vocabulary_; }
+  /// A line each, with the file that it is about in front.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   const checkpoint_tensor* find(std::string_view name) const {
@@ -323,8 +325,13 @@ class checkpoint_builder {
   void checksums(const mapped_file* file, const std::vector<zip_member>& members) {
     for (const zip_member& member : members) out_.checksums_.push_back({file, member});
   }
-  void warn(std::string line) { out_.warnings_.push_back(std::move(line)); }
+  /// Of the model; its file or folder is put in front.
+  void warn(std::string_view line) { add_warning(in_file(out_.path_, line)); }
+  /// A line that names its file already.
+  void add_warning(std::string line) { out_.warnings_.push_back(std::move(line)); }
   void fault(std::string line) { faults_.push_back(std::move(line)); }
+  /// The config says that there are biases.
+  void biases_stated() { biases_stated_ = true; }
 
   const mapped_file* adopt(mapped_file file) {
     return out_.files_.emplace_back(std::make_unique<mapped_file>(std::move(file))).get();
@@ -343,7 +350,8 @@ class checkpoint_builder {
   /// Compares the tensors with what the config asks for. @throws file_error with all differences at once
   checkpoint finish() && {
     check_config(out_.config_, out_.path_);
-    for (const tensor_rule& rule : tensor_rules(out_.config_)) {
+    const std::vector<tensor_rule> rules = tensor_rules(out_.config_);
+    for (const tensor_rule& rule : rules) {
       const auto at = found_.find(rule.name);
       if (at == found_.end()) {
         if (!rule.optional) fault("missing: " + rule.name + " " + shape(rule.rows, rule.columns, rule.role));
@@ -357,6 +365,7 @@ class checkpoint_builder {
       else if (rule.role == tensor_role::factor) apply_factor(tensor);
       else out_.tensors_.push_back(std::move(tensor));
     }
+    take_zero_biases(rules);
     for (const auto& [name, tensor] : found_) fault("not part of the model: " + printable(tensor.stored_name, 100));
     if (!faults_.empty()) refuse();
     for (std::size_t i = 0; i < out_.tensors_.size(); ++i) out_.by_name_.emplace(out_.tensors_[i].stored.name, i);
@@ -411,18 +420,63 @@ class checkpoint_builder {
     else fault("a factor without its matrix: " + printable(tensor.stored_name, 100));
   }
 
+  /// The families here have no biases; llama.cpp and transformers add those that a file has. Zeros change nothing and
+  /// are left out, with a warning; any other value is a difference.
+  void take_zero_biases(const std::vector<tensor_rule>& rules) {
+    constexpr std::string_view ending = ".bias";
+    std::map<std::string, const tensor_rule*, std::less<>> owners;
+    for (const tensor_rule& rule : rules) owners.emplace(rule.name, &rule);
+    std::size_t zeros = 0;
+    std::string first;
+    for (auto at = found_.begin(); at != found_.end();) {
+      const std::string& name = at->first;
+      const auto owner =
+          name.ends_with(ending) ? owners.find(name.substr(0, name.size() - ending.size()) + ".weight") : owners.end();
+      if (owner == owners.end() || owner->second->role == tensor_role::factor) {
+        ++at;
+        continue;
+      }
+      const tensor_rule& rule = *owner->second;
+      if (is_zero_bias(at->second, rule.role == tensor_role::norm ? rule.columns : rule.rows) && zeros++ == 0)
+        first = printable(at->second.stored_name, 100);
+      at = found_.erase(at);
+    }
+    if (zeros != 0)
+      warn(std::to_string(zeros) + (zeros == 1 ? " bias is zeros and is" : " biases are zeros and are") +
+           " left out, the first: " + first);
+    else if (biases_stated_) warn("the config states biases, of which the files have none");
+  }
+  /// @param size of the vector @return false after a fault
+  bool is_zero_bias(const checkpoint_tensor& tensor, std::uint64_t size) {
+    const stored_tensor& stored = tensor.stored;
+    const std::string shown = "bias " + printable(tensor.stored_name, 100);
+    if (tensor.dimensions != 1 || stored.columns != size ||
+        !is_accepted(out_.config_, tensor_role::norm, stored.type) || !tensor.pieces.empty())
+      return fault(shown + ": expected " + std::to_string(size) + " values of f32, f16 or bf16 in one row, found " +
+                   std::to_string(stored.columns) + " of " + std::string(intaglio::name(stored.type))),
+             false;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(row_bytes(stored.type, size)));
+    std::vector<float> values(static_cast<std::size_t>(size));
+    stored.file->read(stored.offset, bytes);
+    decode_row(stored.type, bytes, values);
+    const auto other = std::find_if(values.begin(), values.end(), [](float value) { return value != 0.f; });
+    if (other == values.end()) return true;
+    return fault(shown + ": expected none, or zeros, found " + number_text(*other) + " as value " +
+                 std::to_string(other - values.begin())),
+           false;
+  }
+
   [[noreturn]] void refuse() {
-    constexpr std::size_t shown = 100;
-    std::string text = "the tensors do not fit the model's config (" + std::to_string(faults_.size()) +
-                       (faults_.size() == 1 ? " difference)" : " differences)");
-    for (std::size_t i = 0; i < (std::min)(shown, faults_.size()); ++i) text += "\n  " + faults_[i];
-    if (faults_.size() > shown) text += "\n  and " + std::to_string(faults_.size() - shown) + " more";
-    throw file_error(out_.path_, std::nullopt, text);
+    const std::size_t count = faults_.size();
+    const std::string text = "the tensors do not fit the model's config (" + std::to_string(count) +
+                             (count == 1 ? " difference): " : " differences), the first: ") + faults_.front();
+    throw file_error(out_.path_, std::nullopt, text, {}, {}, std::move(faults_));
   }
 
   checkpoint out_;
   std::map<std::string, checkpoint_tensor> found_;
   std::vector<std::string> faults_;
+  bool biases_stated_ = false;
 };
 
 }  // namespace intaglio::io

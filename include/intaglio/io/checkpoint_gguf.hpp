@@ -261,7 +261,7 @@ class gguf_config {
     if (!found) refuse(key(tail), "a number", "no such key");
     return *found;
   }
-  void warn(const std::string& line) { warnings_.push_back(printable(file_.path(), 240) + ": " + line); }
+  void warn(const std::string& line) { warnings_.push_back(in_file(file_.path(), line)); }
   [[noreturn]] void refuse(std::string_view what, std::string expected, std::string found) const {
     const gguf_value* at = file_.first().find(what);
     throw file_error(file_.path(), at == nullptr ? std::nullopt : std::optional(at->offset),
@@ -333,8 +333,8 @@ inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& opti
   const gguf_config config(file);
   builder.config() = config.config();
   builder.stated_architecture() = config.stated_architecture();
-  for (const std::string& line : file.warnings()) builder.warn(line);
-  for (const std::string& line : config.warnings()) builder.warn(line);
+  for (const std::string& line : file.warnings()) builder.add_warning(line);
+  for (const std::string& line : config.warnings()) builder.add_warning(line);
   if (const gguf_value* tokens = file.first().find("tokenizer.ggml.tokens");
       tokens != nullptr && tokens->count > config.config().vocab_size)
     throw file_error(file.path(), tokens->offset, "tokenizer.ggml.tokens has more tokens than the embedding has rows",

@@ -177,14 +177,13 @@ class hf_tensor_collector {
 
 /// Weights of one form into the builder, and what they say of the head.
 template <class File>
-void collect_hf_weights(const std::filesystem::path& folder, checkpoint_builder& builder, hf_config& config) {
-  weight_files<File> model = weight_files<File>::open(folder);
+void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, hf_config& config) {
   const std::vector<typename File::tensor> tensors = model.tensors();
   const bool has_head =
       std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
   config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head;
   builder.config() = config.config;
-  for (const std::string& line : model.warnings()) builder.warn(line);
+  for (const std::string& line : model.warnings()) builder.add_warning(line);
   std::vector<const mapped_file*> files;
   for (File& file : std::move(model).release_files()) {
     if constexpr (requires { file.members(); }) {
@@ -228,14 +227,18 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
   checkpoint_builder builder(folder.string(), options);
   hf_config config = read_hf_config(folder / "config.json");
   builder.stated_architecture() = config.model_type;
-  for (const std::string& line : config.warnings) builder.warn(line);
+  for (const std::string& line : config.warnings) builder.add_warning(line);
   if (const auto path = folder / "generation_config.json"; std::filesystem::exists(path))
-    for (const std::string& line : read_generation_config(path).warnings) builder.warn(line);
+    for (const std::string& line : read_generation_config(path).warnings) builder.add_warning(line);
+  if (config.states_biases) builder.biases_stated();
   builder.config() = config.config;
   read_folder_vocabulary(folder, builder);
-  if (!safetensors_model::are_in(folder) && torch_model::are_in(folder))
-    collect_hf_weights<torch_file>(folder, builder, config);
-  else if (safetensors_model::are_in(folder)) collect_hf_weights<safetensors_file>(folder, builder, config);
+  const bool is_torch = !options.weights.empty() && begins_with(options.weights, "PK\x03\x04");
+  if (!options.weights.empty() && is_torch)
+    collect_hf_weights(torch_model::open_file(options.weights), builder, config);
+  else if (!options.weights.empty()) collect_hf_weights(safetensors_model::open_file(options.weights), builder, config);
+  else if (safetensors_model::are_in(folder)) collect_hf_weights(safetensors_model::open(folder), builder, config);
+  else if (torch_model::are_in(folder)) collect_hf_weights(torch_model::open(folder), builder, config);
   else
     throw file_error(
         folder.string(), std::nullopt, "no weights in this folder",

@@ -205,6 +205,7 @@ inline std::uint64_t embedding_rows(const std::vector<torch_file>& shards, std::
 inline checkpoint checkpoint::open_original(const std::filesystem::path& folder, const checkpoint_options& options) {
   checkpoint_builder builder(folder.string(), options);
   original_params params = read_params_json(folder / "params.json");
+  for (const std::string& line : params.warnings) builder.add_warning(line);
   std::vector<torch_file> shards;
   for (const auto& path : consolidated_files(folder)) shards.emplace_back(mapped_file(path));
   decoder_config& config = params.config;

@@ -51,8 +51,8 @@ struct converted_kind {
 
 /// What was written, and what it cost.
 struct convert_report {
-  std::uint64_t bytes = 0;  ///< of tensors
-  std::vector<std::string> warnings;
+  std::uint64_t bytes = 0;            ///< of tensors
+  std::vector<std::string> warnings;  ///< with the file in front
   std::vector<converted_kind> kinds;  ///< in the order of the first of each in the file
   conversion_loss loss;               ///< of all
 };
@@ -63,7 +63,7 @@ struct convert_report {
 class model_converter {
  public:
   model_converter(const std::filesystem::path& in, const std::filesystem::path& out, const convert_options& options)
-      : options_(options), model_(checkpoint::open(in, {options.layout})) {
+      : options_(options), model_(checkpoint::open(in, {.layout = options.layout, .weights = {}})) {
     if (model_.packed() != nullptr)
       throw file_error(model_.path(), 0, "packed file",
                        "the model that it was packed from: its tensors are not here as they were", "weights of plans");
@@ -161,8 +161,8 @@ class model_converter {
   }
   dtype whole_blocks(const checkpoint_tensor& tensor, dtype type) {
     if (tensor.stored.columns % info(type).block_elements == 0) return type;
-    report_.warnings.push_back(tensor.stored.name + ": rows of " + std::to_string(tensor.stored.columns) +
-                               " are no whole blocks of " + std::string(name(type)) + ", written as f16");
+    warn(tensor.stored.name + ": rows of " + std::to_string(tensor.stored.columns) + " are no whole blocks of " +
+         std::string(name(type)) + ", written as f16");
     return dtype::f16;
   }
 
@@ -197,9 +197,11 @@ class model_converter {
 
   void write_keys(const std::filesystem::path& in) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(in, ignored) || is_zip_file(in))
-      write_model_keys(*gguf_, model_, report_.warnings);
-    else {
+    if (std::filesystem::is_directory(in, ignored) || stands_for_folder(in)) {
+      std::vector<std::string> unsaid;
+      write_model_keys(*gguf_, model_, unsaid);
+      for (const std::string& line : unsaid) warn(line);
+    } else {
       const gguf file = gguf::open(in);
       for (const gguf_value& value : file.first().values())
         if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split."))
@@ -398,9 +400,9 @@ class model_converter {
   }
   void warn_rounded() {
     if (rounded_scales_ != 0)
-      report_.warnings.push_back(std::to_string(rounded_scales_) + " scales were rounded to " +
-                                 std::string(name(options_.codec)));
+      warn(std::to_string(rounded_scales_) + " scales were rounded to " + std::string(name(options_.codec)));
   }
+  void warn(std::string_view line) { report_.warnings.push_back(in_file(model_.path(), line)); }
   void report(std::string_view tensor) {
     progress_.tensor = tensor;
     if (options_.progress) options_.progress(progress_);

@@ -121,8 +121,7 @@ class gguf {
   void index() {
     for (const gguf_part& part : parts_) {
       tensors_.insert(tensors_.end(), part.tensors().begin(), part.tensors().end());
-      for (const std::string& line : part.warnings())
-        warnings_.push_back(printable(part.file().path(), 240) + ": " + line);
+      for (const std::string& line : part.warnings()) warnings_.push_back(in_file(part.file().path(), line));
     }
     by_name_.resize(tensors_.size());
     std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});

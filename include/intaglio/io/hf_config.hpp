@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/hf_keys.hpp"
 #include "intaglio/io/model_config.hpp"
 #include "intaglio/io/strict_json.hpp"
 
@@ -22,6 +26,7 @@ struct hf_config {
   std::optional<bool> tie_word_embeddings;  ///< absent where the file leaves it to the family and the tensors
   bool scale_divides =
       false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear), else times it
+  bool states_biases = false;  ///< attention_bias or mlp_bias: the tensors say whether they are zeros
   std::vector<std::string> warnings;
 };
 
@@ -56,8 +61,10 @@ class hf_config_reader {
     read_activation(text);
     for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
       if (text[key].present()) text[key].refuse("none");
-    for (const char* key : {"attention_bias", "mlp_bias", "use_bidirectional_attention"})
-      if (text[key].boolean_or(false)) document_.refuse(key, "false", "true");
+    if (text["use_bidirectional_attention"].boolean_or(false))
+      document_.refuse("use_bidirectional_attention", "false", "true");
+    for (const char* key : {"attention_bias", "mlp_bias"})
+      out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     const bool mixture = out_.model_type == "mixtral";
     if (mixture) {
       out_.config.num_local_experts = text["num_local_experts"].present() ? size(text["num_local_experts"]) : 8;
@@ -70,12 +77,36 @@ class hf_config_reader {
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
     if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
     else if (out_.config.model_type == architecture::gemma3) out_.tie_word_embeddings = true;
-    if (out_.config.model_type == architecture::bitnet) read_quantization(root["quantization_config"]);
+    read_quantization(root["quantization_config"].present() ? root["quantization_config"]
+                                                            : text["quantization_config"]);
+    judge_keys(root, text);
     check_config(out_.config, document_.path());
     return out_;
   }
 
  private:
+  /// Warns of every key that nobody reads.
+  void judge_keys(const json_place& root, const json_place& text) {
+    const auto judge = [&](const json_place& object, std::span<const config_key_rule> rules, std::string_view family) {
+      judge_config_keys(object, rules, family, out_.warnings);
+    };
+    judge(text, hf_key_rules, out_.model_type);
+    if (root["text_config"].present()) {
+      std::vector<config_key_rule> outer(std::begin(hf_outer_key_rules), std::end(hf_outer_key_rules));
+      for (const config_key_rule& rule : hf_key_rules)
+        if (rule.use != config_key_use::read) outer.push_back(rule);
+      judge(root, outer, out_.model_type);
+    }
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+      const json_place rope = text[key];
+      judge(rope, hf_rope_key_rules, type_of(rope));
+      for (const char* kind : {"full_attention", "sliding_attention"})
+        judge(rope[kind], hf_rope_key_rules, type_of(rope[kind]));
+    }
+    if (out_.config.model_type == architecture::bitnet)
+      judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
+  }
+
   void read_sizes(const json_place& text) {
     decoder_config& c = out_.config;
     // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
@@ -87,9 +118,11 @@ class hf_config_reader {
     c.intermediate_size = size(text["intermediate_size"]);
     c.num_hidden_layers = size(text["num_hidden_layers"]);
     c.num_attention_heads = size_or("num_attention_heads", 8);
-    c.num_key_value_heads = text["num_key_value_heads"].present() ? size(text["num_key_value_heads"])
-                            : gemma                               ? 4
-                                                                  : c.num_attention_heads;
+    const bool mistral = out_.model_type == "mistral" || out_.model_type == "mixtral";
+    c.num_key_value_heads = text["num_key_value_heads"].present()               ? size(text["num_key_value_heads"])
+                            : gemma                                             ? 4
+                            : mistral && !text["num_key_value_heads"].is_null() ? (std::min)(8u, c.num_attention_heads)
+                                                                                : c.num_attention_heads;
     c.vocab_size = size_or("vocab_size", 262'208);
     c.max_position_embeddings = size_or("max_position_embeddings", 131'072);
     if (text["head_dim"].present()) {
@@ -104,8 +137,7 @@ class hf_config_reader {
     }
     if (gemma) c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
-    c.rms_norm_eps =
-        gemma && !text["rms_norm_eps"].present() ? 1e-6f : static_cast<float>(text["rms_norm_eps"].number());
+    c.rms_norm_eps = gemma && !text["rms_norm_eps"].present() ? 1e-6f : text["rms_norm_eps"].real();
   }
   std::uint32_t size(const json_place& place) const {
     const std::uint64_t value = place.natural();
@@ -121,10 +153,15 @@ class hf_config_reader {
     const json_place local = parameters["sliding_attention"];
     if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
     const json_place theta = parameters["rope_theta"].present() ? parameters["rope_theta"] : text["rope_theta"];
-    out_.config.rope_theta = theta.present() ? static_cast<float>(theta.number()) : gemma ? 1e6f : 10'000.f;
+    expect_same(text["rope_theta"], parameters["rope_theta"]);
+    // The families' own defaults, in transformers' configuration classes.
+    const float absent = gemma || out_.model_type == "mixtral"            ? 1e6f
+                         : out_.config.model_type == architecture::bitnet ? 5e5f
+                                                                          : 10'000.f;
+    out_.config.rope_theta = theta.present() ? theta.real() : absent;
     if (gemma) {
       const json_place base = local["rope_theta"].present() ? local["rope_theta"] : text["rope_local_base_freq"];
-      out_.config.rope_local_base_freq = base.present() ? static_cast<float>(base.number()) : 10'000.f;
+      out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;
       if (local.present()) expect_type(local, "default");
     }
     for (const json_place& place : {text, parameters})
@@ -133,17 +170,33 @@ class hf_config_reader {
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);
+    if (text["rope_scaling"].present() && parameters.present()) {  // both spellings at once
+      if (type_of(parameters) != type) expect_type(parameters, type);
+      for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+        expect_same(text["rope_scaling"][key], parameters[key]);
+    }
     if (type == "default") return;
     if (out_.config.model_type == architecture::bitnet) return expect_type(scaling, "default");
     rope_scaling_config& out = out_.config.rope_scaling;
     if (type == "linear") out.type = rope_type::linear;
     else if (type == "llama3") out.type = rope_type::llama3;
     else expect_type(scaling, "default, linear or llama3");
-    out.factor = static_cast<float>(scaling["factor"].number());
+    out.factor = scaling["factor"].real();
     if (out.type != rope_type::llama3) return;
-    out.low_freq_factor = static_cast<float>(scaling["low_freq_factor"].number());
-    out.high_freq_factor = static_cast<float>(scaling["high_freq_factor"].number());
-    out.original_max_position_embeddings = size(scaling["original_max_position_embeddings"]);
+    out.low_freq_factor = scaling["low_freq_factor"].real();
+    out.high_freq_factor = scaling["high_freq_factor"].real();
+    // transformers: the outer key comes first, and without either the scaling starts from the context as it is.
+    const json_place outer = text["original_max_position_embeddings"],
+                     inner = scaling["original_max_position_embeddings"];
+    out.original_max_position_embeddings = outer.present()   ? size(outer)
+                                           : inner.present() ? size(inner)
+                                                             : out_.config.max_position_embeddings;
+  }
+  /// Two keys for one number, where both are there.
+  void expect_same(const json_place& one, const json_place& other) const {
+    if (one.present() && other.present() && one.number() != other.number())
+      document_.refuse(one.where() + " and " + other.where(), "one value",
+                       number_text(one.real()) + " and " + number_text(other.real()));
   }
   static std::string type_of(const json_place& scaling) {
     return scaling["rope_type"].text_or(scaling["type"].text_or("default"));
@@ -210,6 +263,9 @@ class hf_config_reader {
   /// default.
   void read_quantization(const json_place& quantization) {
     if (!quantization.present()) return;
+    if (out_.config.model_type != architecture::bitnet)
+      document_.refuse(quantization.where() + ".quant_method", "none for " + out_.model_type,
+                       "'" + printable(quantization["quant_method"].text_or("not stated"), 40) + "'");
     if (const std::string method = quantization["quant_method"].text_or("bitnet"); method != "bitnet")
       document_.refuse("quantization_config.quant_method", "bitnet", "'" + printable(method, 40) + "'");
     const std::string linear = quantization["linear_class"].text_or("bitlinear");

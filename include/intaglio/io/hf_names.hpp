@@ -58,7 +58,7 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       const auto tail = name.rfind('.');
       if (tail <= digits) return std::nullopt;
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
-      if (what != "weight" && what != "weight_scale") return std::nullopt;
+      if (what != "weight" && what != "weight_scale" && what != "bias") return std::nullopt;
       for (const auto& [hf, gguf] : hf_parts(gemma))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
       return std::nullopt;

@@ -59,8 +59,8 @@ class model_inspector {
       return;
     }
     if (folder) inspect_folder(path);
-    else if (is_zip_file(path))
-      inspect_folder(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+    else if (stands_for_folder(path))
+      has_model_config(folder_of(path)) ? inspect_folder(folder_of(path)) : inspect_weights(path);
     else inspect_gguf(path);
     for (const inspected_tensor& tensor : out_.tensors) {
       auto& [count, bytes] = out_.types[tensor.type];
@@ -207,6 +207,13 @@ class model_inspector {
     if (!std::filesystem::exists(path, ignored)) return;
     for (const unused_key& each : read_generation_config(path).unused)
       out_.unused.push_back({"generation_config.json: " + each.key, "json", each.value});
+  }
+  /// A file of weights that no config stands beside.
+  void inspect_weights(const std::filesystem::path& path) {
+    const bool pytorch = is_zip_file(path);
+    out_.form = pytorch ? "pytorch" : "safetensors";
+    if (pytorch) list_file(torch_file(mapped_file(path)));
+    else list_file(safetensors_file(mapped_file(path)));
   }
   template <class File>
   void list_file(const File& file) {

@@ -188,4 +188,12 @@ class mapped_file {
   int descriptor_ = -1;
 };
 
+/// True for a file whose first bytes are these. @throws file_error where it cannot be opened
+inline bool begins_with(const std::filesystem::path& path, std::string_view text) {
+  const mapped_file file(path);
+  std::string begin(text.size(), '\0');
+  if (file.size() >= begin.size()) file.read(0, std::as_writable_bytes(std::span(begin)));
+  return begin == text;
+}
+
 }  // namespace intaglio::io

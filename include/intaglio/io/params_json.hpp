@@ -8,7 +8,9 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "intaglio/io/hf_keys.hpp"
 #include "intaglio/io/model_config.hpp"
 #include "intaglio/io/strict_json.hpp"
 
@@ -17,9 +19,10 @@ namespace intaglio::io {
 /// What a params.json states.
 struct original_params {
   decoder_config config;
-  std::optional<bool> tied;        ///< absent: the model has a head of its own where there is an output.weight
-  bool states_vocabulary = false;  ///< else vocab_size is 0: Llama 2 leaves it to the tokenizer
-  bool states_context = false;     ///< else max_position_embeddings is what the published models have
+  std::optional<bool> tied;           ///< absent: the model has a head of its own where there is an output.weight
+  bool states_vocabulary = false;     ///< else vocab_size is 0: Llama 2 leaves it to the tokenizer
+  bool states_context = false;        ///< else max_position_embeddings is what the published models have
+  std::vector<std::string> warnings;  ///< keys that nobody reads
 };
 
 /// @throws file_error naming file, key, expected and found
@@ -40,13 +43,16 @@ inline original_params read_params_json(const std::filesystem::path& path) {
   const auto size_or = [&](const char* key, std::uint32_t absent) {
     return root[key].present() ? size(root[key]) : absent;
   };
-  const auto real_or = [&](const char* key, float absent) {
-    return root[key].present() ? static_cast<float>(root[key].number()) : absent;
-  };
+  const auto real_or = [&](const char* key, float absent) { return root[key].present() ? root[key].real() : absent; };
   for (const char* key : {"quantization", "vision_encoder", "lora"})
     if (root[key].present()) root[key].refuse("none");
+  if (!root["causal"].boolean_or(true)) root["causal"].refuse("true");
+  if (root["use_biases"].boolean_or(false)) root["use_biases"].refuse("false");
 
   original_params out;
+  const bool scaled = root["use_scaled_rope"].boolean_or(false);
+  judge_config_keys(root, original_key_rules, scaled ? "scaled" : "a model without use_scaled_rope", out.warnings);
+  judge_config_keys(root["moe"], original_expert_key_rules, "params.json", out.warnings);
   decoder_config& c = out.config;
   c.model_type = architecture::llama;
   c.hidden_act = activation::silu;
@@ -85,7 +91,7 @@ inline original_params read_params_json(const std::filesystem::path& path) {
   }
   c.rms_norm_eps = real_or("norm_eps", 1e-5f);
   c.rope_theta = real_or("rope_theta", 10'000.f);
-  if (root["use_scaled_rope"].boolean_or(false))
+  if (scaled)
     c.rope_scaling = {rope_type::llama3, real_or("rope_scaling_factor", 8.f), 1.f,
                       real_or("rope_high_freq_factor", 4.f), 8192};
   c.sliding_window = size_or("sliding_window", 0);

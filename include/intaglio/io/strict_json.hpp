@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -113,6 +114,13 @@ class json_place {
   bool is_string() const { return present() && value_->is_string(); }
   bool is_object() const { return present() && value_->is_object(); }
   const std::string& where() const { return where_; }
+  const std::string& file() const { return *file_; }
+  /// True for null, false, 0 and what is empty.
+  bool is_nothing() const {
+    return !present() || (value_->is_boolean() && !value_->get<bool>()) ||
+           (value_->is_number() && value_->get<double>() == 0) || (is_string() && text().empty()) ||
+           (value_->is_structured() && value_->empty());
+  }
 
   /// Member of an object; absent where this is absent or has no such member. @throws file_error: present, but no object
   json_place operator[](const char* key) const {
@@ -129,6 +137,15 @@ class json_place {
     if (!present()) return out;
     if (!value_->is_object()) refuse("an object");
     for (const auto& [key, value] : value_->items()) out.push_back(key);
+    return out;
+  }
+  /// All members of an object, none where absent. @throws file_error: present, but no object
+  std::vector<std::pair<std::string, json_place>> members() const {
+    std::vector<std::pair<std::string, json_place>> out;
+    if (!present()) return out;
+    if (!value_->is_object()) refuse("an object");
+    for (const auto& [key, value] : value_->items())
+      out.emplace_back(key, json_place{*file_, where_.empty() ? key : where_ + "." + key, &value});
     return out;
   }
   /// Elements of an array; none where absent. @throws file_error: present, but no array
@@ -163,6 +180,14 @@ class json_place {
   double number() const {
     if (!present() || !value_->is_number()) refuse("a number");
     return value_->get<double>();
+  }
+  /// A number beyond the range of float is infinite, which no key of a config may be.
+  float real() const {
+    const double value = number();
+    constexpr double most = (std::numeric_limits<float>::max)();
+    return value > most    ? std::numeric_limits<float>::infinity()
+           : value < -most ? -std::numeric_limits<float>::infinity()
+                           : static_cast<float>(value);
   }
   [[noreturn]] void refuse(const std::string& expected) const {
     throw file_error(*file_, std::nullopt, where_, expected,

@@ -4,6 +4,8 @@
 // Files from before PyTorch 1.6 are no ZIP and are refused.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -90,8 +92,12 @@ class torch_file {
     const zip_member& member = required(archive, top + "version", 16);
     std::string version = text(member);
     if (version.ends_with('\n')) version.pop_back();
-    if (version.empty() || version.size() > 3 || version.find_first_not_of("0123456789") != std::string::npos)
-      throw file_error(file_.path(), member.offset, "version of the archive", "a number",
+    // PyTorch's caffe2/serialize/versions.h: kMinSupportedFileFormatVersion and kMaxSupportedFileFormatVersion.
+    constexpr unsigned newest = 10;
+    unsigned number = 0;
+    const auto [end, problem] = std::from_chars(version.data(), version.data() + version.size(), number);
+    if (problem != std::errc{} || end != version.data() + version.size() || number < 1 || number > newest)
+      throw file_error(file_.path(), member.offset, "version of the archive", "1 to " + std::to_string(newest),
                        "'" + printable(version, 40) + "'");
     if (archive.find(top + "byteorder") == nullptr) return;  // before PyTorch 2.1
     const zip_member& order = required(archive, top + "byteorder", 16);

@@ -28,8 +28,11 @@ namespace intaglio::io {
 struct torch_limits {
   static constexpr std::uint64_t pickle_bytes = std::uint64_t{16} << 20;
   static constexpr std::size_t values = std::size_t{1}
-                                        << 18;  ///< that a pickle may make, and elements of all its containers
-  static constexpr std::size_t depth = 32;      ///< of dicts in dicts
+                                        << 18;         ///< that a pickle may make, and elements of all its containers
+  static constexpr std::size_t depth = 32;             ///< of dicts in dicts
+  static constexpr std::size_t container_depth = 256;  ///< of containers in containers
+  /// That a container comes to where those that it has several times are written out.
+  static constexpr std::uint64_t expanded_values = std::uint64_t{1} << 20;
   static constexpr std::size_t dimensions = 8;
   static constexpr std::size_t name_bytes = 1024;
   static constexpr std::size_t key_bytes = 64;
@@ -76,9 +79,12 @@ class torch_pickle {
     if (bytes.size() > torch_limits::pickle_bytes)
       refuse(0, "pickle", "at most " + std::to_string(torch_limits::pickle_bytes) + " bytes",
              std::to_string(bytes.size()));
-    collect(run());
+    const index top = run();
+    expect_finite();
+    collect(top);
     values_ = {};
     containers_ = {};
+    container_places_ = {};
     memo_ = {};
     bytes_ = {};
   }
@@ -154,6 +160,7 @@ class torch_pickle {
   }
   index make_container(kind what, std::span<const index> items) {
     containers_.emplace_back(items.begin(), items.end());
+    container_places_.push_back(begin_);
     for (std::size_t i = 0; i < items.size(); ++i) count_element();
     return make({what, false, static_cast<std::int64_t>(containers_.size() - 1)});
   }
@@ -487,6 +494,61 @@ class torch_pickle {
              elements ? std::to_string(elements.value()) : "2^64 or more");
   }
 
+  static bool is_container(kind what) {
+    return what == kind::tuple || what == kind::list || what == kind::dict || what == kind::set;
+  }
+  /// No container holds itself, and none comes to more than a pickle of plain data has: a list of one list twice, which
+  /// has a list twice, and so on, is short in the file and endless outside.
+  void expect_finite() const {
+    struct extent {
+      bool open = false, done = false;
+      std::uint64_t values = 1;
+      std::size_t depth = 1;
+    };
+    struct step {
+      std::size_t container, next;
+    };
+    std::vector<extent> extents(containers_.size());
+    std::vector<step> path;
+    const auto refuse_here = [&](std::size_t container, std::string what, std::string expected) {
+      refuse(container_places_[container], "pickle: " + std::move(what), std::move(expected));
+    };
+    for (std::size_t start = 0; start < containers_.size(); ++start) {
+      if (extents[start].done) continue;
+      path.push_back({start, 0});
+      extents[start].open = true;
+      while (!path.empty()) {
+        const auto [at, next] = path.back();
+        extent& outer = extents[at];
+        if (next == containers_[at].size()) {
+          outer.open = false, outer.done = true;
+          path.pop_back();
+          continue;
+        }
+        const value& item = values_[containers_[at][next]];
+        const auto inner = static_cast<std::size_t>(item.number);
+        if (is_container(item.what) && !extents[inner].done) {
+          if (extents[inner].open) refuse_here(inner, std::string(name(item.what)) + " holds itself", "plain data");
+          if (path.size() >= torch_limits::container_depth)
+            refuse_here(inner, "containers nested too deep",
+                        "at most " + std::to_string(torch_limits::container_depth) + " levels");
+          extents[inner].open = true;
+          path.push_back({inner, 0});
+          continue;
+        }
+        ++path.back().next;
+        outer.values += is_container(item.what) ? extents[inner].values : 1;
+        if (is_container(item.what)) outer.depth = (std::max)(outer.depth, extents[inner].depth + 1);
+        if (outer.values > torch_limits::expanded_values)
+          refuse_here(at, "values, with those that are there several times",
+                      "at most " + std::to_string(torch_limits::expanded_values));
+        if (outer.depth > torch_limits::container_depth)
+          refuse_here(at, "containers nested too deep",
+                      "at most " + std::to_string(torch_limits::container_depth) + " levels");
+      }
+    }
+  }
+
   bool holds_tensor(index dict) {
     const auto& list = items(dict);
     for (std::size_t i = 1; i < list.size(); i += 2)
@@ -551,6 +613,7 @@ class torch_pickle {
   std::size_t at_ = 0, begin_ = 0, elements_ = 0;
   std::vector<value> values_;
   std::vector<std::vector<index>> containers_;
+  std::vector<std::size_t> container_places_;  ///< where each was made
   std::vector<index> stack_;
   std::vector<std::size_t> marks_, places_;
   std::unordered_map<std::uint32_t, index> memo_;

@@ -3,6 +3,7 @@
 // PyTorch's own files.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -128,6 +129,8 @@ class weight_files {
     const auto single = folder / File::name, index = folder / index_name();
     if (std::filesystem::exists(single, ignored)) {
       out.files_.emplace_back(mapped_file(single));
+      if (std::filesystem::exists(index, ignored))  // transformers takes the one file too
+        out.warnings_.push_back(in_file(index.string(), "not read: " + std::string(File::name) + " is beside it"));
     } else if (std::filesystem::exists(index, ignored)) {
       out.open_shards(folder, index);
     } else {
@@ -136,6 +139,25 @@ class weight_files {
     }
     out.collect();
     return out;
+  }
+
+  /// One file that has all tensors, whatever its name. @throws file_error
+  static weight_files open_file(const std::filesystem::path& file) {
+    weight_files out;
+    out.files_.emplace_back(mapped_file(file));
+    out.collect();
+    return out;
+  }
+  /// True where opening the folder opens this file of it.
+  static bool belongs(const std::filesystem::path& file) {
+    if (file.filename() == std::filesystem::path(File::name)) return true;
+    std::error_code ignored;
+    const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+    if (std::filesystem::exists(folder / File::name, ignored) ||
+        !std::filesystem::exists(folder / index_name(), ignored))
+      return false;
+    const std::vector<std::string> names = read_index(folder / index_name()).files;
+    return std::find(names.begin(), names.end(), file.filename().string()) != names.end();
   }
 
   const std::vector<File>& files() const { return files_; }
@@ -147,7 +169,7 @@ class weight_files {
  private:
   weight_files() = default;
 
-  void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
+  static weight_index_reader read_index(const std::filesystem::path& index) {
     const mapped_file file(index);
     if (file.size() > weight_limits::index_bytes)
       throw file_error(file.path(), std::nullopt, "too large for an index",
@@ -158,7 +180,11 @@ class weight_files {
     read_json(text, file.path(), 0, reader);
     if (!reader.seen() || reader.tensors.empty())
       throw file_error(file.path(), std::nullopt, "the index lists no tensors", "weight_map", "none");
+    return reader;
+  }
 
+  void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
+    const weight_index_reader reader = read_index(index);
     std::string missing;
     for (const std::string& name : reader.files) {
       std::error_code ignored;
@@ -166,33 +192,34 @@ class weight_files {
         missing += (missing.empty() ? "" : ", ") + printable(name, 70);
     }
     if (!missing.empty())
-      throw file_error(file.path(), std::nullopt, "shards are missing", std::to_string(reader.files.size()) + " files",
-                       "none of: " + missing);
+      throw file_error(index.string(), std::nullopt, "shards are missing",
+                       std::to_string(reader.files.size()) + " files", "none of: " + missing);
     std::uint64_t total = 0;
     std::set<std::string_view> found;
     files_.reserve(reader.files.size());
+    const auto fault = [&](const std::string& tensor, std::string expected, std::string found) {
+      throw file_error(index.string(), std::nullopt, "weight_map: '" + printable(tensor, 70) + "'", std::move(expected),
+                       std::move(found));
+    };
     for (std::size_t i = 0; i < reader.files.size(); ++i) {
       files_.emplace_back(mapped_file(folder / reader.files[i]));
+      const std::string shard = printable(reader.files[i], 70);
       for (const auto& each : files_.back().tensors()) {
         const auto listed = reader.tensors.find(each.name);
-        if (listed == reader.tensors.end() || listed->second != i)
-          throw file_error(
-              files_.back().file().path(), each.offset,
-              "tensor '" + printable(each.name, 70) + "' is in another file than the index says",
-              listed == reader.tensors.end() ? "no such tensor" : printable(reader.files[listed->second], 70),
-              printable(reader.files[i], 70));
+        if (listed == reader.tensors.end()) fault(each.name, shard + ", which has this tensor", "no such tensor");
+        if (listed->second != i)
+          fault(each.name, shard + ", which has this tensor", printable(reader.files[listed->second], 70));
         found.insert(each.name);
         total += each.bytes;
       }
     }
     for (const auto& [name, number] : reader.tensors)
       if (!found.contains(name))
-        throw file_error(files_[number].file().path(), std::nullopt,
-                         "tensor '" + printable(name, 70) + "' is not in its shard", "as the index says", "none");
+        fault(name, "a file that has this tensor",
+              printable(reader.files[number], 70) + ", which has none of this name");
     if (reader.total_bytes != 0 && reader.total_bytes != total)
-      warnings_.push_back(printable(file.path(), 240) + ": metadata.total_size is " +
-                          std::to_string(reader.total_bytes) + ", the tensors have " + std::to_string(total) +
-                          " bytes");
+      warnings_.push_back(in_file(index.string(), "metadata.total_size is " + std::to_string(reader.total_bytes) +
+                                                      ", the tensors have " + std::to_string(total) + " bytes"));
   }
 
   void collect() {

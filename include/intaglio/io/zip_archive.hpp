@@ -5,9 +5,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,6 +98,8 @@ class zip_archive {
       file_->read(directory_end, end64);
       if (number<std::uint32_t>(end64, 0) != 0x06064B50 || number<std::uint64_t>(end64, 4) != end64_bytes - 12)
         refuse(directory_end, "zip64 end of the directory", "PK\\x06\\x06 and 44 bytes", "another record");
+      expect_version(number<std::uint16_t>(end64, 12) & 0xFF, directory_end + 12, "zip64: version that made it", true);
+      expect_version(number<std::uint16_t>(end64, 14), directory_end + 14, "zip64: version needed to read it", false);
       if (number<std::uint32_t>(end64, 16) != 0 || number<std::uint32_t>(end64, 20) != 0 ||
           number<std::uint64_t>(end64, 24) != number<std::uint64_t>(end64, 32))
         refuse(directory_end + 16, "zip64 end of the directory", "one disk", "several");
@@ -117,6 +122,14 @@ class zip_archive {
       refuse(out.offset < size ? out.offset : at, "ZIP directory", "one that ends at " + hexadecimal(directory_end),
              "offset " + hexadecimal(out.offset) + ", " + std::to_string(out.bytes) + " bytes");
     return out;
+  }
+
+  /// A version of ZIP, ten times: of APPNOTE.TXT 4.4.3.2, or 0 as miniz writes it in PyTorch's files.
+  /// @param made also versions between these, which programs that make files have for themselves
+  void expect_version(unsigned found, std::uint64_t at, const std::string& what, bool made) const {
+    constexpr unsigned known[] = {0, 10, 11, 20, 21, 25, 27, 45, 46, 50, 51, 52, 61, 62, 63};
+    if (made ? found <= 63 : std::find(std::begin(known), std::end(known), found) != std::end(known)) return;
+    refuse(at, what, "a version of ZIP up to 6.3", std::to_string(found / 10) + "." + std::to_string(found % 10));
   }
 
   void read_directory(const directory& where) {
@@ -149,6 +162,8 @@ class zip_archive {
       const std::string what = "member '" + printable(member.name, 70) + "'";
       const auto flags = number<std::uint16_t>(record, 8), method = number<std::uint16_t>(record, 10),
                  maker = number<std::uint16_t>(record, 4);
+      expect_version(number<std::uint16_t>(record, 4) & 0xFF, place + 4, what + ": version that made it", true);
+      expect_version(number<std::uint16_t>(record, 6), place + 6, what + ": version needed to read it", false);
       constexpr unsigned harmless = 0x0806 | 0x0008;  // UTF-8 names, kind of compression, sizes behind the data
       if ((flags & ~harmless) != 0)
         refuse(place + 8, what + ": flags", "neither encryption nor patches", hexadecimal(flags));
@@ -232,6 +247,7 @@ class zip_archive {
       file_->read(header, local);
       if (number<std::uint32_t>(local, 0) != 0x04034B50)
         refuse(header, what + ": header", "PK\\x03\\x04", "other bytes");
+      expect_version(number<std::uint16_t>(local, 4), header + 4, what + ": version needed to read it", false);
       if (number<std::uint16_t>(local, 8) != 0)
         refuse(header + 8, what + ": compression method", "0 (stored)",
                std::to_string(number<std::uint16_t>(local, 8)));

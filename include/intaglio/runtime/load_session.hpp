@@ -161,8 +161,8 @@ std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint
                                          options.prove_kernels, source, std::move(pipelines));
     if (body.making_text.valid()) {
       body.making_text.get();
-      const auto& added = body.tokens->warnings();
-      body.warnings.insert(body.warnings.end(), added.begin(), added.end());
+      for (const std::string& line : body.tokens->warnings())
+        body.warnings.push_back(in_file(from.vocabulary()->source, line));
     }
     body.cache->store();
     if (!body.cache->warning().empty()) body.warnings.push_back(body.cache->warning());

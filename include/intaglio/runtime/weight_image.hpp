@@ -118,6 +118,13 @@ class weight_image {
     return false;
   }
 
+  /// A plan's codec as files name it.
+  static dtype dtype_of(kernels::codec type) {
+    constexpr dtype types[] = {dtype::f16,  dtype::f32,  dtype::bf16, dtype::q8_0,
+                               dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k};
+    return types[static_cast<std::size_t>(type)];
+  }
+
   /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
   static std::uint64_t unit_bytes(const plan::weight& w) {
     if (w.layout == plan::weight_layout::ternary_tiles)
@@ -473,12 +480,6 @@ class weight_image {
     return w.order == plan::row_order::rope_pairs ? w.head_dim / 4
                                                   : (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 16) / w.columns);
   }
-  static dtype dtype_of(kernels::codec type) {
-    constexpr dtype types[] = {dtype::f16,  dtype::f32,  dtype::bf16, dtype::q8_0,
-                               dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k};
-    return types[static_cast<std::size_t>(type)];
-  }
-
   void fill_groups(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const kernels::row_order order = order_of(w);
     const std::uint64_t group_bytes = kernels::matmul_group_bytes(w.codec, w.columns),

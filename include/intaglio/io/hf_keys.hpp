@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// What each key of config.json and params.json means to this library. Key names: transformers' PreTrainedConfig and the
+// configuration classes of the families, mistral-inference's TransformerArgs, llama-models' ModelArgs.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/strict_json.hpp"
+
+namespace intaglio::io {
+
+enum class config_key_use : std::uint8_t {
+  read,      ///< by the reader of the file, or by that of the tokenizer
+  harmless,  ///< no part of what is computed
+  training,  ///< acts in training alone: said where it is not 0
+  off,       ///< must be false, 0 or empty
+};
+
+struct config_key_rule {
+  std::string_view key;
+  config_key_use use = config_key_use::read;
+  std::string_view families = {};  ///< model types that have the key, separated by spaces; empty: all
+};
+
+/// Keys of the text model's object in config.json.
+inline constexpr config_key_rule hf_key_rules[] = {
+    {"model_type"},
+    {"hidden_size"},
+    {"intermediate_size"},
+    {"num_hidden_layers"},
+    {"num_attention_heads"},
+    {"num_key_value_heads"},
+    {"head_dim"},
+    {"vocab_size"},
+    {"max_position_embeddings"},
+    {"original_max_position_embeddings"},
+    {"rms_norm_eps"},
+    {"rope_theta"},
+    {"rope_scaling"},
+    {"rope_parameters"},
+    {"partial_rotary_factor"},
+    {"rope_local_base_freq", config_key_use::read, "gemma3 gemma3_text"},
+    {"hidden_act"},
+    {"hidden_activation", config_key_use::read, "gemma3 gemma3_text"},
+    {"tie_word_embeddings"},
+    {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
+    {"sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
+    {"_sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
+    {"layer_types"},
+    {"query_pre_attn_scalar", config_key_use::read, "gemma3 gemma3_text"},
+    {"attn_logit_softcapping"},
+    {"final_logit_softcapping"},
+    {"attention_bias"},
+    {"mlp_bias"},
+    {"use_bidirectional_attention"},
+    {"num_experts"},
+    {"num_local_experts"},
+    {"num_experts_per_tok", config_key_use::read, "mixtral"},
+    {"quantization_config"},
+    {"bos_token_id"},
+    {"eos_token_id"},
+    {"pad_token_id"},
+    {"unk_token_id"},
+    {"sep_token_id", config_key_use::harmless},
+    {"cls_token_id", config_key_use::harmless},
+    {"decoder_start_token_id", config_key_use::harmless},
+    // Who wrote the file, and with what.
+    {"architectures", config_key_use::harmless},
+    {"auto_map", config_key_use::harmless},
+    {"dtype", config_key_use::harmless},
+    {"torch_dtype", config_key_use::harmless},
+    {"transformers_version", config_key_use::harmless},
+    {"_name_or_path", config_key_use::harmless},
+    {"name_or_path", config_key_use::harmless},
+    {"_commit_hash", config_key_use::harmless},
+    {"unsloth_fixed", config_key_use::harmless},
+    {"unsloth_version", config_key_use::harmless},
+    {"tokenizer_class", config_key_use::harmless},
+    {"model_max_length", config_key_use::harmless},
+    // How transformers runs it.
+    {"use_cache", config_key_use::harmless},
+    {"cache_implementation", config_key_use::harmless},
+    {"attn_implementation", config_key_use::harmless},
+    {"_attn_implementation", config_key_use::harmless},
+    {"_attn_implementation_autoset", config_key_use::harmless},
+    {"experts_implementation", config_key_use::harmless},
+    {"pretraining_tp", config_key_use::harmless},  // splits products, which come to the same
+    {"chunk_size_feed_forward", config_key_use::harmless},
+    {"output_attentions", config_key_use::harmless},
+    {"output_hidden_states", config_key_use::harmless},
+    {"return_dict", config_key_use::harmless},
+    {"use_return_dict", config_key_use::harmless},
+    {"torchscript", config_key_use::harmless},
+    {"is_decoder", config_key_use::harmless},
+    // Heads of classifiers.
+    {"id2label", config_key_use::harmless},
+    {"label2id", config_key_use::harmless},
+    {"num_labels", config_key_use::harmless},
+    {"problem_type", config_key_use::harmless},
+    {"finetuning_task", config_key_use::harmless},
+    {"task_specific_params", config_key_use::harmless},
+    // Of training.
+    {"initializer_range", config_key_use::harmless},
+    {"gradient_checkpointing", config_key_use::harmless},
+    {"output_router_logits", config_key_use::harmless},
+    {"router_aux_loss_coef", config_key_use::harmless},
+    {"router_jitter_noise", config_key_use::training},
+    {"dropout", config_key_use::training},
+    {"attention_dropout", config_key_use::training},
+    {"hidden_dropout", config_key_use::training},
+    {"ffn_dropout", config_key_use::training},
+    {"resid_dropout", config_key_use::training},
+    {"residual_dropout", config_key_use::training},
+    {"embedding_dropout", config_key_use::training},
+    {"embed_dropout", config_key_use::training},
+    {"activation_dropout", config_key_use::training},
+    {"classifier_dropout", config_key_use::training},
+    {"hidden_dropout_prob", config_key_use::training},
+    {"attention_probs_dropout_prob", config_key_use::training},
+    {"attn_pdrop", config_key_use::training},
+    {"embd_pdrop", config_key_use::training},
+    {"resid_pdrop", config_key_use::training},
+    {"layerdrop", config_key_use::training},
+    // Another computation.
+    {"is_encoder_decoder", config_key_use::off},
+    {"add_cross_attention", config_key_use::off},
+    {"alibi", config_key_use::off},
+    {"rope_interleaved", config_key_use::off},
+    {"use_qk_norm", config_key_use::off},
+    {"qk_norm", config_key_use::off},
+    {"no_rope_layers", config_key_use::off},
+    {"per_layer_config", config_key_use::off},
+};
+
+/// Keys around the text model's object, where a multimodal config.json has it apart.
+inline constexpr config_key_rule hf_outer_key_rules[] = {
+    {"text_config"},
+    {"vision_config", config_key_use::harmless},
+    {"audio_config", config_key_use::harmless},
+    {"mm_tokens_per_image", config_key_use::harmless},
+    {"boi_token_index", config_key_use::harmless},
+    {"eoi_token_index", config_key_use::harmless},
+    {"image_token_index", config_key_use::harmless},
+    {"boi_token_id", config_key_use::harmless},
+    {"eoi_token_id", config_key_use::harmless},
+    {"image_token_id", config_key_use::harmless},
+    {"model_type"},
+    {"tie_word_embeddings"},
+    {"quantization_config"},
+    {"bos_token_id"},
+    {"eos_token_id"},
+    {"pad_token_id"},
+};
+
+/// Keys of rope_scaling and rope_parameters, for the types that are read.
+inline constexpr config_key_rule hf_rope_key_rules[] = {
+    {"rope_type"},
+    {"type"},
+    {"rope_theta"},
+    {"partial_rotary_factor"},
+    {"full_attention"},
+    {"sliding_attention"},
+    {"factor", config_key_use::read, "linear llama3"},
+    {"low_freq_factor", config_key_use::read, "llama3"},
+    {"high_freq_factor", config_key_use::read, "llama3"},
+    {"original_max_position_embeddings", config_key_use::read, "llama3"},
+};
+
+/// Keys of quantization_config of a BitNet.
+inline constexpr config_key_rule hf_quantization_key_rules[] = {
+    {"quant_method"},
+    {"linear_class"},
+    {"use_rms_norm"},
+    {"quantization_mode", config_key_use::harmless},  // the weights' type says it
+    {"rms_norm_eps", config_key_use::harmless},       // of use_rms_norm
+    {"modules_to_not_convert", config_key_use::harmless},
+};
+
+/// Keys of params.json. "moe" is an object of its own.
+inline constexpr config_key_rule original_key_rules[] = {
+    {"dim"},
+    {"n_layers"},
+    {"n_heads"},
+    {"n_kv_heads"},
+    {"head_dim"},
+    {"hidden_dim"},
+    {"multiple_of"},
+    {"ffn_dim_multiplier"},
+    {"moe"},
+    {"norm_eps"},
+    {"rope_theta"},
+    {"use_scaled_rope"},
+    {"rope_scaling_factor", config_key_use::read, "scaled"},
+    {"rope_high_freq_factor", config_key_use::read, "scaled"},
+    {"sliding_window"},
+    {"tied_embeddings"},
+    {"vocab_size"},
+    {"max_position_embeddings"},
+    {"max_seq_len"},
+    {"quantization"},
+    {"vision_encoder"},
+    {"lora"},
+    {"max_batch_size", config_key_use::harmless},
+    {"model_type", config_key_use::harmless},
+    {"dropout", config_key_use::training},
+    {"attention_dropout", config_key_use::training},
+    {"causal"},
+    {"use_biases"},
+    {"yarn", config_key_use::off},
+    {"llama_4_scaling", config_key_use::off},
+    {"use_qk_norm", config_key_use::off},
+    {"q_lora_rank", config_key_use::off},
+};
+inline constexpr config_key_rule original_expert_key_rules[] = {{"num_experts"}, {"num_experts_per_tok"}};
+
+/// True where `families`, a list separated by spaces, has the family or is empty.
+constexpr bool is_of_family(std::string_view families, std::string_view family) {
+  while (!families.empty()) {
+    const std::string_view first = families.substr(0, families.find(' '));
+    if (first == family) return true;
+    families.remove_prefix((std::min)(families.size(), first.size() + 1));
+    if (families.empty()) return false;
+  }
+  return true;
+}
+
+/// Holds every key of an object against the rules: what nobody reads is added to `warnings` by name. A null is no
+/// value.
+/// @param family  the model type, or the type of a RoPE scaling
+/// @throws file_error for a key that must be off and is not
+inline void judge_config_keys(const json_place& object, std::span<const config_key_rule> rules, std::string_view family,
+                              std::vector<std::string>& warnings) {
+  constexpr std::size_t most = 16;
+  std::size_t named = 0;
+  const auto warn = [&](const json_place& value, const std::string& what) {
+    if (++named <= most)
+      warnings.push_back(in_file(object.file(), "key '" + printable(value.where(), 100) + "' " + what));
+  };
+  for (const auto& [key, value] : object.members()) {
+    if (!value.present()) continue;
+    const auto rule = std::find_if(rules.begin(), rules.end(), [&](const auto& each) { return each.key == key; });
+    if (rule == rules.end()) warn(value, "is unknown and not read");
+    else if (rule->use == config_key_use::off && !value.is_nothing()) value.refuse("none");
+    else if (rule->use == config_key_use::training && !value.is_nothing()) warn(value, "acts in training alone");
+    else if (!is_of_family(rule->families, family) && !value.is_nothing())
+      warn(value, "is not used by " + printable(family, 40));
+  }
+  if (named > most)
+    warnings.push_back(in_file(object.file(), "and " + std::to_string(named - most) + " more keys are not used"));
+}
+
+}  // namespace intaglio::io
