@@ -467,3 +467,38 @@ TEST_CASE("checkpoint_gguf: biases of zeros are left out, any other is a differe
   CHECK_THAT(refusal(sound, with("blk.0.attn_x.bias", std::vector<float>(3))),
              ContainsSubstring("not part of the model: blk.0.attn_x.bias"));
 }
+
+TEST_CASE("checkpoint_gguf: codecs that are read alone have ggml's values, bit for bit", "[checkpoint]") {
+  const gguf_image sound = llama();
+  const auto npy = [](const std::string& name) {
+    const bytes all = read_bytes(shared("conformance2/codecs/" + name));
+    const std::size_t header = std::to_integer<std::size_t>(all.at(8)) + 256 * std::to_integer<std::size_t>(all.at(9));
+    return bytes(all.begin() + static_cast<std::ptrdiff_t>(10 + header), all.end());
+  };
+  for (const auto& [id, name] : {std::pair<std::uint32_t, std::string>{6, "Q5_0"},
+                                 {7, "Q5_1"},
+                                 {10, "Q2_K"},
+                                 {11, "Q3_K"},
+                                 {13, "Q5_K"},
+                                 {20, "IQ4_NL"},
+                                 {23, "IQ4_XS"},
+                                 {39, "MXFP4"}}) {
+    CAPTURE(name);
+    const bytes blocks = npy(name + ".blocks.npy"), values = npy(name + ".values.npy");
+    const std::string tensor = "blk.0.ffn_up.weight";
+    const std::size_t elements = 768 * 256, repeats = elements * sizeof(float) / values.size();
+    const auto model = edited(sound, [&, id = id](auto& i) {
+      auto& changed = i.tensor_at(tensor);
+      REQUIRE(changed.shape == std::vector<std::uint64_t>{256, 768});
+      changed.type = id;
+      changed.data.clear();
+      for (std::size_t n = 0; n < repeats; ++n) changed.data.insert(changed.data.end(), blocks.begin(), blocks.end());
+    });
+    std::vector<float> read(elements);
+    model.read_f32(model.at(tensor), 0, 768, read);
+    std::size_t same = 0;
+    for (std::size_t n = 0; n < repeats; ++n)
+      same += std::memcmp(read.data() + n * values.size() / sizeof(float), values.data(), values.size()) == 0;
+    CHECK(same == repeats);
+  }
+}

@@ -290,7 +290,7 @@ TEST_CASE("what cannot be engraved is refused before anything is built") {
   const outcome several = call({"engrave", mixed, "-o", folder / "made"});
   CHECK(several.code == 1);
   CHECK(contains(several.first_error(),
-                 "llama-tiny-q4_k_m.gguf: codecs of the layers' matrices: expected one, or --codec "
+                 "llama-tiny-q4_k_m.gguf: codecs of the matrices: expected one, or --codec "
                  "q6_k to compute all in it"));
   const outcome no_sources =
       call({"engrave", fable(), "-o", folder / "made"},

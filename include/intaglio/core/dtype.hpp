@@ -31,7 +31,15 @@ enum class dtype : std::uint8_t {
   i32,
   u32,
   i64,
-  f64
+  f64,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q5_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4
 };
 
 /// A block of `elements` neighbours of one row takes `bytes`; I2_S keeps one scale of 32 bytes after the whole tensor,
@@ -49,16 +57,20 @@ struct dtype_info {
 inline constexpr std::int32_t bcml1_ggml_type = 0x314D4342;
 
 inline constexpr dtype_info dtype_table[] = {
-    {dtype::f32, "f32", 1, 4, 0},         {dtype::f16, "f16", 1, 2, 1},
-    {dtype::bf16, "bf16", 1, 2, 30},      {dtype::q8_0, "q8_0", 32, 34, 8},
-    {dtype::q4_0, "q4_0", 32, 18, 2},     {dtype::q4_1, "q4_1", 32, 20, 3},
-    {dtype::q4_k, "q4_k", 256, 144, 12},  {dtype::q6_k, "q6_k", 256, 210, 14},
-    {dtype::tq1_0, "tq1_0", 256, 54, 34}, {dtype::tq2_0, "tq2_0", 256, 66, 35},
-    {dtype::i2_s, "i2_s", 128, 32, 36},   {dtype::bcml1, "bcml1", 32, 20, bcml1_ggml_type},
-    {dtype::i8, "i8", 1, 1, 24},          {dtype::u8, "u8", 1, 1, -1},
-    {dtype::i16, "i16", 1, 2, 25},        {dtype::i32, "i32", 1, 4, 26},
-    {dtype::u32, "u32", 1, 4, -1},        {dtype::i64, "i64", 1, 8, 27},
-    {dtype::f64, "f64", 1, 8, 28},
+    {dtype::f32, "f32", 1, 4, 0},          {dtype::f16, "f16", 1, 2, 1},
+    {dtype::bf16, "bf16", 1, 2, 30},       {dtype::q8_0, "q8_0", 32, 34, 8},
+    {dtype::q4_0, "q4_0", 32, 18, 2},      {dtype::q4_1, "q4_1", 32, 20, 3},
+    {dtype::q4_k, "q4_k", 256, 144, 12},   {dtype::q6_k, "q6_k", 256, 210, 14},
+    {dtype::tq1_0, "tq1_0", 256, 54, 34},  {dtype::tq2_0, "tq2_0", 256, 66, 35},
+    {dtype::i2_s, "i2_s", 128, 32, 36},    {dtype::bcml1, "bcml1", 32, 20, bcml1_ggml_type},
+    {dtype::i8, "i8", 1, 1, 24},           {dtype::u8, "u8", 1, 1, -1},
+    {dtype::i16, "i16", 1, 2, 25},         {dtype::i32, "i32", 1, 4, 26},
+    {dtype::u32, "u32", 1, 4, -1},         {dtype::i64, "i64", 1, 8, 27},
+    {dtype::f64, "f64", 1, 8, 28},         {dtype::q5_0, "q5_0", 32, 22, 6},
+    {dtype::q5_1, "q5_1", 32, 24, 7},      {dtype::q2_k, "q2_k", 256, 84, 10},
+    {dtype::q3_k, "q3_k", 256, 110, 11},   {dtype::q5_k, "q5_k", 256, 176, 13},
+    {dtype::iq4_nl, "iq4_nl", 32, 18, 20}, {dtype::iq4_xs, "iq4_xs", 256, 136, 23},
+    {dtype::mxfp4, "mxfp4", 32, 17, 39},
 };
 
 constexpr const dtype_info& info(dtype type) { return dtype_table[static_cast<std::size_t>(type)]; }

@@ -153,11 +153,11 @@ inline check_report check(const std::filesystem::path& path, const check_options
     std::error_code ignored;
     if (!std::filesystem::is_directory(path, ignored) && stands_for_folder(path) &&
         !has_model_config(folder_of(path))) {
-      if (is_zip_file(path)) check_bare<torch_file>(path, options, report);
+      if (is_torch_file(path)) check_bare<torch_file>(path, options, report);
       else check_bare<safetensors_file>(path, options, report);
       return report;
     }
-    opened = checkpoint::open(path, {.layout = options.layout, .weights = {}});
+    opened = checkpoint::open(path, {options.layout});
   } catch (const file_error& problem) {
     note(problem);
     return report;

@@ -28,9 +28,16 @@ inline bool is_safetensors_file(const std::filesystem::path& path) {
   file.read(0, std::as_writable_bytes(std::span(begin)));
   return begin[8] == '{' && (path.extension() == ".safetensors" || std::string_view(begin.data(), 4) != "GGUF");
 }
+/// True for a file of torch.save, by its beginning or, unless that is GGUF's, its name; torch_file says what is wrong
+/// with it.
+inline bool is_torch_file(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  const bool named = ending == ".pth" || ending == ".pt" || ending == ".bin";
+  return is_zip_file(path) || (named && !begins_with(path, "GGUF"));
+}
 /// True for a file of weights alone, of whose model its folder speaks.
 inline bool stands_for_folder(const std::filesystem::path& path) {
-  return path.extension() == ".safetensors" || is_zip_file(path) || is_safetensors_file(path);
+  return path.extension() == ".safetensors" || is_torch_file(path) || is_safetensors_file(path);
 }
 inline std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
@@ -44,24 +51,28 @@ inline bool has_model_config(const std::filesystem::path& folder) {
 
 /// True where a folder's weights are of the form that this file of it has: safetensors come before PyTorch's.
 inline bool opens(const std::filesystem::path& folder, const std::filesystem::path& file) {
-  return !is_zip_file(file) || !safetensors_model::are_in(folder);
+  return !is_torch_file(file) || !safetensors_model::are_in(folder);
 }
 
 inline checkpoint checkpoint::open(const std::filesystem::path& path, const checkpoint_options& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) {
     if (is_packed_file(path)) return open_packed(path);
-    if (!stands_for_folder(path)) return open_gguf(path, options);
     const std::filesystem::path folder = folder_of(path);
+    if (path.extension() == ".json" && has_model_config(folder))
+      throw file_error(path.string(), std::nullopt, "a part of a model",
+                       "the folder that it is in, " + printable(folder.string(), 100), "a file of JSON");
+    if (!stands_for_folder(path)) return open_gguf(path, options);
     if (!has_model_config(folder))
       throw file_error(path.string(), std::nullopt, "weights without a config",
                        "config.json or params.json beside the file, or a folder that has both", "neither");
     // A shard, or the one file that the folder's names say, stands for the folder; any other is the model's weights.
     const bool original = !std::filesystem::exists(folder / "config.json", ignored);
-    const bool belongs = is_zip_file(path) ? torch_model::belongs(path) : safetensors_model::belongs(path);
+    const bool belongs = is_torch_file(path) ? torch_model::belongs(path) : safetensors_model::belongs(path);
     if (!original && !(belongs && opens(folder, path))) {
       checkpoint_options alone = options;
       alone.weights = path.string();
+      alone.weights_are_torch = is_torch_file(path);
       return open_hf(folder, alone);
     }
     checkpoint out = open(folder, options);

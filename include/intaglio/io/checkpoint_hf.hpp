@@ -233,8 +233,7 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
   if (config.states_biases) builder.biases_stated();
   builder.config() = config.config;
   read_folder_vocabulary(folder, builder);
-  const bool is_torch = !options.weights.empty() && begins_with(options.weights, "PK\x03\x04");
-  if (!options.weights.empty() && is_torch)
+  if (!options.weights.empty() && options.weights_are_torch)
     collect_hf_weights(torch_model::open_file(options.weights), builder, config);
   else if (!options.weights.empty()) collect_hf_weights(safetensors_model::open_file(options.weights), builder, config);
   else if (safetensors_model::are_in(folder)) collect_hf_weights(safetensors_model::open(folder), builder, config);

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "intaglio/codecs/decode.hpp"
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/float16.hpp"
@@ -22,7 +23,7 @@ namespace intaglio::io {
 constexpr bool is_decodable(dtype type) {
   return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 ||
          type == dtype::q4_0 || type == dtype::q4_1 || type == dtype::q4_k || type == dtype::q6_k ||
-         type == dtype::tq1_0 || type == dtype::tq2_0;
+         type == dtype::tq1_0 || type == dtype::tq2_0 || codecs::is_listed(type);
 }
 
 /// Bytes of a row of `columns` elements, which are whole blocks.
@@ -230,7 +231,7 @@ inline void decode_row(dtype type, std::span<const std::byte> bytes, std::span<f
       codec_blocks::each<codec_blocks::tq2_0>(from, blocks, size, length, out.data());
       break;
     default:
-      break;
+      codecs::decode_blocks(type, from, blocks, out.data());
   }
 }
 

@@ -63,7 +63,7 @@ struct convert_report {
 class model_converter {
  public:
   model_converter(const std::filesystem::path& in, const std::filesystem::path& out, const convert_options& options)
-      : options_(options), model_(checkpoint::open(in, {.layout = options.layout, .weights = {}})) {
+      : options_(options), model_(checkpoint::open(in, {options.layout})) {
     if (model_.packed() != nullptr)
       throw file_error(model_.path(), 0, "packed file",
                        "the model that it was packed from: its tensors are not here as they were", "weights of plans");

@@ -49,18 +49,8 @@ constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
     case 4:
     case 5:
       return "removed Q4_2 or Q4_3";
-    case 6:
-      return "Q5_0";
-    case 7:
-      return "Q5_1";
     case 9:
       return "Q8_1";
-    case 10:
-      return "Q2_K";
-    case 11:
-      return "Q3_K";
-    case 13:
-      return "Q5_K";
     case 15:
       return "Q8_K";
     case 16:
@@ -71,14 +61,10 @@ constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
       return "IQ3_XXS";
     case 19:
       return "IQ1_S";
-    case 20:
-      return "IQ4_NL";
     case 21:
       return "IQ3_S";
     case 22:
       return "IQ2_S";
-    case 23:
-      return "IQ4_XS";
     case 29:
       return "IQ1_M";
     case 31:
@@ -331,7 +317,8 @@ class gguf_part {
     at = cursor.offset();
     const auto id = cursor.number<std::uint32_t>(what);
     const auto type = dtype_from_ggml(id);
-    if (!type || (*type == dtype::i2_s && !bitnet_))
+    // The BitNet fork has I2_S as 36 and TL2 as 39.
+    if (!type || (*type == dtype::i2_s && !bitnet_) || (*type == dtype::mxfp4 && bitnet_))
       cursor.fail(at,
                   what + ": type " + std::to_string(id) + " (" + std::string(unsupported_ggml_name(id)) +
                       ") is not supported here",
@@ -351,7 +338,7 @@ class gguf_part {
   std::string supported_types() const {
     std::string out;
     for (const auto& row : dtype_table)
-      if (row.ggml_type >= 0 && (row.type != dtype::i2_s || bitnet_))
+      if (row.ggml_type >= 0 && (row.type != dtype::i2_s || bitnet_) && (row.type != dtype::mxfp4 || !bitnet_))
         out.append(out.empty() ? "" : " ").append(row.name);
     return out + (bitnet_ ? "" : " (i2_s where general.architecture starts with bitnet)");
   }

@@ -210,7 +210,7 @@ class model_inspector {
   }
   /// A file of weights that no config stands beside.
   void inspect_weights(const std::filesystem::path& path) {
-    const bool pytorch = is_zip_file(path);
+    const bool pytorch = is_torch_file(path);
     out_.form = pytorch ? "pytorch" : "safetensors";
     if (pytorch) list_file(torch_file(mapped_file(path)));
     else list_file(safetensors_file(mapped_file(path)));

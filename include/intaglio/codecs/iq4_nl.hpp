@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// IQ4_NL: 32 weights, a scale and codes of 4 bits that stand for values of a table.
+#pragma once
+
+#include "intaglio/codecs/block.hpp"
+
+namespace intaglio::codecs {
+
+/// A weight is d * iq4_values[code].
+/// @layout d f16; codes, 16 bytes: weights j and j + 16 in byte j
+/// @source ggml-quants.c, dequantize_row_iq4_nl
+struct iq4_nl {
+  static constexpr dtype type = dtype::iq4_nl;
+  static constexpr std::size_t elements = 32, bytes = 18;
+
+  static void decode(const std::uint8_t* block, float* out) {
+    const float d = f16_at(block);
+    for (std::size_t j = 0; j < 16; ++j) {
+      out[j] = d * static_cast<float>(iq4_values[block[2 + j] & 15]);
+      out[j + 16] = d * static_cast<float>(iq4_values[block[2 + j] >> 4]);
+    }
+  }
+};
+
+}  // namespace intaglio::codecs

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Q2_K: 256 weights, sixteen scales and least values of 4 bits, codes of 2 bits.
+#pragma once
+
+#include "intaglio/codecs/block.hpp"
+
+namespace intaglio::codecs {
+
+/// A weight is d * scale * code - dmin * least, with a scale and a least value for 16 neighbours.
+/// @layout scale and least value of each 16 in a byte, 16 bytes; codes, 64 bytes: byte l of a half has weights l, l +
+/// 32, l + 64 and l + 96; d f16; dmin f16
+/// @source ggml-quants.c, dequantize_row_q2_K
+struct q2_k {
+  static constexpr dtype type = dtype::q2_k;
+  static constexpr std::size_t elements = 256, bytes = 84;
+
+  static void decode(const std::uint8_t* block, float* out) {
+    const float d = f16_at(block + 80), dmin = f16_at(block + 82);
+    for (std::size_t group = 0; group < 16; ++group) {  // of 16 neighbours
+      const unsigned both = block[group];
+      const float scale = d * static_cast<float>(both & 15u), least = dmin * static_cast<float>(both >> 4);
+      const std::size_t half = group / 8, field = group % 8 / 2;
+      const std::uint8_t* codes = block + 16 + 32 * half + 16 * (group % 2);
+      for (std::size_t l = 0; l < 16; ++l)
+        out[16 * group + l] = scale * static_cast<float>((codes[l] >> (2 * field)) & 3) - least;
+    }
+  }
+};
+
+}  // namespace intaglio::codecs

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Q5_0: 32 weights, a scale and codes of 5 bits.
+#pragma once
+
+#include "intaglio/codecs/block.hpp"
+
+namespace intaglio::codecs {
+
+/// A weight is d * (code - 16).
+/// @layout d f16; bit 4 of each code, u32; bits 0 to 3, weights j and j + 16 in byte j
+/// @source ggml-quants.c, dequantize_row_q5_0
+struct q5_0 {
+  static constexpr dtype type = dtype::q5_0;
+  static constexpr std::size_t elements = 32, bytes = 22;
+
+  static void decode(const std::uint8_t* block, float* out) {
+    const float d = f16_at(block);
+    const std::uint32_t high = u32_at(block + 2);
+    for (std::size_t j = 0; j < 16; ++j) {
+      const unsigned byte = block[6 + j];
+      out[j] = d * static_cast<float>(static_cast<int>((byte & 15u) | (((high >> j) & 1u) << 4)) - 16);
+      out[j + 16] = d * static_cast<float>(static_cast<int>((byte >> 4) | (((high >> (j + 16)) & 1u) << 4)) - 16);
+    }
+  }
+};
+
+}  // namespace intaglio::codecs
