@@ -50,7 +50,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"hidden_activation", config_key_use::read, "gemma3 gemma3_text"},
     {"tie_word_embeddings"},
     {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text qwen3"},
-    {"use_sliding_window", config_key_use::read, "qwen3"},
+    {"use_sliding_window"},
     {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
     {"sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
     {"_sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
