@@ -123,9 +123,11 @@ TEST_CASE("convert: a folder with SiLU becomes the architecture that means SiLU"
   convert_options options;
   options.codec = dtype::i2_s;
   const auto report = convert(folder / "silu", folder / "out.gguf", options);
+  const std::string silu = (folder / "silu").string();
   CHECK(report.warnings ==
-        std::vector<std::string>{"neither tokenizer.json nor tokenizer.model in this folder",
-                                 "GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are i8"});
+        std::vector<std::string>{
+            silu + ": neither tokenizer.json nor tokenizer.model in this folder",
+            silu + ": GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are i8"});
   const auto written = checkpoint::open(folder / "out.gguf");
   CHECK(written.stated_architecture() == "bitnet");
   auto expected = checkpoint::open(folder / "silu").config();
