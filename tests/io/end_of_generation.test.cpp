@@ -20,6 +20,10 @@ ids ends(const std::vector<std::string>& texts, io::token_type type = io::token_
 
 }  // namespace
 
+static_assert(io::is_markup_text("<|im_start|>") && io::is_markup_text("<start_of_turn>") &&
+              io::is_markup_text("[EOT]"));
+static_assert(!io::is_markup_text("<table>") && !io::is_markup_text("\n\n") && !io::is_markup_text("<|"));
+
 TEST_CASE("end_of_generation: known texts, as llama.cpp knows them") {
   CHECK(ends({"<s>", "</s>", "<|im_end|>", "<|im_start|>"}) == ids{1, 2});
   CHECK(ends({"a", "</s>", "<|im_end|>"}, io::token_type::user_defined) == ids{2});

@@ -195,6 +195,18 @@ TEST_CASE("what cannot be encoded is an argument error before any work") {
   CHECK(tokenizer(file).encode("x") == ids{'x'});
 }
 
+TEST_CASE("a user cannot type markup that a file calls user-defined") {
+  auto file = small_byte_level();
+  for (const char* text : {"<|im_start|>", "<tag>"}) file.tokens.push_back(text), file.token_types.push_back(4);
+  file.added = {{.id = 264, .normalized = true}};
+  const tokenizer model(file);
+  CHECK(model.encode("<|im_start|><tag>") == ids{264, 265});
+  const io::text_range all{0, 17};
+  const auto typed = model.encode("<|im_start|><tag>", {.parse_special = true, .plain = {&all, 1}});
+  CHECK(std::count(typed.begin(), typed.end(), 264) == 0);
+  CHECK(typed.back() == 265);
+}
+
 TEST_CASE("rows of the embedding behind the last token are ids without a text") {
   const tokenizer model(small_byte_level(), 270);
   CHECK(model.size() == 264);

@@ -45,6 +45,13 @@ constexpr bool is_end_text(std::string_view text) {
          end_of_generation_texts.end();
 }
 
+/// Whether a user-defined token is a chat's markup by its text, as llama.cpp's converter judges it: files forget to
+/// call such tokens special.
+constexpr bool is_markup_text(std::string_view text) {
+  return is_end_text(text) || (text.starts_with("<|") && text.ends_with("|>")) ||
+         (text.starts_with("<\xEF\xBD\x9C") && text.ends_with("\xEF\xBD\x9C>")) || text == "<start_of_turn>";
+}
+
 /// Tokens after which a model has said what it wanted, ascending, each once. Ids that name no token are left out.
 /// @param types of all tokens of the file
 inline std::vector<std::int32_t> end_of_generation_tokens(const vocabulary& file,

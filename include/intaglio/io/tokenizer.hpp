@@ -121,8 +121,8 @@ class tokenizer {
     std::vector<std::int32_t> out;
     out.reserve(text.size() / 4 + 2);
     const auto allowed = [&](std::size_t begin, std::size_t bytes, std::int32_t id) {
-      if (types_[static_cast<std::size_t>(id)] == token_type::user_defined)
-        return true;  // without parse_special no others are looked for
+      // Other user-defined tokens are text like any other, also where a user typed them.
+      if (types_[static_cast<std::size_t>(id)] == token_type::user_defined && !is_markup_text(texts_[id])) return true;
       const auto after = std::partition_point(options.plain.begin(), options.plain.end(),
                                               [&](const text_range& r) { return r.end <= begin; });
       return after == options.plain.end() || after->begin >= begin + bytes;
@@ -283,7 +283,7 @@ class tokenizer {
       if (types_[i] == token_type::control || types_[i] == token_type::unknown) all.emplace_back(text, id);
       if (types_[i] != token_type::user_defined || !(user_defined || rules[i])) continue;
       if (rules[i] && is_found_escaped(file, *rules[i])) continue;
-      if (rules[i] && rules[i]->normalized)
+      if (rules[i] && rules[i]->normalized && !is_markup_text(text))
         normalized.emplace_back(normal_texts.emplace_back(nfc_ ? to_nfc(text) : std::string(text)), id);
       else all.emplace_back(text, id), always.emplace_back(text, id);
     }
