@@ -41,9 +41,10 @@ struct options {
 };
 
 const options::other_module* replacing = nullptr;
-std::span<const std::byte> module_of(const runtime::kernel_modules& chosen, kernels::kernel which) {
-  if (replacing != nullptr && kernels::interface_of(which).name == replacing->kernel) return replacing->words;
-  return runtime::modules_of<>(chosen, which);
+std::span<const std::byte> module_of(kernels::variant which) {
+  if (replacing != nullptr && kernels::interface_of(kernels::kernel_of(which)).name == replacing->kernel)
+    return replacing->words;
+  return runtime::modules_of<>(which);
 }
 
 /// Of seven, behind half a second of the same: a GPU that stood still while pipelines were compiled has to raise its
@@ -89,10 +90,11 @@ void fill(runtime::batch_executor& run, const options& how) {
 /// A plan's passes over 1, 8, 16 and 32 of its slots. @param one tokens a second of a session alone  @return the
 /// weights
 runtime::weight_memory measure_passes(const gpu::device& device, const plan::table& table,
-                                      runtime::weight_memory weights, const runtime::kernel_modules& modules,
-                                      double one, const options& how) {
+                                      runtime::weight_memory weights, const plan::device_class& of, double one,
+                                      const options& how) {
   const std::uint32_t slot_count = table.shape.slot_count;
-  runtime::batch_executor run(device, table, std::move(weights), modules, nullptr);
+  runtime::batch_executor run(device, runtime::batch_executor::plan_for(table, of), std::move(weights),
+                              runtime::kernel_set(device, &module_of), nullptr);
   if (how.prove)
     if (const auto fault = run.prove(); !fault.kernel.empty())
       std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
@@ -118,7 +120,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   const plan::profile& target =
       device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
   const std::uint32_t context = std::min(1024u, Model::config.max_position_embeddings);
-  const runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
+  const plan::device_class of = runtime::usable_classes(device).front();
   runtime::weight_memory weights;
   double one = 0;
   for (const std::uint32_t slot_count : {8u, 16u, 32u}) {
@@ -129,7 +131,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
     const plan::table& table = made.table();
     if (slot_count == 8) {
       const std::uint32_t token = 11;
-      runtime::executor alone(device, table, runtime::synthetic_weights(device, table), modules, nullptr);
+      runtime::executor alone(device, table, runtime::synthetic_weights(device, table), of, nullptr);
       const double ms = median_ms([&] {
         alone.begin(runtime::pass_kind::decode, how.position, std::span(&token, 1), {}, how.passes);
         while (alone.pending() || alone.in_flight()) {
@@ -142,9 +144,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
       weights = alone.release_weights();
     }
     if (how.slot_count != 0 && slot_count != how.slot_count) continue;
-    runtime::kernel_modules of_batch = modules;
-    if (how.chain) of_batch.in_one = false;
-    of_batch.source = &module_of;
+    const plan::device_class of_batch = how.chain ? of.without_residency() : of;
     if (how.modules.empty()) weights = measure_passes(device, table, std::move(weights), of_batch, one, how);
     for (const options::other_module& each : how.modules) {
       replacing = &each;

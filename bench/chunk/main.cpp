@@ -12,6 +12,7 @@
 
 #include "bench/measuring.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 #include "intaglio/shader/activation.hpp"
 
@@ -77,9 +78,9 @@ class chunk_products {
         set("tile_rows", by.rows), set("tile_tokens", by.tokens), set("head_dim", 128);
     set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0),
         set("max_tokens", tokens_);
-    runtime::kernel_modules modules;
-    modules.half_matrix = matrix_;
-    const auto words = modules.with(kernels::kernel::matmul_chunk, *shader::activation_function{activation::silu});
+    const kernels::variant module = matrix_ ? kernels::variant::matmul_chunk_matrix : kernels::variant::matmul_chunk;
+    const auto words =
+        runtime::patched_module(runtime::modules_of<>(module), *shader::activation_function{activation::silu}, module);
     const gpu::pipeline pipeline(
         on_, {.name = "matmul_chunk",
               .spirv = spirv_.empty() ? std::as_bytes(std::span(words)) : std::span<const std::byte>(spirv_),

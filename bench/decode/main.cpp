@@ -45,7 +45,7 @@ void measure(const gpu::device& device, const plan::table& table, const char* na
               table.profile.data(), context, prompt);
   auto start = clock_type::now();
   runtime::executor run(device, table, runtime::synthetic_weights(device, table),
-                        runtime::usable_modules(device).at(modules), nullptr);
+                        runtime::usable_classes(device).at(modules), nullptr);
   std::printf("  ready in %.0f ms, subgroups of %u\n", milliseconds_since(start), run.subgroup_size());
   if (const auto fault = run.prove(); !fault.kernel.empty())
     std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);

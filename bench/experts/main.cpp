@@ -42,7 +42,7 @@ void measure(const gpu::device& device, const plan::profile& target, const char*
   if (!how.codecs.empty() && std::find(how.codecs.begin(), how.codecs.end(), name) == how.codecs.end()) return;
   const plan::planned made = plan::planned::of<Model>(target, 1024);
   const plan::table& table = made.table();
-  runtime::executor run(device, table, runtime::synthetic_weights(device, table), runtime::usable_modules(device).at(0),
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table), runtime::usable_classes(device).at(0),
                         nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty())
     std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);

@@ -49,9 +49,9 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
   const plan::planned made = plan::planned::of<Model>(plan::profiles::portable, 4096);
   const plan::table& table = made.table();
-  runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
-  if (how.chain) modules.in_one = false;
-  runtime::executor run(device, table, runtime::synthetic_weights(device, table), modules, nullptr);
+  plan::device_class of = runtime::usable_classes(device).front();
+  if (how.chain) of = of.without_residency();
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table), of, nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty())
     std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   const std::uint32_t token = 11;

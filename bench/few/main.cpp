@@ -19,6 +19,7 @@
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 #include "intaglio/shader/activation.hpp"
@@ -82,9 +83,9 @@ class few_products {
         set("head_dim", 128);
     set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("cache_element", 0),
         set("subgroup_width", lanes), set("slot_words", 0), set("page_size", 0);
-    runtime::kernel_modules modules;
-    modules.few_tiled = by.rows != 0;
-    auto words = modules.with(kernels::kernel::matmul_few, *shader::activation_function{activation::silu});
+    const kernels::variant module = by.rows != 0 ? kernels::variant::matmul_few_tiled : kernels::variant::matmul_few;
+    auto words =
+        runtime::patched_module(runtime::modules_of<>(module), *shader::activation_function{activation::silu}, module);
     if (by.rows != 0 && by.module != 0) {
       const auto& bytes = how_.modules[by.module - 1];
       words.resize(bytes.size() / 4);
@@ -166,7 +167,7 @@ class few_products {
       };
       set("width", columns), set("prologue", 0), set("eps", 0), set("subgroup_width", width.size), set("tiled", tiled);
       const gpu::pipeline fixed(on_, {.name = "fixed",
-                                      .spirv = runtime::kernel_modules{}.of(kernels::kernel::fixed),
+                                      .spirv = runtime::modules_of<>(kernels::variant::fixed),
                                       .constants = constants,
                                       .push_constant_bytes = face.push_bytes(),
                                       .required_subgroup_size = width.required});

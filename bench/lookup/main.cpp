@@ -102,7 +102,7 @@ void measure_synthetic(const gpu::device& device, const char* name, const std::v
   const plan::table& table = made.table();
   const auto body = std::make_shared<runtime::session_body>(device, table, 25);
   body->run = std::make_unique<runtime::executor>(device, table, runtime::synthetic_weights(device, table),
-                                                  runtime::usable_modules(device).at(0), nullptr);
+                                                  runtime::usable_classes(device).at(0), nullptr);
   if (const auto fault = body->run->prove(); !fault.kernel.empty())
     std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   std::printf("%s\n", name);

@@ -24,9 +24,9 @@ namespace {
 std::string replaced;  // the kernel in whose place another module stands, or nothing
 std::vector<std::uint32_t> other_module;
 
-std::span<const std::byte> module_of(const runtime::kernel_modules& chosen, kernels::kernel which) {
-  if (kernels::interface_of(which).name == replaced) return std::as_bytes(std::span(other_module));
-  return runtime::modules_of<>(chosen, which);
+std::span<const std::byte> module_of(kernels::variant which) {
+  if (kernels::interface_of(kernels::kernel_of(which)).name == replaced) return std::as_bytes(std::span(other_module));
+  return runtime::modules_of<>(which);
 }
 
 std::vector<std::uint32_t> words_of(const std::string& path) {
@@ -40,11 +40,10 @@ std::vector<std::uint32_t> words_of(const std::string& path) {
 
 /// Prints milliseconds for each pipeline, or for those of one kernel. Once: within a process the driver remembers.
 void measure(const gpu::device& on, const plan::table& table, const std::string& only, const std::string& label) {
-  runtime::kernel_modules modules = runtime::usable_modules(on).front();
-  modules.source = &module_of;
-  runtime::kernel_set seen(on, modules);
-  std::vector<const plan::sequence*> list = runtime::executor::begins_with(modules, table, true);
-  for (const plan::sequence* each : runtime::executor::goes_on_with(modules, table, true)) list.push_back(each);
+  const auto plan = runtime::executor::plan_for(table, runtime::usable_classes(on).front());
+  runtime::kernel_set seen(on, &module_of);
+  std::vector<const plan::sequence*> list = runtime::executor::begins_with(*plan, true);
+  for (const plan::sequence* each : runtime::executor::goes_on_with(*plan, true)) list.push_back(each);
   for (const plan::sequence* each : list)
     for (const auto part : each->recorded())
       for (const plan::dispatch& call : part) {

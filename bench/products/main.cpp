@@ -18,6 +18,7 @@
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 #include "intaglio/shader/activation.hpp"
 
@@ -112,7 +113,8 @@ class token_products {
         set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0);
     set("subgroup_width", width.size);
     const auto words =
-        runtime::kernel_modules{}.with(kernels::kernel::matmul, *shader::activation_function{activation::silu});
+        runtime::patched_module(runtime::modules_of<>(kernels::variant::matmul),
+                                *shader::activation_function{activation::silu}, kernels::variant::matmul);
     std::vector<std::byte> module(std::as_bytes(std::span(words)).begin(), std::as_bytes(std::span(words)).end());
     if (!how_.spirv.empty()) module = how_.spirv;
     if (std::pair key(p.name + std::to_string(p.rows), std::pair(type, subgroups)); key != made_) {

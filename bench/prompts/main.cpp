@@ -49,7 +49,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
       plan::planned::of<Model>(plan::profiles::portable, std::max<std::uint32_t>(4096, how.tokens + 256));
   const plan::table& table = made.table();
   runtime::executor run(device, table, runtime::synthetic_weights(device, table),
-                        runtime::usable_modules(device).at(how.modules), nullptr);
+                        runtime::usable_classes(device).at(how.modules), nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty())
     std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   const std::uint32_t chunk = table.prefill.max_tokens;

@@ -93,8 +93,7 @@ void measure_gemma(const gpu::device& device, const char* name, std::uint32_t co
   const auto planned = plan::planned::of<models::gemma3<models::gemma3_4b_config, dtype::bf16, dtype::bf16, FFN>>(
       plan::profiles::portable, 1024);
   const plan::table& table = planned.table();
-  runtime::kernel_modules chain = runtime::usable_modules(device).front();
-  chain.in_one = false;
+  const plan::device_class chain = runtime::usable_classes(device).front().without_residency();
   runtime::executor run(device, table, runtime::synthetic_weights(device, table, {}), chain, nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty())
     std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
@@ -139,23 +138,22 @@ void compare(const gpu::device& device, const plan::table& dense, const plan::ta
   const double limit = tool::stream_read_rate(device);
   std::printf("%s, profile %.*s, context %u, a streaming read of %.0f GB/s\n", name,
               static_cast<int>(dense.profile.size()), dense.profile.data(), context, limit / 1e9);
-  const runtime::kernel_modules best = runtime::usable_modules(device).front();
-  runtime::kernel_modules chain = best;
-  chain.in_one = false;
+  const plan::device_class best = runtime::usable_classes(device).front(), chain = best.without_residency();
   const decoder_config& c = *dense.config;
   const double matrix = 0.25 * c.hidden_size * c.intermediate_size,
                token = static_cast<double>(dense.decode.weight_bytes());
   for (const double share : shares) {
     std::vector<way> ways;
-    const auto add = [&](const char* what, const plan::table& table, const runtime::kernel_modules& modules) {
+    const auto add = [&](const char* what, const plan::table& table, const plan::device_class& of) {
       way& each = ways.emplace_back();
       each.name = what, each.walks = &table == &walk;
       each.run = std::make_unique<runtime::executor>(
-          device, table, runtime::synthetic_weights(device, table, {.relu_zeros = share}), modules, nullptr);
+          device, table, runtime::synthetic_weights(device, table, {.relu_zeros = share}), of, nullptr);
       if (const auto fault = each.run->prove(); !fault.kernel.empty())
         std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
     };
-    if (best.in_one && !dense.decode_in_one.in_one.empty()) add("dense, in one dispatch", dense, best);
+    if (!dense.decode_in_one.in_one.empty() && plan::runs(dense.decode_in_one.in_one.front(), best))
+      add("dense, in one dispatch", dense, best);
     add("dense, chain", dense, chain);
     add("exact walk, chain", walk, chain);
     for (int round = 0; round < 7; ++round)
@@ -189,8 +187,7 @@ void compare_trace(const gpu::device& device, const plan::profile& target, const
                    std::uint32_t passes) {
   const std::uint32_t room = context + passes;
   const auto plain = plan::planned::of<Plain>(target, room), traced = plan::planned::of<Traced>(target, room);
-  runtime::kernel_modules chain = runtime::usable_modules(device).front();
-  chain.in_one = false;
+  const plan::device_class chain = runtime::usable_classes(device).front().without_residency();
   runtime::executor without(device, plain.table(), runtime::synthetic_weights(device, plain.table()), chain, nullptr),
       with(device, traced.table(), runtime::synthetic_weights(device, traced.table()), chain, nullptr);
   for (runtime::executor* each : {&without, &with})

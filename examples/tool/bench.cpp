@@ -234,7 +234,7 @@ class bench_run {
                        ? runtime::load_weights(*device_, table, *file_, {})
                        : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros, .budget = {}});
     auto run = std::make_unique<runtime::executor>(*device_, table, std::move(weights),
-                                                   runtime::usable_modules(*device_).front(), nullptr);
+                                                   runtime::usable_classes(*device_).front(), nullptr);
     if (const auto fault = run->prove(); !fault.kernel.empty()) runtime::refuse(*device_, fault);
     return bench_driver(std::move(run));
   }
@@ -242,9 +242,9 @@ class bench_run {
     if (!run_->in_one())
       throw argument_error("--ab " + std::string(pair.name), "a device that decodes with all layers in one dispatch",
                            device_->label() + ", which runs the chain of dispatches");
-    auto modules = runtime::usable_modules(*device_).front();
-    modules.in_one = false;
-    auto chain = std::make_unique<runtime::executor>(*device_, *out_.table, load_weights({}), modules, nullptr);
+    auto chain =
+        std::make_unique<runtime::executor>(*device_, *out_.table, load_weights({}),
+                                            runtime::usable_classes(*device_).front().without_residency(), nullptr);
     if (const auto fault = chain->prove(); !fault.kernel.empty()) runtime::refuse(*device_, fault);
     return bench_driver(std::move(chain));
   }

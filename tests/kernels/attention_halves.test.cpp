@@ -24,9 +24,11 @@ std::vector<float> run(kernel_device& on, const attention_problem& p) {
 
 TEST_CASE("attention_halves: every module, heads of all sizes, windows, rings and tiles that are not full") {
   kernel_device on;
-  for (const auto& modules : runtime::usable_modules(on.device())) {
-    if (modules.wide_loads || modules.in_one || !modules.integer_dot) continue;  // the same modules
-    on.half_matrix = modules.half_matrix;
+  for (const auto& each : runtime::usable_classes(on.device())) {
+    const kernels::demands offers = each.offers();
+    if (!offers.has(kernels::demand::narrow_loads | kernels::demand::integer_dot) || each.resident_workgroups != 0)
+      continue;  // the same modules
+    on.half_matrix = offers.has(kernels::demand::f16_matrices);
     random_numbers random(61);
     struct sizes {
       reference::attention_shape shape;

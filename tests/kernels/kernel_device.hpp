@@ -111,15 +111,7 @@ class kernel_device {
       REQUIRE(face.push_index(name) < face.push_count());
       push[face.push_index(name)] = buffer->address();
     }
-    runtime::kernel_modules modules;
-    modules.integer_dot = integer_dot;
-    modules.wide_loads = wide_loads && device_.description().type == gpu::device_type::cpu;
-    modules.matrix = matrix;
-    modules.half_matrix = half_matrix;
-    modules.few_halves = few_halves;
-    modules.half_fragments = half_fragments;
-    modules.source = source;
-    const gpu::pipeline& pipeline = made(which, modules, activation, values);
+    const gpu::pipeline& pipeline = made(variant_of(which), activation, values);
     gpu::recorder commands(device_, std::string(face.name));
     commands.dispatch(pipeline, std::as_bytes(std::span(push)), groups);
     const gpu::recording recorded = commands.finish();
@@ -133,34 +125,45 @@ class kernel_device {
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
   bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false, few_halves = false,
-       half_fragments = false;  ///< which modules; matrices only where usable_modules() has them
+       half_fragments = false;  ///< which modules; matrices only where usable_classes() has them
   runtime::module_source source = &runtime::modules_of<>;  ///< set before the first run
 
  private:
+  /// The module that a device has which offers what is set above.
+  kernels::variant variant_of(kernels::kernel which) const {
+    using kernels::demand;
+    const bool wide = wide_loads && device_.description().type == gpu::device_type::cpu;
+    kernels::demands offers = wide ? demand::wide_loads : demand::narrow_loads;
+    if (integer_dot) offers = offers | demand::integer_dot;
+    if (matrix) offers = offers | demand::int8_matrices;
+    if (half_matrix) offers = offers | demand::f16_matrices;
+    if (few_halves) offers = offers | demand::narrow_f16;
+    if (half_fragments) offers = offers | demand::f16_fragments;
+    kernels::variant out{};
+    kernels::visit(which,
+                   [&]<class Kernel>(std::type_identity<Kernel>) { out = kernels::first_candidate<Kernel>(offers); });
+    return out;
+  }
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
-  const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules,
-                            const shader::expression* activation, const std::vector<gpu::specialization>& values) {
-    const kernels::kernel_interface& face = kernels::interface_of(which);
+  const gpu::pipeline& made(kernels::variant which, const shader::expression* activation,
+                            const std::vector<gpu::specialization>& values) {
+    const kernels::kernel_interface& face = kernels::interface_of(kernels::kernel_of(which));
     std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which),
-                                   modules.integer_dot,
-                                   modules.wide_loads,
-                                   modules.matrix,
-                                   modules.half_matrix,
-                                   modules.few_halves,
-                                   modules.half_fragments,
                                    activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
     for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
     const auto found = pipelines_.find(key);
     if (found != pipelines_.end()) return found->second;
-    const auto gating = activation == nullptr ? std::vector<std::uint32_t>{} : modules.with(which, *activation);
+    const auto module = source(which);
+    const auto gating =
+        activation == nullptr ? std::vector<std::uint32_t>{} : runtime::patched_module(module, *activation, which);
     return pipelines_
-        .emplace(std::move(key),
-                 gpu::pipeline(device_,
-                               {.name = face.name,
-                                .spirv = activation == nullptr ? modules.of(which) : std::as_bytes(std::span(gating)),
-                                .constants = values,
-                                .push_constant_bytes = face.push_bytes(),
-                                .required_subgroup_size = runtime::choose_subgroup(device_.limits()).required}))
+        .emplace(
+            std::move(key),
+            gpu::pipeline(device_, {.name = face.name,
+                                    .spirv = activation == nullptr ? module : std::as_bytes(std::span(gating)),
+                                    .constants = values,
+                                    .push_constant_bytes = face.push_bytes(),
+                                    .required_subgroup_size = runtime::choose_subgroup(device_.limits()).required}))
         .first->second;
   }
 

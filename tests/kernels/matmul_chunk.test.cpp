@@ -108,10 +108,11 @@ void check_chunk(kernel_device& on, const product_result& found, const product_r
 }
 
 /// matmul_chunk_few or _fragments with matrices that are emulated in shared memory.
-std::span<const std::byte> with_emulated(const runtime::kernel_modules& chosen, kernels::kernel which) {
-  if (which != kernels::kernel::matmul_chunk) return runtime::modules_of<>(chosen, which);
-  return chosen.half_fragments ? kernels::whole(kernels::spirv::matmul_fragments_emulated_parts)
-                               : kernels::whole(kernels::spirv::matmul_chunk_emulated_parts);
+std::span<const std::byte> with_emulated(kernels::variant which) {
+  if (which == kernels::variant::matmul_chunk_fragments)
+    return kernels::whole(kernels::spirv::matmul_fragments_emulated_parts);
+  if (which == kernels::variant::matmul_chunk_few) return kernels::whole(kernels::spirv::matmul_chunk_emulated_parts);
+  return runtime::modules_of<>(which);
 }
 
 }  // namespace
@@ -119,9 +120,11 @@ std::span<const std::byte> with_emulated(const runtime::kernel_modules& chosen, 
 TEST_CASE("matmul_chunk: every codec in every module, a tile of tokens that is not full") {
   kernel_device on;
   const codec type = all_codecs[GENERATE(range(0u, 8u))];
-  for (const auto& modules : runtime::usable_modules(on.device())) {
-    if (modules.wide_loads || modules.in_one || !modules.integer_dot) continue;  // the same modules
-    on.half_matrix = modules.half_matrix;
+  for (const auto& each : runtime::usable_classes(on.device())) {
+    const kernels::demands offers = each.offers();
+    if (!offers.has(kernels::demand::narrow_loads | kernels::demand::integer_dot) || each.resident_workgroups != 0)
+      continue;  // the same modules
+    on.half_matrix = offers.has(kernels::demand::f16_matrices);
     random_numbers random(31);
     const matmul_problem p = matmul_problem::make(random, {.columns = 256, .rows = 36, .codec = type}, 37, 40);
     INFO(kernels::info(type).name << ", matrix " << on.half_matrix);
@@ -137,9 +140,11 @@ TEST_CASE("matmul_chunk: every codec in every module, a tile of tokens that is n
 
 TEST_CASE("matmul_chunk: every epilogue behind a norm") {
   kernel_device on;
-  for (const auto& modules : runtime::usable_modules(on.device())) {
-    if (modules.wide_loads || modules.in_one || !modules.integer_dot) continue;  // the same modules
-    on.half_matrix = modules.half_matrix;
+  for (const auto& each : runtime::usable_classes(on.device())) {
+    const kernels::demands offers = each.offers();
+    if (!offers.has(kernels::demand::narrow_loads | kernels::demand::integer_dot) || each.resident_workgroups != 0)
+      continue;  // the same modules
+    on.half_matrix = offers.has(kernels::demand::f16_matrices);
     random_numbers random(32);
     for (const auto& shape :
          {reference::matmul_shape{.columns = 64, .rows = 12, .codec = codec::q8_0, .epilogue = epilogue::add},
@@ -190,7 +195,7 @@ TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, r
           "[dear]") {
   kernel_device on;
   on.few_halves = true;
-  if (!runtime::usable_modules(on.device()).front().few_halves) {
+  if (!runtime::usable_classes(on.device()).front().offers().has(kernels::demand::narrow_f16)) {
     if (!on.device().has(gpu::feature::shader_float16))
       SKIP("NOT RUN: needs a device that computes with f16, found " << on.device().label());
     on.source = &with_emulated;
@@ -236,7 +241,7 @@ TEST_CASE(
     "[dear]") {
   kernel_device on;
   on.half_fragments = true;
-  if (!runtime::usable_modules(on.device()).front().half_fragments) {
+  if (!runtime::usable_classes(on.device()).front().offers().has(kernels::demand::f16_fragments)) {
     if (!on.device().has(gpu::feature::shader_float16) || !on.device().has(gpu::feature::shader_int64))
       SKIP("NOT RUN: needs a device that computes with f16 and 64-bit integers, found " << on.device().label());
     on.source = &with_emulated;

@@ -34,14 +34,10 @@ const kernels::kernel gating[] = {
     kernels::kernel::layers_many,    kernels::kernel::layers_many_normed, kernels::kernel::layers_ternary_few,
     kernels::kernel::matmul,         kernels::kernel::matmul_chunk,       kernels::kernel::matmul_few,
     kernels::kernel::walk_up};
-std::vector<runtime::kernel_modules> all_modules() {
-  return {{},
-          {.wide_loads = true, .in_one = true},
-          {.in_one = true},
-          {.in_one = true, .long_contexts = true},
-          {.in_one = true, .dense_layers = true},
-          {.integer_dot = false},
-          {.matrix = true, .half_matrix = true}};
+std::vector<kernels::variant> all_variants() {
+  std::vector<kernels::variant> out;
+  for (std::size_t i = 0; i < kernels::variant_count; ++i) out.push_back(static_cast<kernels::variant>(i));
+  return out;
 }
 std::vector<std::uint32_t> words_of(std::span<const std::byte> bytes) {
   std::vector<std::uint32_t> out(bytes.size() / 4);
@@ -63,29 +59,29 @@ bool valid(const std::vector<std::uint32_t>& words) {
 }  // namespace
 
 TEST_CASE("kernels that gate, and no others, mark the activation's place", "[kernels]") {
-  for (const auto& modules : all_modules())
-    for (std::size_t i = 0; i < kernels::kernel_count; ++i) {
-      const auto which = static_cast<kernels::kernel>(i);
-      const auto words = words_of(modules.of(which));
-      const bool gates = std::ranges::find(gating, which) != std::end(gating);
-      INFO(kernels::interface_of(which).name);
-      CHECK((kernels::splicer(words, shader::expression_of<shader::silu>).markers() != 0) == gates);
-    }
+  for (const kernels::variant which : all_variants()) {
+    const auto words = words_of(runtime::modules_of<>(which));
+    const bool gates = std::ranges::find(gating, kernels::kernel_of(which)) != std::end(gating);
+    INFO(kernels::name(which));
+    CHECK((kernels::splicer(words, shader::expression_of<shader::silu>).markers() != 0) == gates);
+  }
 }
 
 TEST_CASE("a module with an activation has no mark left and is valid SPIR-V", "[kernels]") {
-  for (const auto& modules : all_modules())
-    for (const auto which : gating)
-      for (const shader::activation_function f :
-           {shader::activation_function{every_operation{}}, shader::activation_function{up_alone{}},
-            shader::activation_function{activation::gelu_tanh}}) {
-        const auto words = modules.with(which, *f);
-        INFO(kernels::interface_of(which).name << ", " << f->name);
-        CHECK(kernels::splicer(words, *f).markers() == 0);
-        if (f != shader::activation_function{every_operation{}} || !has_spirv_val()) continue;
-        if (valid(words_of(modules.of(which)))) CHECK(valid(words));
-        else WARN("this spirv-val does not know what the embedded module needs");
-      }
+  for (const kernels::variant which : all_variants()) {
+    if (std::ranges::find(gating, kernels::kernel_of(which)) == std::end(gating)) continue;
+    const auto module = runtime::modules_of<>(which);
+    for (const shader::activation_function f :
+         {shader::activation_function{every_operation{}}, shader::activation_function{up_alone{}},
+          shader::activation_function{activation::gelu_tanh}}) {
+      const auto words = runtime::patched_module(module, *f, which);
+      INFO(kernels::name(which) << ", " << f->name);
+      CHECK(kernels::splicer(words, *f).markers() == 0);
+      if (f != shader::activation_function{every_operation{}} || !has_spirv_val()) continue;
+      if (valid(words_of(module))) CHECK(valid(words));
+      else WARN("this spirv-val does not know what the embedded module needs");
+    }
+  }
 }
 
 TEST_CASE("loops that a codec decides on are asked for or left to the driver, all others stay", "[kernels]") {
@@ -95,9 +91,8 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
       if ((words[at] & 0xffffu) == 246) ++out.at(words[at + 3]);
     return out;
   };
-  for (const bool dense : {false, true}) {
-    const auto as_it_is =
-        words_of(runtime::kernel_modules{.in_one = true, .dense_layers = dense}.of(kernels::kernel::layers_coded));
+  for (const kernels::variant which : {kernels::variant::layers_coded, kernels::variant::layers_dense}) {
+    const auto as_it_is = words_of(runtime::modules_of<>(which));
     auto asked = as_it_is, left = as_it_is;
     kernels::hint_loops(asked, true);
     kernels::hint_loops(left, false);

@@ -41,9 +41,9 @@ const std::vector<reference::ternary_matmul_shape> shapes{
 
 TEST_CASE("ternary_chunk: every epilogue, tile and module gives the reference's bits") {
   kernel_device on;
-  for (const auto& modules : runtime::usable_modules(on.device())) {
-    on.integer_dot = modules.integer_dot;
-    on.matrix = modules.matrix;
+  for (const auto& each : runtime::usable_classes(on.device())) {
+    on.integer_dot = each.integer_dot;
+    on.matrix = each.offers().has(kernels::demand::int8_matrices);
     random_numbers random(5);
     for (const auto& shape : shapes) {
       const chunk_problem p = chunk_problem::make(random, shape, 53, 70);
@@ -62,9 +62,9 @@ TEST_CASE("ternary_chunk: every epilogue, tile and module gives the reference's 
 TEST_CASE("ternary_chunk: sums of BitNet 2B's widest rows at their extremes") {
   kernel_device on;
   random_numbers random(6);
-  for (const auto& modules : runtime::usable_modules(on.device())) {
-    on.integer_dot = modules.integer_dot;
-    on.matrix = modules.matrix;
+  for (const auto& each : runtime::usable_classes(on.device())) {
+    on.integer_dot = each.integer_dot;
+    on.matrix = each.offers().has(kernels::demand::int8_matrices);
     chunk_problem p = chunk_problem::make(random, {.columns = 6912, .rows = 64}, 33, 33);
     for (std::size_t i = 0; i < p.q.size(); ++i) p.q[i] = (i / 6912) % 2 ? 127 : -128;
     for (std::size_t t = 0; t < 33; ++t) p.factors[t].sum = 6912 * (t % 2 ? 127 : -128);

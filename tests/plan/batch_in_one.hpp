@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "intaglio/plan/bytes_moved.hpp"
+#include "intaglio/plan/fit.hpp"
 #include "intaglio/plan/planned.hpp"
 
 namespace intaglio::testing {
@@ -32,7 +33,7 @@ inline void check_one_dispatch(const plan::table& t, std::uint32_t rows, std::si
   CHECK(one.weight_bytes() == t.batch.weight_bytes());
   CHECK(plan::bytes_moved(t, one, 100, rows) == plan::bytes_moved(t, t.batch, 100, rows));
   CHECK(one.blanks_itself());  // beside the embedding
-  CHECK((plan::kernels_used(std::array{&t}) >> static_cast<unsigned>(one.in_one[0].kernel) & 1) == 1);
+  CHECK(plan::variants_used(std::array{&t}).has(plan::fitted(one.in_one[0], plan::classes::h100).variant));
   CHECK(plan::verify(t).view().empty());
 }
 

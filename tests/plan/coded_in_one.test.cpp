@@ -43,7 +43,7 @@ TEST_CASE("a Llama's layers in one dispatch", "[plan][in_one]") {
   CHECK(constant(one, "codec") == static_cast<std::uint32_t>(kernels::codec::q4_0));
   CHECK(constant(one, "inner_norms") == 0);
   CHECK(constant(one, "full_every") == 1);
-  CHECK((plan::kernels_used(std::array{&t}) & kernels::layers_coded::dense_bit) == 0);
+  CHECK_FALSE(plan::variants_used(std::array{&t}).has(kernels::variant::layers_dense));
   // Nothing is filled before the pass: of the partials the embedding makes blank what the pass has of spans.
   CHECK(one.blanks_itself());
   CHECK(one.prologue[0].groups[0] == 133);
@@ -101,7 +101,7 @@ TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
 TEST_CASE("workgroups of dense weights are as few as take no more turns", "[plan][in_one]") {
   const auto workgroups = [](const plan::planned& of) { return of.table().decode_in_one.in_one[0].groups[0]; };
   const auto gemma = made<models::gemma3_4b<dtype::bf16>>();
-  CHECK((plan::kernels_used(std::array{&gemma.table()}) & kernels::layers_coded::dense_bit) != 0);
+  CHECK(plan::variants_used(std::array{&gemma.table()}).has(kernels::variant::layers_dense));
   CHECK(workgroups(gemma) == 128);  // five turns of 16 pairs of rows
   CHECK(workgroups(made<models::gemma3_4b<dtype::q8_0>>()) == 132);
   // Eight turns need 80 of 83 workgroups, which is less than 31 of 32.

@@ -41,8 +41,8 @@ static_assert(many.decode.arena_bytes == alone.decode.arena_bytes &&
               many.prefill.dispatch_count() == alone.prefill.dispatch_count() &&
               many.state_bytes() == alone.state_bytes());
 static_assert(many.hash != alone.hash && alone.batch.layers == 0);
-static_assert((plan::kernels_used(std::array{&many}) >> static_cast<unsigned>(kernels::kernel::pages) & 1) == 1 &&
-              (plan::kernels_used(std::array{&alone}) >> static_cast<unsigned>(kernels::kernel::pages) & 1) == 0);
+static_assert(plan::variants_used(std::array{&many}).has(kernels::variant::pages) &&
+              !plan::variants_used(std::array{&alone}).has(kernels::variant::pages));
 
 std::string refused(const plan::batch_shape& shape) {
   try {
@@ -93,7 +93,7 @@ TEST_CASE(
   CHECK(coded.table().batch.dispatch_count() == exact.table().batch.dispatch_count());
   CHECK(coded.table().hash != exact.table().hash);
   const auto uses_few = [](const plan::planned& of) {
-    return (plan::kernels_used(std::array{&of.table()}) & kernels::few_chunk_bit) != 0;
+    return plan::variants_used(std::array{&of.table()}).has(kernels::variant::matmul_chunk_few);
   };
   CHECK((uses_few(coded) && uses_few(dense) && !uses_few(exact)));
   for (const plan::planned* made : {&coded, &dense}) {

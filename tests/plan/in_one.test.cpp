@@ -90,8 +90,8 @@ constexpr std::uint32_t heads_together(const plan::dispatch& d) {
 static_assert(waiting.in_one_long.size() == 1 && waiting.long_from == 6 * kernels::attention_span + 64);
 static_assert(heads_together(waiting.in_one[0]) == 1 && heads_together(waiting.in_one_long[0]) == 4 &&
               waiting.in_one_long[0].least_groups == waiting.in_one[0].least_groups);
-static_assert((plan::kernels_used(std::array{&two_b}) & kernels::layers::long_contexts_bit) != 0 &&
-              (plan::kernels_used(std::array{&story}) & kernels::layers::long_contexts_bit) == 0);
+static_assert(plan::variants_used(std::array{&two_b}).has(kernels::variant::layers_long) &&
+              !plan::variants_used(std::array{&story}).has(kernels::variant::layers_long));
 static_assert(
     plan::engraved<models::bitnet_2b_4t, plan::profiles::portable, 1600>::table.decode_in_one.in_one_long.empty());
 static_assert(plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one

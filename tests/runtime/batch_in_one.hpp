@@ -46,8 +46,8 @@ inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const s
   for (const std::uint32_t slot : slot_count) out.emplace_back(run.logits(slot).begin(), run.logits(slot).end());
   return out;
 }
-inline bool runs(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
-  return modules.in_one && runtime::resident_workgroups(on) != 0 && modules.run(table.batch_in_one.in_one.front());
+inline bool runs(const gpu::device& on, const plan::table& table, const plan::device_class& modules) {
+  return runtime::resident_workgroups(on) != 0 && plan::runs(table.batch_in_one.in_one.front(), modules);
 }
 /// What a test says that cannot run here.
 inline std::string not_run(const gpu::device& on, const plan::table& table) {
@@ -63,7 +63,7 @@ struct both_ways {
   std::vector<std::vector<float>> found, expected;
 };
 /// @param modules of the one dispatch
-inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
+inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, const plan::device_class& modules,
                                const std::vector<std::uint32_t>& positions) {
   std::vector<std::uint32_t> slot_count(positions.size());
   std::iota(slot_count.begin(), slot_count.end(), 0u);
@@ -80,7 +80,7 @@ inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, 
 /// A batch whose workgroups wait for no turn has no numbers, and goes on as the chain.
 inline void wait_in_vain(const plan::planned& made) {
   const checked_device on;
-  const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+  const plan::device_class modules = runtime::usable_classes(on.device).front();
   if (!runs(on.device, made.table(), modules)) SKIP(not_run(on.device, made.table()));
   std::vector<plan::dispatch> in_one(made.table().batch_in_one.in_one.begin(), made.table().batch_in_one.in_one.end());
   in_one[0].specialization[kernels::interface_of(in_one[0].kernel).specialization_index("patience")] = 0;

@@ -9,6 +9,7 @@
 #include "gpu/checked_device.hpp"
 #include "gpu/fault_shim.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 #include "temporary_folder.hpp"
 
@@ -43,7 +44,7 @@ std::uint64_t bytes_in(const std::filesystem::path& folder) {
 /// device is gone.
 void touch(std::span<const plan::dispatch> calls) {
   const checked_device on;
-  runtime::kernel_set kernels(on.device, runtime::usable_modules(on.device).front());
+  runtime::kernel_set kernels(on.device);
   kernels.add(calls, nullptr);
   gpu::recorder to(on.device, "touch");
   for (const plan::dispatch& call : calls) to.touch(kernels.of(call));
@@ -59,14 +60,15 @@ TEST_CASE("what is compiled ahead is found in the driver's cache when it is firs
           "[runtime][compile_ahead]") {
   const temporary_folder folder;
   const environment cache("MESA_SHADER_CACHE_DIR", folder.path()), on_disk("MESA_SHADER_CACHE_DISABLE", "false");
-  const plan::table& table = bitnet_tiny_table();
+  const auto plan = runtime::executor::plan_for(bitnet_tiny_table(), first_class(gpu::device()));
+  const plan::table& table = plan->table();
   const auto calls = table.prefill.prologue, others = table.decode.epilogue;
   std::uint64_t before = 0;
   {
     const checked_device on;
     on.skip_unless_llvmpipe();  // which compiles at the first dispatch
     before = bytes_in(folder.path());
-    runtime::compile_ahead ahead(on.device, runtime::usable_modules(on.device).front(), calls);
+    runtime::compile_ahead ahead(on.device, &runtime::modules_of<>, calls);
     ahead.wait();
   }
   const std::uint64_t ahead = bytes_in(folder.path());
@@ -84,7 +86,8 @@ TEST_CASE("a device that does not open once more is no error: nothing is compile
     options.entry = &faults::entry;
     const gpu::device on(options);
     faults::the_shim().arm(faults::id::vkCreateDevice, 0, VK_ERROR_TOO_MANY_OBJECTS);
-    runtime::compile_ahead ahead(on, runtime::usable_modules(on).front(), bitnet_tiny_table().prefill.prologue);
+    const auto plan = runtime::executor::plan_for(bitnet_tiny_table(), first_class(on));
+    runtime::compile_ahead ahead(on, &runtime::modules_of<>, plan->table().prefill.prologue);
     ahead.wait();
     CHECK(faults::the_shim().injected());
   }

@@ -8,14 +8,25 @@
 
 #include "intaglio/runtime/executor.hpp"
 
-/// The same modules, with decode as a chain of dispatches.
-inline intaglio::runtime::kernel_modules as_chain(intaglio::runtime::kernel_modules modules) {
-  modules.in_one = false;
-  return modules;
+/// The same class, with decode as a chain of dispatches.
+inline intaglio::plan::device_class as_chain(const intaglio::plan::device_class& of) { return of.without_residency(); }
+/// What may be used of a device first.
+inline intaglio::plan::device_class first_class(const intaglio::gpu::device& on) {
+  return intaglio::runtime::usable_classes(on).front();
 }
-/// The first modules that a device may use, as a chain.
-inline intaglio::runtime::kernel_modules chain_modules(const intaglio::gpu::device& on) {
-  return as_chain(intaglio::runtime::usable_modules(on).front());
+/// The same, as a chain.
+inline intaglio::plan::device_class chain_class(const intaglio::gpu::device& on) { return as_chain(first_class(on)); }
+/// A device as if it were a GPU without matrices.
+inline intaglio::plan::device_class gpu_class(const intaglio::gpu::device& on) {
+  intaglio::plan::device_class out = as_chain(intaglio::runtime::class_of(on)).without_matrices();
+  if (out.is_cpu) out.int64 = false;  // no wide loads
+  return out;
+}
+/// The same with so many workgroups at once.
+inline intaglio::plan::device_class resident_class(const intaglio::gpu::device& on, std::uint32_t workgroups = 132) {
+  intaglio::plan::device_class out = gpu_class(on);
+  out.resident_workgroups = workgroups;
+  return out;
 }
 
 /// Up to `count` tokens behind `first`, which is at `position`. Ends before the first that is no token, with nothing in

@@ -19,7 +19,7 @@ TEST_CASE("executor: a pass of more tokens than it has room for is refused befor
   checked_device on;
   const plan::table& table = fable_table();
   runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table),
-                        runtime::usable_modules(on.device).front(), nullptr);
+                        runtime::usable_classes(on.device).front(), nullptr);
   const std::vector<std::uint32_t> tokens(table.prefill.max_tokens + 1, 7);
   CHECK_THROWS_WITH(run.begin(runtime::pass_kind::prefill, 0, tokens, {}, 1),
                     ContainsSubstring("tokens of a pass") &&

@@ -72,7 +72,7 @@ std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
 }
 std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file,
                                  std::uint32_t count) {
-  runtime::executor run(on, table, runtime::load_weights(on, table, file), chain_modules(on), nullptr);
+  runtime::executor run(on, table, runtime::load_weights(on, table, file), chain_class(on), nullptr);
   CHECK(run.prove().kernel.empty());
   return drawn(run, count);
 }
@@ -178,7 +178,7 @@ TEST_CASE("feature walk: a device takes a patch while loading, and changes of it
   }
 
   runtime::executor run(on.device, table, runtime::load_weights(on.device, table, file, {.patch = &patch}),
-                        chain_modules(on.device), nullptr);
+                        chain_class(on.device), nullptr);
   CHECK(run.prove().kernel.empty());
   CHECK(drawn(run, 10) == expected);
   for (std::uint32_t i = 0; i < changes; ++i) patch.apply({io::feature_edit::restore, 2, 4 * i + i % 2, {}});

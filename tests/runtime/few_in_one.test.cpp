@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "gpu/kept_device.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "runtime/batch_in_one.hpp"
@@ -76,7 +77,7 @@ double distance(const std::vector<float>& found, const std::vector<float>& expec
 void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positions,
             const std::vector<std::uint32_t>& passes_of = {0}) {
   const faults::sharing_device on;
-  const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+  const plan::device_class modules = runtime::usable_classes(on.device).front();
   const plan::table& table = made.table();
   REQUIRE_FALSE(table.batch_in_one.in_one.empty());
   if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));

@@ -28,22 +28,25 @@ bool is_whole(std::span<const std::byte> module) {
 
 }  // namespace
 
-TEST_CASE("every variant of every kernel has its whole module, in however many literals") {
-  const runtime::kernel_modules variants[] = {
-      {.wide_loads = true, .integer_dot = false},
-      {.wide_loads = true, .in_one = true, .integer_dot = false},
-      {},
-      {.integer_dot = false},
-      {.in_one = true, .matrix = true, .half_matrix = true, .few_matrix = true, .few_tiled = true},
-      {.in_one = true, .half_matrix = true, .few_halves = true},
-      {.half_matrix = true, .half_fragments = true},
-      {.in_one = true, .long_contexts = true},
-      {.in_one = true, .dense_layers = true}};
-  for (const auto& modules : variants)
-    for (std::size_t k = 0; k < kernels::kernel_count; ++k) {
-      const auto which = static_cast<kernels::kernel>(k);
-      INFO(modules.name() << ": " << kernels::interface_of(which).name);
-      CHECK(is_whole(modules.of(which)));
-      CHECK_FALSE(is_whole(modules.of(which).first(modules.of(which).size() - 4)));
-    }
+TEST_CASE("every module of every kernel is there whole, in however many literals") {
+  for (std::size_t i = 0; i < kernels::variant_count; ++i) {
+    const auto which = static_cast<kernels::variant>(i);
+    INFO(kernels::name(which));
+    const auto module = runtime::modules_of<>(which);
+    CHECK(is_whole(module));
+    CHECK_FALSE(is_whole(module.first(module.size() - 4)));
+  }
+}
+
+TEST_CASE("a program has the modules that its plans use, and no others") {
+  constexpr kernels::variant_set used = [] {
+    kernels::variant_set out;
+    out.add(kernels::variant::embed);
+    out.add(kernels::variant::walk_up);
+    return out;
+  }();
+  for (std::size_t i = 0; i < kernels::variant_count; ++i) {
+    const auto which = static_cast<kernels::variant>(i);
+    CHECK(runtime::modules_of<used>(which).empty() == !used.has(which));
+  }
 }

@@ -7,6 +7,7 @@
 #include "gpu/kept_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/runtime/weights.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
 
@@ -20,11 +21,12 @@ TEST_CASE("every kernel of every sequence proves itself; one that does half its 
        {&fable_table(), &fable_portable_table(), &bitnet_tiny_silu_table(), &bitnet_tiny_silu_portable_table()}) {
     const auto& from = table->config->activation_type == dtype::f32 ? older : story;
     const auto weights = runtime::load_weights(on.device, *table, from);
-    for (const auto& modules : runtime::usable_modules(on.device)) {
-      runtime::kernel_set kernels(on.device, modules);
-      const plan::sequence* const list[] = {&table->decode, &table->prefill, &table->logits};
+    for (const auto& each_class : runtime::usable_classes(on.device)) {
+      const plan::device_plan plan(*table, each_class);
+      runtime::kernel_set kernels(on.device);
+      const plan::sequence* const list[] = {&plan.table().decode, &plan.table().prefill, &plan.table().logits};
       kernels.add(list, nullptr);
-      runtime::kernel_proof proof(on.device, *table, kernels, weights);
+      runtime::kernel_proof proof(on.device, plan.table(), kernels, weights);
       for (const plan::sequence* each : list) {
         const auto fault = proof.check(*each);
         INFO(each->name << ": " << fault.kernel << " " << fault.label << " " << fault.apart);
@@ -32,15 +34,17 @@ TEST_CASE("every kernel of every sequence proves itself; one that does half its 
       }
     }
     // A kernel that leaves most of its work undone fails its proof.
-    std::vector<plan::dispatch> period(table->decode.period.begin(), table->decode.period.end());
+    const plan::device_plan plan(*table, gpu_class(on.device));
+    const plan::sequence& decode = plan.table().decode;
+    std::vector<plan::dispatch> period(decode.period.begin(), decode.period.end());
     for (auto& call : period)
       if (call.kernel == kernels::kernel::attention) call.groups = {1, 1, 1};
-    plan::sequence broken = table->decode;
+    plan::sequence broken = decode;
     broken.period = period;
-    runtime::kernel_set kernels(on.device, {});
+    runtime::kernel_set kernels(on.device);
     const plan::sequence* const one[] = {&broken};
     kernels.add(one, nullptr);
-    const auto fault = runtime::kernel_proof(on.device, *table, kernels, weights).check(broken);
+    const auto fault = runtime::kernel_proof(on.device, plan.table(), kernels, weights).check(broken);
     CHECK(fault.kernel == "attention");
     CHECK(fault.apart > 0.1);
   }

@@ -29,17 +29,17 @@ constexpr plan::profile two = with_parts(2), three = with_parts(3), eight = with
 template <const plan::profile& Profile>
 constexpr const plan::table& fable_of = plan::engraved<models::fable, Profile>::table;
 
-runtime::kernel_modules modules(bool in_one) { return {.wide_loads = true, .in_one = in_one}; }
+plan::device_class modules(const gpu::device& on, bool in_one) { return in_one ? first_class(on) : chain_class(on); }
 
 bool usable(const gpu::device& on) {
-  const auto all = runtime::usable_modules(on);
-  return !all.empty() && all.front().in_one;
+  const auto all = runtime::usable_classes(on);
+  return !all.empty() && all.front().resident_workgroups != 0;
 }
 
 /// Drawn at a high temperature, where nearly every bit of the logits counts.
 std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, bool in_one, std::uint32_t position,
                                  std::uint32_t count) {
-  runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules(in_one), nullptr);
+  runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules(on, in_one), nullptr);
   return drawn_tokens(run, position, 17, {.temperature = 4.f, .seed = 5}, count);
 }
 }  // namespace
@@ -49,7 +49,7 @@ TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one]
   on.skip_unless_llvmpipe();
   REQUIRE(usable(on.device));
   runtime::executor run(on.device, fable_table(), runtime::synthetic_weights(on.device, fable_table()),
-                        runtime::usable_modules(on.device).front(), nullptr);
+                        runtime::usable_classes(on.device).front(), nullptr);
   CHECK(run.plan_of(runtime::pass_kind::decode).in_one.size() == 1);
   CHECK(run.segments(runtime::pass_kind::decode) == 1);
   CHECK(run.prove().kernel.empty());
@@ -83,7 +83,8 @@ TEST_CASE("passes from a position on run the form for long contexts", "[runtime]
   table.decode_in_one.in_one_long = other;
   table.decode_in_one.long_from = 7;
   {
-    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules(true), nullptr);
+    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules(on.device, true),
+                          nullptr);
     CHECK(run.prove().kernel.empty());
     const auto runs = [&](std::uint32_t position) {
       const std::uint32_t token = 17;
@@ -103,7 +104,8 @@ TEST_CASE("passes from a position on run the form for long contexts", "[runtime]
   // One that computes something else is found when it is proven, and runs from there on and no sooner.
   other[0].specialization[kernels::layers_interface.specialization_index("rope_theta")] =
       std::bit_cast<std::uint32_t>(100.f);
-  runtime::executor wrong(on.device, table, runtime::synthetic_weights(on.device, table), modules(true), nullptr);
+  runtime::executor wrong(on.device, table, runtime::synthetic_weights(on.device, table), modules(on.device, true),
+                          nullptr);
   CHECK(wrong.prove().kernel == "layers");
   const auto found = drawn_tokens(wrong, 0, 17, {.temperature = 4.f, .seed = 5}, 24);
   CHECK(std::equal(found.begin(), found.begin() + 7, expected.begin()));
@@ -122,7 +124,8 @@ TEST_CASE("layers that compute something else are found before they are used", "
   arguments[argument] = arguments[other];
   plan::table table = fable_table();
   table.decode_in_one.arguments = arguments;
-  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules(true), nullptr);
+  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules(on.device, true),
+                        nullptr);
   CAPTURE(argument, other);
   CHECK(run.prove().kernel == "layers");
 }

@@ -33,7 +33,7 @@ std::filesystem::path packed_fable(const temporary_folder& folder) {
 
 runtime::executor chain_of(const gpu::device& on, runtime::weight_memory weights,
                            const plan::table& table = fable_table()) {
-  return runtime::executor(on, table, std::move(weights), chain_modules(on), nullptr);
+  return runtime::executor(on, table, std::move(weights), chain_class(on), nullptr);
 }
 /// Tokens that greedy decoding draws behind token 1.
 std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {

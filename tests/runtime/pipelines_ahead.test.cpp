@@ -17,6 +17,7 @@
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/pipelines_ahead.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 
 using namespace intaglio;
@@ -89,9 +90,10 @@ struct slow_driver {
 TEST_CASE("pipelines made ahead are all that an executor begins with", "[runtime][pipelines_ahead]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_table();
-  const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+  const plan::device_class modules = runtime::usable_classes(on.device).front();
   gpu::pipeline_cache cache(on.device, "", table.hash);
-  runtime::pipelines_ahead ahead(on.device, modules, runtime::executor::begins_with(modules, table), cache);
+  const auto plan = runtime::executor::plan_for(table, modules);
+  runtime::pipelines_ahead ahead(on.device, plan, &runtime::modules_of<>, runtime::executor::begins_with(*plan), cache);
   auto kernels = ahead.take();
   REQUIRE(kernels);
   CHECK(!ahead.take());
@@ -99,7 +101,7 @@ TEST_CASE("pipelines made ahead are all that an executor begins with", "[runtime
   const std::size_t made = kernels->size(), compiled = cache.hits() + cache.misses();
   CHECK(made > 5);
   CHECK(compiled == made);
-  const runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(*kernels),
+  const runtime::executor run(on.device, plan, runtime::synthetic_weights(on.device, table), std::move(*kernels),
                               &cache);
   CHECK(run.pipelines() == made);
   CHECK(cache.hits() + cache.misses() == compiled);
@@ -109,14 +111,16 @@ TEST_CASE("a kernel can be proven while other pipelines are still made, and an e
           "[runtime][pipelines_ahead]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_table();
-  const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+  const plan::device_class modules = runtime::usable_classes(on.device).front();
   gpu::pipeline_cache cache(on.device, "", table.hash);
+  const auto plan = runtime::executor::plan_for(table, modules);
   auto kernels =
-      runtime::pipelines_ahead(on.device, modules, runtime::executor::begins_with(modules, table), cache).take();
+      runtime::pipelines_ahead(on.device, plan, &runtime::modules_of<>, runtime::executor::begins_with(*plan), cache)
+          .take();
   REQUIRE(kernels);
   auto weights = runtime::synthetic_weights(on.device, table);
-  CHECK(runtime::executor::prove_kernels(on.device, table, *kernels, weights).kernel.empty());
-  runtime::executor run(on.device, table, std::move(weights), std::move(*kernels), &cache);
+  CHECK(runtime::executor::prove_kernels(on.device, *plan, *kernels, weights).kernel.empty());
+  runtime::executor run(on.device, plan, std::move(weights), std::move(*kernels), &cache);
   CHECK(run.prove_in_one().kernel.empty());
 }
 
@@ -124,7 +128,8 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
           "[runtime][pipelines_ahead]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_table();
-  const runtime::kernel_modules modules{};  // of GPUs
+  const plan::device_class modules = gpu_class(on.device);
+  const auto plan = runtime::executor::plan_for(table, modules);
   const auto drawn = [&](runtime::executor& run, float temperature) {
     const std::array<std::uint32_t, 3> prompt{3, 17, 40};
     std::vector<std::uint32_t> out;
@@ -143,9 +148,9 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
   CHECK(all.is_complete());
   for (const bool draws_at_once : {false, true}) {
     gpu::pipeline_cache cache(on.device, "", table.hash);
-    runtime::kernel_set kernels(on.device, modules, true);
-    kernels.begin(runtime::executor::begins_with(modules, table), &cache);
-    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache,
+    runtime::kernel_set kernels(on.device);
+    kernels.begin(runtime::executor::begins_with(*plan), &cache);
+    runtime::executor run(on.device, plan, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache,
                           true);
     CHECK(!run.is_complete());
     if (!draws_at_once) CHECK(drawn(run, 0) == drawn(all, 0));
@@ -160,9 +165,9 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
   }
   gpu::pipeline_cache cache(on.device, "", table.hash);
   {
-    runtime::kernel_set kernels(on.device, modules, true);
-    kernels.begin(runtime::executor::begins_with(modules, table), &cache);
-    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache,
+    runtime::kernel_set kernels(on.device);
+    kernels.begin(runtime::executor::begins_with(*plan), &cache);
+    runtime::executor run(on.device, plan, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache,
                           true);
     run.note_when_complete(cache, "proven");
   }
@@ -173,13 +178,14 @@ TEST_CASE(
     "while a sampler is still compiled another one draws the same tokens, and makes room for it in the middle of a job",
     "[runtime][pipelines_ahead]") {
   const plan::table& table = bitnet_tiny_table();
-  const runtime::kernel_modules modules{};  // of GPUs
   faults::the_shim().reset();
   slow_driver::is_slow = &slow_driver::is_whole_sampler;
   slow_driver::ready = false;
   gpu::device_options options;
   options.entry = &slow_driver::entry;
   const checked_device on(options);
+  const plan::device_class modules = gpu_class(on.device);
+  const auto plan = runtime::executor::plan_for(table, modules);
   constexpr std::uint32_t tokens = 8;
   const auto begin = [&](runtime::executor& run, std::uint64_t seed) {
     run.begin(runtime::pass_kind::decode, 0, {{5}},
@@ -194,11 +200,11 @@ TEST_CASE(
     return out;
   };
   gpu::pipeline_cache cache(on.device, "", table.hash);
-  runtime::kernel_set kernels(on.device, modules, true);
-  kernels.begin(runtime::executor::begins_with(modules, table), &cache);
+  runtime::kernel_set kernels(on.device);
+  kernels.begin(runtime::executor::begins_with(*plan), &cache);
   auto weights = runtime::synthetic_weights(on.device, table);
-  CHECK(runtime::executor::prove_kernels(on.device, table, kernels, weights, false).kernel.empty());
-  runtime::executor run(on.device, table, std::move(weights), std::move(kernels), &cache, true);
+  CHECK(runtime::executor::prove_kernels(on.device, *plan, kernels, weights, false).kernel.empty());
+  runtime::executor run(on.device, plan, std::move(weights), std::move(kernels), &cache, true);
   run.note_when_complete(cache, "proven");
   begin(run, 1);
   const auto first = drawn(run);
@@ -227,7 +233,6 @@ TEST_CASE(
     "takes over between two passes",
     "[runtime][pipelines_ahead][in_one]") {
   const plan::table& table = fable_table();
-  const runtime::kernel_modules modules{.wide_loads = true, .in_one = true};
   faults::the_shim().reset();
   slow_driver::is_slow = &slow_driver::is_all_layers;
   slow_driver::ready = false;
@@ -235,6 +240,8 @@ TEST_CASE(
   options.entry = &slow_driver::entry;
   const checked_device on(options);
   on.skip_unless_llvmpipe();
+  const plan::device_class modules = first_class(on.device);
+  const auto plan = runtime::executor::plan_for(table, modules);
   const std::array<std::uint32_t, 3> prompt{3, 17, 400};
   const auto begin = [&](runtime::executor& run, std::uint32_t tokens) {
     run.begin(runtime::pass_kind::prefill, 0, prompt, {}, 1);
@@ -252,13 +259,12 @@ TEST_CASE(
     return run.plan_of(runtime::pass_kind::decode).in_one.empty();
   };
   const auto made = [&](gpu::pipeline_cache& cache) {
-    runtime::kernel_set kernels(on.device, modules);
-    kernels.begin(runtime::executor::begins_with(modules, table, true), &cache,
-                  runtime::executor::goes_on_with(modules, table, true));
+    runtime::kernel_set kernels(on.device);
+    kernels.begin(runtime::executor::begins_with(*plan, true), &cache, runtime::executor::goes_on_with(*plan, true));
     auto weights = runtime::synthetic_weights(on.device, table);
-    CHECK(runtime::executor::prove_kernels(on.device, table, kernels, weights, false, true).kernel.empty());
+    CHECK(runtime::executor::prove_kernels(on.device, *plan, kernels, weights, false, true).kernel.empty());
     auto run =
-        std::make_unique<runtime::executor>(on.device, table, std::move(weights), std::move(kernels), &cache, true);
+        std::make_unique<runtime::executor>(on.device, plan, std::move(weights), std::move(kernels), &cache, true);
     CHECK(run->prove_in_one().kernel.empty());
     run->note_when_complete(cache, "proven", "proven as a chain");
     return run;
@@ -330,15 +336,15 @@ TEST_CASE("a pipeline that cannot be made ahead is told of by who waits for it, 
       options.entry = &faults::entry;
       const gpu::device on(options);
       const plan::table& table = bitnet_tiny_table();
-      const runtime::kernel_modules modules = runtime::usable_modules(on).front();
+      const auto plan = runtime::executor::plan_for(table, first_class(on));
       gpu::pipeline_cache cache(on, "", table.hash);
       faults::the_shim().arm(faults::id::vkCreateComputePipelines, 0, VK_ERROR_OUT_OF_DEVICE_MEMORY);
-      runtime::pipelines_ahead ahead(on, modules, runtime::executor::begins_with(modules, table), cache);
+      runtime::pipelines_ahead ahead(on, plan, &runtime::modules_of<>, runtime::executor::begins_with(*plan), cache);
       if (taken) {
         const auto kernels = ahead.take();
         REQUIRE(kernels);
         CHECK_THROWS_AS(kernels->wait(), out_of_memory);
-        CHECK_THROWS_AS(runtime::executor::prove_kernels(on, table, *kernels, runtime::synthetic_weights(on, table)),
+        CHECK_THROWS_AS(runtime::executor::prove_kernels(on, *plan, *kernels, runtime::synthetic_weights(on, table)),
                         out_of_memory);
       }
     }

@@ -60,7 +60,7 @@ void check_passes(const plan::planned& planned, std::uint32_t prompt) {
   const plan::table& table = planned.table();
   const checked_device on;
   runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table),
-                        runtime::usable_modules(on.device).at(0), nullptr);
+                        runtime::usable_classes(on.device).front(), nullptr);
   run.prepare_verify(true, nullptr);
   const auto finish = [&] {
     while (run.pending() || run.in_flight() != 0) {

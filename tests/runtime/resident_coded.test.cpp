@@ -34,8 +34,8 @@ using small = models::llama<small_config, dtype::q8_0>;
 std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
   return drawn_until_none(run, 0, 17, {.temperature = 4.f, .seed = 5}, count);
 }
-std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table,
-                                    const runtime::kernel_modules& modules, std::uint32_t count) {
+std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table, const plan::device_class& modules,
+                                    std::uint32_t count) {
   runtime::executor chain(on, table, runtime::synthetic_weights(on, table), as_chain(modules), nullptr);
   return drawn(chain, count);
 }
@@ -46,11 +46,11 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   const faults::sharing_device on;
   const auto agrees = [&](const plan::planned& made, std::uint32_t count, std::uint32_t workgroups = 132) {
     const plan::table& table = made.table();
-    runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+    plan::device_class modules = runtime::usable_classes(on.device).front();
     modules.resident_workgroups = std::min(modules.resident_workgroups, workgroups);
     CAPTURE(workgroups);
     REQUIRE_FALSE(table.decode_in_one.in_one.empty());
-    if (!runtime::runs_in_one(modules, table))
+    if (!plan::runs(table.decode_in_one.in_one.front(), modules))
       SKIP("NOT RUN: needs an NVIDIA GPU with " << table.decode_in_one.in_one.front().least_groups
                                                 << " multiprocessors or more, found " << on.device.label());
     runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
@@ -84,7 +84,7 @@ TEST_CASE("a device for which the kernel of coded weights is not made gets no to
   in_one[0].specialization[kernels::layers_coded_interface.specialization_index("patience")] = 0;
   plan::table table = made.table();
   table.decode_in_one.in_one = in_one;
-  const runtime::kernel_modules modules{.in_one = true, .resident_workgroups = 132};
+  const plan::device_class modules = resident_class(on.device);
   runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
   CHECK(run.prove().kernel == "layers_coded");
   CHECK(drawn(run, 4).empty());

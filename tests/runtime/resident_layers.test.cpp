@@ -24,19 +24,19 @@ constexpr const plan::table& story = plan::engraved<models::fable, plan::profile
 constexpr const plan::table& two_b = plan::engraved<models::bitnet_2b_4t, plan::profiles::portable>::table;
 
 /// The modules of a device that runs the dispatch; elsewhere the test is reported as skipped, with the reason.
-runtime::kernel_modules resident_modules(const gpu::device& on) {
-  const runtime::kernel_modules found = runtime::usable_modules(on).front();
-  if (!runtime::runs_in_one(found, two_b))
+plan::device_class resident_modules(const gpu::device& on) {
+  const plan::device_class found = runtime::usable_classes(on).front();
+  if (!plan::runs(two_b.decode_in_one.in_one.front(), found))
     SKIP("NOT RUN: needs an NVIDIA GPU with " << two_b.decode_in_one.in_one.front().least_groups
                                               << " multiprocessors or more, found " << on.label());
   return found;
 }
 
 /// Modules for any device that can make the pipeline of the dispatch, whether it computes there or gives up.
-runtime::kernel_modules modules_of_any(const gpu::device& on) {
+plan::device_class modules_of_any(const gpu::device& on) {
   if (!on.has(gpu::feature::shader_int64) || !on.has(gpu::feature::memory_model_device_scope))
     SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.label());
-  return {.in_one = true, .resident_workgroups = 132};
+  return resident_class(on);
 }
 
 /// At a high temperature, where nearly every bit of the logits counts.
@@ -46,7 +46,7 @@ std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t position,
 }
 /// Tokens behind prompts of 0 to nearly the whole context, in caches that the executor itself filled.
 std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const plan::table& table,
-                                                    const runtime::kernel_modules& modules,
+                                                    const plan::device_class& modules,
                                                     const std::vector<std::uint32_t>& positions) {
   runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   std::vector<std::vector<std::uint32_t>> out;
@@ -70,7 +70,7 @@ std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const
 }
 /// A session with a history that is not fed yet.
 std::shared_ptr<runtime::session_body> begun(const gpu::device& on, const plan::table& table,
-                                             const runtime::kernel_modules& modules) {
+                                             const plan::device_class& modules) {
   const auto body = std::make_shared<runtime::session_body>(on, table, 250.0);
   body->run = std::make_unique<runtime::executor>(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   body->history = {3, 17, 400, 17};
@@ -78,7 +78,7 @@ std::shared_ptr<runtime::session_body> begun(const gpu::device& on, const plan::
 }
 /// What a generation behind a prompt draws.
 std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& table,
-                                    const runtime::kernel_modules& modules) {
+                                    const plan::device_class& modules) {
   const auto body = begun(on, table, modules);
   text_stream stream(runtime::session_use(body),
                      {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5, .max_tokens = 6});
@@ -134,7 +134,7 @@ TEST_CASE("as many workgroups as a device has room for draw the tokens of the ch
     modules.resident_workgroups = runtime::resident_workgroups(on.device);
   }
   modules.resident_workgroups = least - 1;
-  CHECK_FALSE(runtime::runs_in_one(modules, two_b));
+  CHECK_FALSE(plan::runs(two_b.decode_in_one.in_one.front(), modules));
 }
 
 TEST_CASE("where a workgroup never runs all others leave, and no token is drawn", "[runtime][in_one][resident][gpu]") {
@@ -189,11 +189,11 @@ TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job lea
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   gpu::pipeline_cache cache(on.device, "", story.hash);
-  runtime::kernel_set kernels(on.device, modules, true);
-  kernels.begin(runtime::executor::begins_with(modules, other.table, true), &cache,
-                runtime::executor::goes_on_with(modules, other.table, true));
-  runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), std::move(kernels),
-                        &cache, true);
+  const auto plan = runtime::executor::plan_for(other.table, modules);
+  runtime::kernel_set kernels(on.device);
+  kernels.begin(runtime::executor::begins_with(*plan, true), &cache, runtime::executor::goes_on_with(*plan, true));
+  runtime::executor run(on.device, plan, runtime::synthetic_weights(on.device, other.table), std::move(kernels), &cache,
+                        true);
   run.note_when_complete(cache, "proven", "proven as a chain");
   CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
+#include "gpu/kept_device.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "runtime/batch_in_one.hpp"
 
@@ -31,13 +32,13 @@ constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = confi
 TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numbers of the chain",
           "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
-  const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+  const plan::device_class modules = runtime::usable_classes(on.device).front();
   const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions,
                           std::uint32_t workgroups = 132) {
     const plan::table& table = made.table();
     REQUIRE_FALSE(table.batch_in_one.in_one.empty());
     if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
-    runtime::kernel_modules fewer = modules;
+    plan::device_class fewer = modules;
     fewer.resident_workgroups = std::min(fewer.resident_workgroups, workgroups);
     CAPTURE(positions.size(), workgroups);
     const auto [found, expected] = fed_both_ways(on.device, table, fewer, positions);

@@ -232,11 +232,11 @@ TEST_CASE("trace: a device draws the same tokens and tells what the reference's 
   const io::checkpoint file = io::checkpoint::open(of.file);
   constexpr std::uint32_t count = 10;
   runtime::executor run(on.device, of.traced.table(), runtime::load_weights(on.device, of.traced.table(), file),
-                        chain_modules(on.device), nullptr);
+                        chain_class(on.device), nullptr);
   CHECK(run.prove().kernel.empty());
   const auto tokens = drawn(run, count);
   runtime::executor plain(on.device, of.plain.table(), runtime::load_weights(on.device, of.plain.table(), file),
-                          chain_modules(on.device), nullptr);
+                          chain_class(on.device), nullptr);
   CHECK(drawn(plain, count) == tokens);
   CHECK_THROWS_AS(plain.take_trace(count), argument_error);
   std::vector<std::uint32_t> ids{300};

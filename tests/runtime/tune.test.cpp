@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::uint32_t position = 5, count = 12;
 
-std::vector<std::uint32_t> tokens_of(const gpu::device& on, const plan::table& table,
-                                     const runtime::kernel_modules& modules) {
-  runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
+std::vector<std::uint32_t> tokens_of(const gpu::device& on, const plan::table& table, const plan::device_class& of,
+                                     std::vector<plan::product_shape> shapes = {}) {
+  runtime::executor run(on, runtime::executor::plan_for(table, of, std::move(shapes)),
+                        runtime::synthetic_weights(on, table), runtime::kernel_set(on), nullptr);
   return drawn_tokens(run, position, 1, {}, count);
 }
 
@@ -43,11 +44,12 @@ TEST_CASE("what tuning keeps is proven, runs in the next start, and leaves the t
   REQUIRE_FALSE(told.empty());
   gpu::pipeline_cache cache(on.device, folder.path().string(), table.hash);
   CHECK(runtime::kept_tuning(cache) == found.best);
-  const auto variants = runtime::variants_left(on.device, cache, &runtime::modules_of<>);
-  CHECK(variants.front().name() == found.best.variant);
-  CHECK(cache.note() == runtime::proof_note(variants.front()));  // the next start proves nothing
-  CHECK(tokens_of(on.device, table, variants.front()) ==
-        tokens_of(on.device, table, runtime::usable_modules(on.device).front()));
+  const runtime::planning_input next = runtime::inputs_left(on.device, cache).front();
+  CHECK(plan::uses(next.device) == found.best.variant);
+  CHECK(next.shapes == found.best.shapes);
+  CHECK(cache.note() == next.note());  // the next start proves nothing
+  CHECK(tokens_of(on.device, table, next.device, next.shapes) ==
+        tokens_of(on.device, table, runtime::usable_classes(on.device).front()));
 }
 
 TEST_CASE("products shared out otherwise leave the same tokens, and a start takes the shapes that are kept",
@@ -56,19 +58,26 @@ TEST_CASE("products shared out otherwise leave the same tokens, and a start take
   const plan::table& table = bitnet_tiny_portable_table();
   const temporary_folder folder;
   gpu::pipeline_cache cache(on.device, folder.path().string(), table.hash);
-  const runtime::kernel_modules plain = runtime::usable_modules(on.device).back();
-  runtime::tuning other{plain.name(), {}};
+  const plan::device_class plain = runtime::usable_classes(on.device).back();
+  runtime::tuning other{plan::uses(plain), {}};
   for (const auto part : table.decode.recorded())
     for (const plan::dispatch& call : part)
-      if (runtime::shares_rows(call))
-        other.shapes.push_back({runtime::product_key(call), call.subgroups / 2,
-                                runtime::counts_groups(call) ? call.groups[0] : call.groups[0] / 2 + 1});
+      if (plan::shares_rows(call))
+        other.shapes.push_back({plan::product_key(call), call.subgroups / 2,
+                                plan::counts_groups(call) ? call.groups[0] : call.groups[0] / 2 + 1});
   REQUIRE(other.shapes.size() == 5);
   REQUIRE(runtime::keep_tuning(cache, other).empty());
   const auto run =
       runtime::proven_executor(on.device, table, runtime::synthetic_weights(on.device, table), cache, true);
-  REQUIRE(run->kernels().modules().tuned);
-  CHECK(*run->kernels().modules().tuned == other);
+  CHECK(plan::uses(run->plan().device()) == other.variant);
+  CHECK(run->plan().options().shapes == other.shapes);
+  // The plan that runs is one of its own, proven with these shapes.
+  for (const auto part : run->table().decode.recorded())
+    for (const plan::dispatch& call : part)
+      if (const auto at = std::ranges::find_if(
+              table.decode.period, [&](const plan::dispatch& each) { return each.label.view() == call.label.view(); });
+          at != table.decode.period.end() && plan::shares_rows(*at))
+        CHECK(call.groups[0] == at->groups[0] / 2 + 1);
   CHECK(drawn_tokens(*run, position, 1, {}, count) == tokens_of(on.device, table, plain));
 }
 
@@ -77,8 +86,10 @@ TEST_CASE("a kept variant that the device has not is left alone", "[runtime][gpu
   const temporary_folder folder;
   const gpu::pipeline_cache cache(on.device, folder.path().string(), 17);
   REQUIRE(runtime::keep_tuning(cache, {"of another device", {{5, 1, 12}}}).empty());
-  const auto all = runtime::usable_modules(on.device),
-             found = runtime::variants_left(on.device, cache, &runtime::modules_of<>);
-  REQUIRE(found.size() == all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) CHECK(found[i].identity() == all[i].identity());
+  const auto all = runtime::usable_classes(on.device), found = [&] {
+    std::vector<plan::device_class> out;
+    for (const auto& each : runtime::inputs_left(on.device, cache)) out.push_back(each.device);
+    return out;
+  }();
+  CHECK(found == all);
 }

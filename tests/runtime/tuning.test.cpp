@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "gpu/checked_device.hpp"
-#include "intaglio/runtime/kernel_set.hpp"
+#include "intaglio/runtime/load_session.hpp"
 #include "runtime/tables.hpp"
 #include "temporary_folder.hpp"
 
@@ -30,32 +30,32 @@ TEST_CASE("each product of a plan is told apart, and only products of one token 
   std::vector<std::uint64_t> keys;
   for (const plan::table* table : {&fable_table(), &fable_portable_table()})
     for (const plan::dispatch& call : table->decode.period) {
-      CHECK(runtime::shares_rows(call) == (call.kernel == kernels::kernel::ternary_matmul));
-      if (runtime::shares_rows(call)) keys.push_back(runtime::product_key(call));
+      CHECK(plan::shares_rows(call) == (call.kernel == kernels::kernel::ternary_matmul));
+      if (plan::shares_rows(call)) keys.push_back(plan::product_key(call));
     }
   std::sort(keys.begin(), keys.end());
   CHECK(keys.size() == 8);
   CHECK(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
-  for (const plan::dispatch& call : fable_portable_table().prefill.period) CHECK_FALSE(runtime::shares_rows(call));
-  CHECK(runtime::counts_groups(fable_portable_table().decode.epilogue.front()));
-  CHECK_FALSE(runtime::counts_groups(fable_table().decode.epilogue.front()));
+  for (const plan::dispatch& call : fable_portable_table().prefill.period) CHECK_FALSE(plan::shares_rows(call));
+  CHECK(plan::counts_groups(fable_portable_table().decode.epilogue.front()));
+  CHECK_FALSE(plan::counts_groups(fable_table().decode.epilogue.front()));
 }
 
-TEST_CASE("products have the workgroups of the tuning, others those of the plan", "[runtime][gpu]") {
-  const checked_device on;
+TEST_CASE("products have the workgroups of the tuning, others those of the plan", "[runtime]") {
   const plan::table& table = fable_portable_table();
   const plan::dispatch& product = table.decode.period[3];
   const plan::dispatch& head = table.decode.epilogue.front();
-  REQUIRE(runtime::shares_rows(product));
-  runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
-  const std::string before = modules.identity();
-  modules.tuned = std::make_shared<const tuning>(
-      tuning{modules.name(), {{runtime::product_key(product), 2, 7}, {runtime::product_key(head), 4, 9}}});
-  CHECK(modules.identity() != before);
-  const runtime::kernel_set kernels(on.device, modules);
-  for (const plan::dispatch& call : table.decode.period)
-    CHECK(kernels.groups_of(call)[0] == (&call == &product ? 7 : call.groups[0]));
-  CHECK(kernels.groups_of(head) == head.groups);  // the sampler knows how many there are
+  REQUIRE(plan::shares_rows(product));
+  const plan::device_class of = plan::classes::nvidia;
+  const std::vector<plan::product_shape> shapes{{plan::product_key(product), 2, 7}, {plan::product_key(head), 4, 9}};
+  CHECK(runtime::proof_note(of, shapes) != runtime::proof_note(of, {}));
+  const plan::device_plan tuned(table, of, {shapes});
+  for (std::size_t i = 0; i < table.decode.period.size(); ++i) {
+    const plan::dispatch& call = table.decode.period[i];
+    CHECK(tuned.table().decode.period[i].groups[0] == (&call == &product ? 7 : call.groups[0]));
+  }
+  CHECK(tuned.table().decode.period[3].specialization[0] == 2 * of.subgroup_size);
+  CHECK(tuned.table().decode.epilogue.front().groups == head.groups);  // the sampler knows how many there are
 }
 
 TEST_CASE("a tuning is kept for one device, driver and plan, and what is no tuning is ignored with a reason",

@@ -31,7 +31,7 @@ pair fable() { return {&fable_table(), &fable_walk_table(), shared("models/fable
 
 /// Drawn at a high temperature, where nearly every bit of the logits counts.
 std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file,
-                                 const runtime::kernel_modules& modules, std::uint32_t count) {
+                                 const plan::device_class& modules, std::uint32_t count) {
   runtime::executor run(on, table, runtime::load_weights(on, table, file), modules, nullptr);
   CHECK(run.prove().kernel.empty());
   return drawn_tokens(run, 0, 17, {.temperature = 3.f, .seed = 5}, count);
@@ -96,7 +96,7 @@ TEST_CASE("walk: a device draws the same tokens", "[runtime][walk][gpu]") {
   const pair each = GENERATE(0, 1) == 0 ? tiny() : fable();
   INFO(each.file);
   const io::checkpoint file = io::checkpoint::open(each.file);
-  const runtime::kernel_modules modules = chain_modules(on.device);
+  const plan::device_class modules = chain_class(on.device);
   const auto expected = drawn(on.device, *each.dense, file, modules, 60);
   CHECK(drawn(on.device, *each.walked, file, modules, 60) == expected);
   if (each.walked == &fable_walk_table())

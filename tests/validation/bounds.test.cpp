@@ -80,26 +80,29 @@ constexpr plan::profile straight = [] {
 /// Plans with the modules that run them; lavapipe runs them all.
 struct form {
   const plan::table* table;
-  runtime::kernel_modules modules;
-  bool batch = false;    ///< of the table only what it has for a batch
-  bool experts = false;  ///< only what a mixture has besides
+  kernels::demands uses;  ///< of the device
+  bool batch = false;     ///< of the table only what it has for a batch
+  bool experts = false;   ///< only what a mixture has besides
+  bool in_one = false;    ///< only the dispatch of all layers
 };
-const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},
-                      {&engraved<small_silu, cpu>::table, {.wide_loads = true}},
-                      {&engraved<small, portable>::table, {.integer_dot = true}},
-                      {&engraved<small, portable>::table, {.integer_dot = false}},
-                      {&engraved<small_silu, portable>::table, {.integer_dot = false}},
-                      {&engraved_batch<small, cpu, two_slots, whole_pages>::table, {.wide_loads = true}, true},
-                      {&engraved_batch<small, portable, two_slots, whole_pages>::table, {.integer_dot = true}, true},
-                      {&engraved<small, cpu, 44>::table,
-                       {.wide_loads = true, .in_one = true}},  // for all layers in one dispatch, with many operands
-                      {&engraved<small, straight>::table, {.wide_loads = true}},
-                      {&engraved<small_mixture<dtype::q8_0>, cpu>::table, {.wide_loads = true}, false, true},
-                      {&engraved<small_mixture<dtype::f16>, portable>::table, {.integer_dot = true}, false, true},
-                      {&engraved<small_mixture<dtype::q8_0>, portable>::table, {.integer_dot = true}, false, true},
-                      {&engraved<small_mixture<dtype::q8_0>, portable>::table, {.integer_dot = false}, false, true}};
+constexpr kernels::demands wide = kernels::demand::wide_loads, portable_only = kernels::demand::narrow_loads,
+                           dots = kernels::demand::narrow_loads | kernels::demand::integer_dot;
+const form forms[] = {
+    {&engraved<small, cpu>::table, wide},
+    {&engraved<small_silu, cpu>::table, wide},
+    {&engraved<small, portable>::table, dots},
+    {&engraved<small, portable>::table, portable_only},
+    {&engraved<small_silu, portable>::table, portable_only},
+    {&engraved_batch<small, cpu, two_slots, whole_pages>::table, wide, true},
+    {&engraved_batch<small, portable, two_slots, whole_pages>::table, dots, true},
+    {&engraved<small, cpu, 44>::table, wide, false, false, true},  // for all layers in one dispatch, with many operands
+    {&engraved<small, straight>::table, wide},
+    {&engraved<small_mixture<dtype::q8_0>, cpu>::table, wide, false, true},
+    {&engraved<small_mixture<dtype::f16>, portable>::table, dots, false, true},
+    {&engraved<small_mixture<dtype::q8_0>, portable>::table, dots, false, true},
+    {&engraved<small_mixture<dtype::q8_0>, portable>::table, portable_only, false, true}};
 constexpr std::size_t module_count =
-    36;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+    36;  // of kernels::variant, all but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -245,15 +248,10 @@ constexpr auto interim = static_cast<std::uint32_t>(kernels::sample_form::interi
 bool is_interim(const plan::dispatch& call) {
   return call.kernel == kernels::kernel::sample && constant(call, "form") == interim;
 }
-/// Dispatches, and of each of decode's samplers on GPUs its interim form besides.
-std::vector<plan::dispatch> with_forms(std::span<const plan::dispatch> part, const runtime::kernel_modules& modules) {
+/// Dispatches of a part of a sequence, and of a sampler its interim form besides.
+std::vector<plan::dispatch> with_forms(const plan::sequence& in, std::span<const plan::dispatch> part) {
   std::vector<plan::dispatch> out(part.begin(), part.end());
-  for (plan::dispatch call : part)
-    if (call.kernel == kernels::kernel::sample && !modules.wide_loads && constant(call, "draws") == 1 &&
-        constant(call, "slot_words") == 0) {
-      call.specialization[kernels::interface_of(call.kernel).specialization_index("form")] = interim;
-      out.push_back(call);
-    }
+  if (part.data() == in.epilogue.data()) out.insert(out.end(), in.interim.begin(), in.interim.end());
   return out;
 }
 
@@ -297,15 +295,20 @@ TEST_CASE(
   const gpu::device on(options);
   INFO(on.label());
   REQUIRE(on.validation_messages().empty());  // the layer says here what it cannot check on this device
-  const auto usable = runtime::usable_modules(on);
-  for (const form& each : forms)
-    REQUIRE(std::ranges::any_of(usable, [&](const auto& m) {
-      return m.wide_loads == each.modules.wide_loads && m.integer_dot == each.modules.integer_dot;
-    }));
+  const auto usable = runtime::usable_classes(on);
+  const auto class_of = [&](const form& each) {
+    for (const plan::device_class& one : usable)
+      if (one.offers().has(each.uses) && one.integer_dot == (each.uses.has(kernels::demand::integer_dot) ||
+                                                             each.uses.has(kernels::demand::wide_loads)))
+        return each.in_one ? one : one.without_residency().without_matrices();
+    FAIL("the device offers not all that a form uses");
+    return usable.front();
+  };
   std::set<const std::byte*> modules_seen;
   std::set<std::vector<std::uint64_t>> seen;
   for (const form& each : forms) {
-    const plan::table& table = *each.table;
+    const plan::device_plan fitted(*each.table, class_of(each));
+    const plan::table& table = fitted.table();
     std::vector<chosen_call> chosen;
     std::vector<plan::dispatch> calls;
     for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.verify, &table.decode_in_one,
@@ -313,9 +316,8 @@ TEST_CASE(
       if (in->batched != each.batch) continue;
       else
         for (const auto part : in->recorded())
-          for (plan::dispatch call : with_forms(part, each.modules)) {
-            if (each.modules.in_one != (call.kernel == kernels::kernel::layers) ||
-                (each.experts && !is_of_experts(call)))
+          for (plan::dispatch call : with_forms(*in, part)) {
+            if (each.in_one != (call.kernel == kernels::kernel::layers) || (each.experts && !is_of_experts(call)))
               continue;
             // One workgroup, which then does every part of every step: several share them as they come, and the turns
             // of their loops with them.
@@ -324,14 +326,14 @@ TEST_CASE(
             std::vector<std::uint64_t> key = operands.bytes();
             key.insert(key.end(), call.specialization.begin(), call.specialization.end());
             key.insert(key.end(), call.groups.begin(), call.groups.end());
-            const std::byte* const module = each.modules.of(call.kernel).data();
+            const std::byte* const module = runtime::modules_of<>(call.variant).data();
             key.insert(key.end(), {call.subgroups, reinterpret_cast<std::uintptr_t>(module)});
             modules_seen.insert(module);
             if (!seen.insert(key).second) continue;
             calls.push_back(call);
             chosen.push_back({in, call, std::move(operands)});
           }
-    runtime::kernel_set kernels(on, each.modules);
+    runtime::kernel_set kernels(on);
     plan::sequence sequence;
     sequence.prologue = calls;
     const plan::sequence* const list[] = {&sequence};

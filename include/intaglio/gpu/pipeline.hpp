@@ -32,6 +32,8 @@ class pipeline {
   VkPipeline handle() const noexcept { return pipeline_.get(); }
   VkPipelineLayout layout() const noexcept { return layout_.get(); }
   const std::string& name() const noexcept { return name_; }
+  /// The specialization constants that it was made with.
+  std::span<const specialization> constants() const noexcept { return constants_; }
   std::uint32_t push_constant_bytes() const noexcept { return push_constant_bytes_; }
   /// True where the driver said that the cache held it.
   bool cached() const noexcept { return cached_; }
@@ -105,6 +107,7 @@ class pipeline {
     check_limits(*on, of);
     name_ = of.name;
     push_constant_bytes_ = of.push_constant_bytes;
+    constants_.assign(of.constants.begin(), of.constants.end());
 
     std::vector<std::uint32_t> words(of.spirv.size() /
                                      4);  // an aligned copy: the module may come from a string literal
@@ -171,6 +174,7 @@ class pipeline {
   owned_handle<VkPipelineLayout, &dispatch_table::vkDestroyPipelineLayout> layout_;
   owned_handle<VkPipeline, &dispatch_table::vkDestroyPipeline> pipeline_;
   std::string name_;
+  std::vector<specialization> constants_;
   std::uint32_t push_constant_bytes_ = 0;
   bool cached_ = false;
   bool keeps_statistics_ = false;

@@ -2,6 +2,8 @@
 // Holds every embedded shader against the catalogue while compiling. Including this file is the check.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/reflection.hpp"
 #include "intaglio/kernels/spirv/accept.hpp"

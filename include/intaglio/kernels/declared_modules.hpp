@@ -3,6 +3,8 @@
 // themselves.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>

@@ -3,6 +3,8 @@
 // tile's row (kernels/ternary_layout.hpp). Rows of gate and up are features; of down, columns are.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <span>

@@ -14,6 +14,8 @@
 //         int8 scales of 16 columns [n, 4 rows, 2], f16 d [n / 8, 4 rows]
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -5,6 +5,8 @@
 // storage class Workgroup (maxComputeSharedMemorySize), in the order of declaration.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

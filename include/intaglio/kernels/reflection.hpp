@@ -4,6 +4,8 @@
 // SPIR-V specification 1.6, section 3.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <bit>
 #include <cstddef>

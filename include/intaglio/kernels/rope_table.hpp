@@ -3,6 +3,8 @@
 // Source: transformers, modeling_rope_utils.py.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <numbers>

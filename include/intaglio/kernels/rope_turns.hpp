@@ -3,6 +3,8 @@
 // modulo 2^64, so no position is too large. A model's table of them is made once, from any frequencies.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <numbers>

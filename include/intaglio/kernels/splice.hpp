@@ -4,6 +4,8 @@
 // compilers nothing. Numbers: SPIR-V specification 1.6, section 3; GLSL.std.450.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -4,6 +4,8 @@
 // bytes a row.
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <bit>
 #include <cstddef>

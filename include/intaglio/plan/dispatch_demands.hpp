@@ -45,8 +45,19 @@ struct dispatch_demands {
   std::uint64_t matrix_shared_memory_bytes = 0;  ///< of modules with matrices
 };
 
+/// Of a dispatch that is fitted to a device (plan/fit.hpp) what its own module demands, with its constants.
 constexpr dispatch_demands demands_of(const dispatch& d, std::uint32_t subgroup_width) {
   dispatch_demands out;
+  if (is_fitted(d)) {
+    for (const kernels::declared_module& module : kernels::declared_modules) {
+      if (module.name != kernels::name(d.variant)) continue;
+      const kernels::module_use found = kernels::use_of(module, d.specialization);
+      if (!found.defined) out.undefined = module.name;
+      out.invocations = found.invocations();
+      out.shared_memory_bytes = found.shared_memory_bytes;
+    }
+    return out;
+  }
   const auto constants = known_constants(d, subgroup_width);
   for (const kernels::declared_module& module : kernels::declared_modules) {
     if (module.of != d.kernel || !may_run(module, d)) continue;

@@ -492,6 +492,7 @@ constexpr table table_of(const draft& from, const decoder_config& config, std::s
   table t;
   t.model = model;
   t.profile = target.name;
+  t.classes = target.classes;
   t.config = &config;
   t.global_weight_bytes = from.global_weight_bytes;
   t.layer_weight_bytes = from.layer_weight_bytes;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/plan/device_classes.hpp"
 
 namespace intaglio::plan {
 
@@ -21,6 +23,7 @@ enum class chunk_arithmetic : std::uint8_t {
 /// Workgroup sizes are in subgroups, group counts in workgroups. A program carries several and picks by device.
 struct profile {
   std::string_view name;
+  std::span<const device_class* const> classes{};          ///< that it is made for, the strongest first
   std::uint32_t matmul_subgroups = 1, matmul_groups = 64;  ///< ternary products of one token
   std::uint32_t group_weights = 0;  ///< weights that a group of a product takes at least, two groups at least; 0: any
   std::uint32_t chunk_matmul_groups = 64;  ///< the same for a chunk, for each tile of tokens
@@ -63,6 +66,7 @@ namespace profiles {
 /// a conversion costs more than the bytes, and the numbers then agree with float32 implementations to the last rounding
 /// of an activation.
 inline constexpr profile cpu{.name = "cpu",
+                             .classes = classes::cpus,
                              .matmul_groups = 64,
                              .group_weights = 1u << 20,
                              .chunk_matmul_groups = 8,
@@ -76,6 +80,7 @@ inline constexpr profile cpu{.name = "cpu",
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups
 /// are 64 wide.
 inline constexpr profile portable{.name = "portable",
+                                  .classes = classes::gpus,
                                   .matmul_subgroups = 8,
                                   .matmul_groups = 264,
                                   .chunk_matmul_groups = 512,

@@ -71,8 +71,9 @@ struct dispatch {
   std::uint8_t rule = 0;   ///< last fusion rule that shaped it, index into plan::rules; 0 is none
   std::uint8_t access_count = 0;
   std::uint8_t op_count = 0;
-  std::uint32_t subgroups =
-      1;  ///< workgroup size in subgroups; specialization constant 0 is this times the device's size
+  kernels::variant variant{};   ///< its module, once fitted to a device (plan/fit.hpp)
+  bool unrolls = false;         ///< fitted: its module's marked loops are written out (kernels::hint_loops)
+  std::uint32_t subgroups = 1;  ///< workgroup size in subgroups; fitted, specialization constant 0 is its invocations
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   std::uint32_t least_groups = 0;  ///< of workgroups that wait for each other: with fewer than these (x) there is no
                                    ///< room; 0: as many as groups says
@@ -91,6 +92,9 @@ struct dispatch {
   }
 };
 
+/// Whether a dispatch has its module and all constants (plan/fit.hpp): an engraved one has no workgroup size yet.
+constexpr bool is_fitted(const dispatch& d) { return d.specialization[0] != 0; }
+
 /// All layers of a batch's pass by workgroups that wait for each other, and multiply by cooperative matrices: what they
 /// tell each other lies beside the places of the steps, which then say what is done alone.
 constexpr bool has_exchange(const dispatch& d) {
@@ -103,7 +107,7 @@ constexpr bool has_helpers(const dispatch& d) {
   return d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_many_normed;
 }
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has
-/// what that takes (runtime/kernel_modules.hpp).
+/// what that takes (plan::runs).
 constexpr bool is_resident(const dispatch& d) {
   return has_exchange(d) || d.kernel == kernels::kernel::layers_coded ||
          (d.kernel == kernels::kernel::layers && d.subgroups > 1);
@@ -195,7 +199,11 @@ struct sequence {
   std::uint64_t logits_offset = 0;    ///< f32 [max_tokens, vocab_size] where the sequence has a head
   bool has_head = false;
   bool has_sampler = false;
-  bool batched = false;  ///< its state is that of a batch
+  bool batched = false;               ///< its state is that of a batch
+  std::uint32_t rows = 0;             ///< fitted: the first rows of a wider sequence that its passes have; 0: all
+  const sequence* narrows = nullptr;  ///< fitted: that sequence, or null
+  std::span<const dispatch> greedy{},
+      interim{};  ///< empty, or the last dispatch of the epilogue in that form of a sampler
 
   /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
   constexpr std::array<std::span<const dispatch>, 3> recorded() const {
@@ -304,6 +312,7 @@ constexpr trace_shape trace_of(const sequence& decode) {
 struct table {
   std::string_view model;  ///< "bitnet_2b_4t"; empty where the model's type has no name
   std::string_view profile;
+  std::span<const kernels::device_class* const> classes;  ///< that the profile is made for, the strongest first
   const decoder_config* config = nullptr;
   std::span<const weight> weights;
   std::uint64_t global_weight_bytes = 0;  ///< weights outside the layers
@@ -365,6 +374,7 @@ struct table {
     return 4 * kernels::state::batch_words(shape.slot_count, context, shape.page_size) +
            kernels::sample_counter_bytes(shape.slot_count);
   }
+  constexpr bool is_for_cpus() const { return !classes.empty() && classes.front()->is_cpu; }
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
   constexpr std::uint64_t cache_bytes() const {
     std::uint64_t out = 0;
@@ -374,28 +384,35 @@ struct table {
   }
 };
 
-/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit, kernels::layers_coded::dense_bit and
-/// kernels::few_chunk_bit.
-constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
-  static_assert(kernels::kernel_count <= 61);
-  std::uint64_t out = 0;
-  for (const table* each : tables) {
-    if (!each->decode_in_one.in_one_long.empty()) out |= kernels::layers::long_contexts_bit;
+/// The modules of the kernels that plans use, of any device. Of kernels that are compiled from one source for several
+/// shapes, those of the plans' shapes.
+constexpr kernels::variant_set variants_used(std::span<const table* const> tables) {
+  using kernels::variant;
+  kernels::variant_set out;
+  const auto add = [&](const dispatch& d) {
+    for (std::size_t i = 0; i < kernels::variant_count; ++i) {
+      const auto which = static_cast<variant>(i);
+      if (kernels::kernel_of(which) != d.kernel) continue;
+      bool used = true;
+      if (which == variant::layers_cpu) used = d.subgroups == 1;
+      if (which == variant::layers_long || which == variant::layers)
+        used = d.subgroups > 1 && (kernels::constants_of<kernels::layers_kernel>(d.specialization).heads_together !=
+                                   1) == (which == variant::layers_long);
+      if (which == variant::layers_dense || which == variant::layers_coded)
+        used = kernels::layers_coded::is_dense(static_cast<std::uint32_t>(
+                   kernels::constants_of<kernels::layers_coded_kernel>(d.specialization).codec)) ==
+               (which == variant::layers_dense);
+      if (which == variant::matmul_chunk_few)
+        used = kernels::constants_of<kernels::matmul_chunk_kernel>(d.specialization).tile_tokens <=
+               kernels::most_few_tokens;
+      if (used) out.add(which);
+    }
+  };
+  for (const table* each : tables)
     for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one,
                                  &each->batch, &each->batch_in_one, &each->moves})
-      for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one})
-        for (const dispatch& d : part) {
-          out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
-          if (d.kernel == kernels::kernel::layers_coded &&
-              kernels::layers_coded::is_dense(
-                  d.specialization[kernels::layers_coded_interface.specialization_index("codec")]))
-            out |= kernels::layers_coded::dense_bit;
-          if (d.kernel == kernels::kernel::matmul_chunk &&
-              d.specialization[kernels::matmul_chunk_interface.specialization_index("tile_tokens")] <=
-                  kernels::most_few_tokens)
-            out |= kernels::few_chunk_bit;
-        }
-  }
+      for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one, list->in_one_long})
+        for (const dispatch& d : part) add(d);
   return out;
 }
 

@@ -26,6 +26,15 @@ struct limits {
   std::uint32_t widest_subgroup = 64;
 };
 
+/// What a class of devices offers.
+constexpr limits limits_of(const kernels::device_class& device) {
+  return {.shared_memory_bytes = device.shared_memory_bytes,
+          .matrix_shared_memory_bytes = device.shared_memory_bytes,
+          .workgroup_count = device.workgroup_count,
+          .workgroup_invocations = device.workgroup_invocations,
+          .widest_subgroup = device.subgroup_size};
+}
+
 namespace verification {
 
 constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {

@@ -41,15 +41,16 @@ struct slot_words {
 
 class batch_executor {
  public:
-  /// @param table with a batch  @param weights loaded, or still being loaded
-  /// @error device_error, out_of_memory, device_lost
-  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules,
+  /// @param table engraved, with a batch; outlives it  @param weights loaded, or still being loaded
+  /// @error argument_error: the plan cannot be proven for the class; device_error, out_of_memory, device_lost
+  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const plan::device_class& of,
                  gpu::pipeline_cache* cache)
-      : batch_executor(on, table, std::move(weights), kernel_set(on, modules), cache) {}
+      : batch_executor(on, plan_for(table, of), std::move(weights), kernel_set(on), cache) {}
   /// @param kernels may have some of its pipelines already
-  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels,
-                 gpu::pipeline_cache* cache, bool = false)
-      : device_(on), table_(&table), weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
+  batch_executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
+                 kernel_set kernels, gpu::pipeline_cache* cache, bool = false)
+      : device_(on), plan_(std::move(plan)), table_(&plan_->table()), weights_(std::move(weights)),
+        kernels_(std::move(kernels)), queue_(on) {
     gpu::translated([&] { create(cache); });
   }
   batch_executor(const batch_executor&) = delete;
@@ -58,14 +59,21 @@ class batch_executor {
   /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it
   /// would cost compiling and gain little; and where passes have other bits: what a session says would hang on when the
   /// others leave.
-  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table,
-                                                        bool = false) {
-    std::vector<const plan::sequence*> out{&table.prefill, &table.batch, &table.moves};
-    if (passes_in_one(modules, table)) out.push_back(&table.batch_in_one);
+  static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool = false) {
+    const plan::table& table = plan.table();
+    std::vector<const plan::sequence*> out{&table.prefill, &table.moves};
+    for (const auto which : {&plan::table::batch, &plan::table::batch_in_one})
+      for (const plan::sequence* each : plan.all_of(which))
+        if (each->layers != 0) out.push_back(each);
     if (has_chain_of_one(table)) out.push_back(&table.decode);
     return out;
   }
-  static std::vector<const plan::sequence*> goes_on_with(const kernel_modules&, const plan::table&, bool) { return {}; }
+  static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan&, bool) { return {}; }
+  /// As executor has it. No batch has all forms of a sampler.
+  static std::shared_ptr<const plan::device_plan> plan_for(const plan::table& table, const plan::device_class& of,
+                                                           std::vector<plan::product_shape> shapes = {}) {
+    return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes), false});
+  }
 
   const plan::table& table() const noexcept { return *table_; }
   const gpu::device& device() const noexcept { return device_; }
@@ -75,11 +83,12 @@ class batch_executor {
 
   /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an
   /// empty kernel
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels,
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan, const kernel_set& kernels,
                                     const weight_memory& weights, bool = true, bool = false) {
-    std::vector<const plan::sequence*> sequences = begins_with(kernels.modules(), table);
-    std::erase(sequences, &table.batch_in_one);  // what it has around its one dispatch batch has too
-    return gpu::translated([&] { return runtime::prove_kernels(on, table, kernels, weights, sequences); });
+    std::vector<const plan::sequence*> sequences = begins_with(plan);
+    for (const plan::sequence* each : plan.all_of(&plan::table::batch_in_one))
+      std::erase(sequences, each);  // what it has around its one dispatch batch has too
+    return gpu::translated([&] { return runtime::prove_kernels(on, plan.table(), kernels, weights, sequences); });
   }
   /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order or, of ternary
   /// weights, the same. Where they are too far apart passes go on as the chain; no session may have been set.
@@ -96,14 +105,12 @@ class batch_executor {
   }
   /// Whether passes run all layers in one dispatch.
   bool in_one() const noexcept { return runs_in_one_; }
-  /// No batch has all forms of a sampler: kernel_set::forms_of.
-  static bool has_sampler_forms(const kernel_modules&) { return false; }
   void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) {
     if (!differs_) in.set_note(std::move(note));
   }
   /// As prove_kernels, with the executor's own, and prove_in_one.
   kernel_fault prove() {
-    const kernel_fault fault = prove_kernels(device_, *table_, kernels_, weights_);
+    const kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
     return fault.kernel.empty() ? prove_in_one() : fault;
   }
 
@@ -258,8 +265,10 @@ class batch_executor {
   /// timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
     return gpu::translated([&] {
-      timed_ = record_timed_sequence(device_, *table_, runs_in_one_ ? table_->batch_in_one : table_->batch, kernels_,
-                                     addresses_, 0, recorded_rows(rows), is_greedy(rows));
+      timed_ = record_timed_sequence(
+          device_, *table_,
+          plan_->over(runs_in_one_ ? &plan::table::batch_in_one : &plan::table::batch, recorded_rows(rows)), kernels_,
+          addresses_, 0, is_greedy(rows));
       commands_.clear();
       feed_changed();
       header(2)[kernels::state::count] = rows;
@@ -273,7 +282,6 @@ class batch_executor {
 
  private:
   static constexpr std::size_t headers = 3;
-  static constexpr std::uint32_t tile = 8;  ///< rows that share one read of the weights, or a multiple of that
   static constexpr std::uint64_t header_bytes = 4 * kernels::state::first_slot;
   static constexpr std::uint32_t octets(std::uint32_t positions) {
     return (positions + kernels::cache_octet - 1) / kernels::cache_octet;
@@ -299,8 +307,8 @@ class batch_executor {
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
     const bool alone = has_chain_of_one(t);
-    runs_in_one_ = passes_in_one(kernels_.modules(), t);
-    kernels_.add(begins_with(kernels_.modules(), t), cache);
+    runs_in_one_ = !t.batch_in_one.in_one.empty();
+    kernels_.add(begins_with(*plan_), cache);
     arena_ = gpu::buffer(device_,
                          (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
                                      runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
@@ -349,16 +357,16 @@ class batch_executor {
     }
     addresses_ = addresses;
     draws_.resize(t.shape.slot_count);
-    has_greedy_ = !kernels_.forms_of(t.batch.epilogue.back()).empty();
+    has_greedy_ = !t.batch.greedy.empty();
     const sampler_forms forms{true, has_greedy_};
     for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
-      batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows, forms));
-      for (const bool greedy : {false, true}) timed_batch_.push_back(timed_sequence(t.batch, addresses, rows, greedy));
+      const plan::sequence& chain = plan_->over(&plan::table::batch, rows);
+      batch_.push_back(record_sequence(device_, t, chain, kernels_, addresses, nullptr, false, 0, forms));
+      for (const bool greedy : {false, true}) timed_batch_.push_back(timed_sequence(chain, addresses, greedy));
       if (runs_in_one_) {
-        in_one_.push_back(
-            record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, rows, forms));
-        for (const bool greedy : {false, true})
-          timed_in_one_.push_back(timed_sequence(t.batch_in_one, addresses, rows, greedy));
+        const plan::sequence& one = plan_->over(&plan::table::batch_in_one, rows);
+        in_one_.push_back(record_sequence(device_, t, one, kernels_, addresses, nullptr, false, 0, forms));
+        for (const bool greedy : {false, true}) timed_in_one_.push_back(timed_sequence(one, addresses, greedy));
       }
       if (rows == t.shape.slot_count) break;
     }
@@ -380,10 +388,7 @@ class batch_executor {
   }
 
   static bool has_chain_of_one(const plan::table& table) {
-    return table.profile != "cpu" && table.shape.coded_products != plan::chunk_arithmetic::halves;
-  }
-  static bool passes_in_one(const kernel_modules& modules, const plan::table& table) {
-    return modules.in_one && !table.batch_in_one.in_one.empty() && modules.run(table.batch_in_one.in_one.front());
+    return !table.is_for_cpus() && table.shape.coded_products != plan::chunk_arithmetic::halves;
   }
   /// Whether a pass's workgroups waited for what never came: its numbers are none, and those of the passes behind it.
   bool waited_in_vain() {
@@ -439,11 +444,7 @@ class batch_executor {
 
   /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of
   /// them.
-  std::uint32_t recorded_rows(std::uint32_t rows) const {
-    std::uint32_t out = (std::min)(table_->shape.slot_count, tile);
-    while (out < rows) out *= 2;
-    return out < table_->shape.slot_count && table_->shape.slot_count % out == 0 ? out : table_->shape.slot_count;
-  }
+  std::uint32_t recorded_rows(std::uint32_t rows) const { return plan::recorded_rows(rows, table_->shape.slot_count); }
   std::size_t of_rows(std::uint32_t rows) const {
     std::size_t which = 0;
     for (std::uint32_t up_to = recorded_rows(1); up_to < rows; up_to = recorded_rows(up_to + 1)) ++which;
@@ -486,10 +487,9 @@ class batch_executor {
     return has_greedy_ && std::none_of(draws_.begin(), draws_.begin() + rows, [](bool draws) { return draws; });
   }
   /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
-  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0,
-                                   bool greedy = false) {
+  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, bool greedy = false) {
     if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
-    return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), rows, greedy);
+    return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), greedy);
   }
   /// Whether a pass was run for its times.
   bool run_timed(const recorded_sequence& of, recorded_sequence& timed, pass_clock& into, double budget_ms) {
@@ -525,7 +525,8 @@ class batch_executor {
   static constexpr std::uint32_t most_buffers = 1024;
 
   gpu::device device_;
-  const plan::table* table_;
+  std::shared_ptr<const plan::device_plan> plan_;
+  const plan::table* table_;  ///< the plan's
   weight_memory weights_;
   kernel_set kernels_;
   gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_;

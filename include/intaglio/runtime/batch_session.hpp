@@ -27,15 +27,15 @@ inline constexpr std::array<const plan::table*, 2> engraved_batch_tables<Model, 
 template <class Model, plan::batch_shape Shape, const plan::profile&... Profiles>
 batch_session<Model, Shape, Profiles...>::batch_session(const gpu::device& on, const std::filesystem::path& path,
                                                         const session_options& options)
-    : basic_batch(on, runtime::engraved_batch_tables<Model, Shape, Profiles...>, path, options,
-                  &runtime::modules_of<plan::kernels_used(runtime::engraved_batch_tables<Model, Shape, Profiles...>)>) {
-}
+    : basic_batch(
+          on, runtime::engraved_batch_tables<Model, Shape, Profiles...>, path, options,
+          &runtime::modules_of<plan::variants_used(runtime::engraved_batch_tables<Model, Shape, Profiles...>)>) {}
 
 template <class Model, plan::batch_shape Shape, const plan::profile&... Profiles>
 batch_session<Model, Shape, Profiles...>::batch_session(const gpu::device& on, const io::checkpoint& from,
                                                         const session_options& options)
-    : basic_batch(on, runtime::engraved_batch_tables<Model, Shape, Profiles...>, from, options,
-                  &runtime::modules_of<plan::kernels_used(runtime::engraved_batch_tables<Model, Shape, Profiles...>)>) {
-}
+    : basic_batch(
+          on, runtime::engraved_batch_tables<Model, Shape, Profiles...>, from, options,
+          &runtime::modules_of<plan::variants_used(runtime::engraved_batch_tables<Model, Shape, Profiles...>)>) {}
 
 }  // namespace intaglio

@@ -18,13 +18,13 @@ namespace intaglio::runtime {
 class compile_ahead {
  public:
   compile_ahead() = default;
-  /// @param calls of a plan's table, which outlives this
-  compile_ahead(const gpu::device& on, const kernel_modules& modules, std::span<const plan::dispatch> calls) {
+  /// @param calls of a device's plan, which outlives this
+  compile_ahead(const gpu::device& on, module_source source, std::span<const plan::dispatch> calls) {
     try {
-      thread_ = std::jthread([on, modules, calls]() noexcept {
+      thread_ = std::jthread([on, source, calls]() noexcept {
         try {
           const gpu::device other = on.another();
-          kernel_set kernels(other, modules);
+          kernel_set kernels(other, source);
           kernels.add(calls, nullptr);
           gpu::queue queue(other);
           gpu::recorder to(other, "compile ahead");

@@ -41,11 +41,8 @@ struct executor_counters {
   std::uint64_t recordings = 0;  ///< command buffers recorded
 };
 
-/// Whether decode runs with all layers in one dispatch: in the form that the modules have, and with as many workgroups
-/// as wait for each other.
-inline bool runs_in_one(const kernel_modules& modules, const plan::table& table) {
-  return modules.in_one && !table.decode_in_one.in_one.empty() && modules.run(table.decode_in_one.in_one.front());
-}
+/// Whether decode of a device's plan runs with all layers in one dispatch.
+inline bool runs_in_one(const plan::device_plan& plan) { return !plan.table().decode_in_one.in_one.empty(); }
 
 /// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be
 /// in flight while the host reads what earlier ones drew. Used by one thread.
@@ -55,23 +52,22 @@ class executor {
   static constexpr std::size_t max_in_flight = flights::most, mailboxes = 4;
   static constexpr std::uint32_t max_buffers = 1024;  ///< command buffers of one submission
 
-  /// @param weights loaded, or still being loaded by the caller's transfers on this device
-  /// @error device_error, out_of_memory, device_lost
-  executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules,
+  /// @param table engraved, outlives it  @param weights loaded, or still being loaded by the caller's transfers on this
+  /// device
+  /// @error argument_error: the plan cannot be proven for the class; device_error, out_of_memory, device_lost
+  executor(const gpu::device& on, const plan::table& table, weight_memory weights, const plan::device_class& of,
            gpu::pipeline_cache* cache)
-      : executor(on, table, std::move(weights), kernel_set(on, modules, has_sampler_forms(modules)), cache) {}
+      : executor(on, plan_for(table, of), std::move(weights), kernel_set(on), cache) {}
   /// @param kernels may have some of its pipelines already, made or begun
   /// @param soon leaves to complete() what takes the longest to compile: the sampler's drawing form, where there are
   /// others, and the dispatch of all layers, in
   ///        whose place decode runs the chain until then
-  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels,
-           gpu::pipeline_cache* cache, bool soon = false)
-      : device_(on), table_(&table),
-        decode_(runs_in_one(kernels.modules(), table) && !begins_as_chain(kernels.modules(), table, soon)
-                    ? &table.decode_in_one
-                    : &table.decode),
-        in_one_later_(begins_as_chain(kernels.modules(), table, soon) ? &table.decode_in_one : nullptr),
-        weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
+  executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
+           kernel_set kernels, gpu::pipeline_cache* cache, bool soon = false)
+      : device_(on), plan_(std::move(plan)), table_(&plan_->table()),
+        decode_(runs_in_one(*plan_) && !begins_as_chain(*plan_, soon) ? &table_->decode_in_one : &table_->decode),
+        in_one_later_(begins_as_chain(*plan_, soon) ? &table_->decode_in_one : nullptr), weights_(std::move(weights)),
+        kernels_(std::move(kernels)), queue_(on) {
     gpu::translated([&] { create(cache, soon); });
   }
   /// Ends what is left to do, so that the next start finds it done.
@@ -87,25 +83,29 @@ class executor {
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  /// Whether its samplers have forms that are compiled sooner (kernels::sample_form). On CPU drivers all is compiled on
-  /// first use.
-  static bool has_sampler_forms(const kernel_modules& modules) { return !modules.wide_loads; }
+  /// The plan that an executor runs on a device of a class.
+  /// @param table engraved, outlives it  @error argument_error: it cannot be proven for the class
+  static std::shared_ptr<const plan::device_plan> plan_for(const plan::table& table, const plan::device_class& of,
+                                                           std::vector<plan::product_shape> shapes = {}) {
+    return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes)});
+  }
   /// Whose pipelines an executor begins with, all, or those that it needs for first tokens.
-  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table,
-                                                        bool soon = false) {
-    if (!runs_in_one(modules, table) || begins_as_chain(modules, table, soon)) return {&table.decode, &table.prefill};
+  static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool soon = false) {
+    const plan::table& table = plan.table();
+    if (!runs_in_one(plan) || begins_as_chain(plan, soon)) return {&table.decode, &table.prefill};
     if (!held_against_chain(table.decode_in_one)) return {&table.decode_in_one, &table.prefill};
     return {&table.decode_in_one, &table.prefill, &table.decode};
   }
 
   /// And whose it needs later.
-  static std::vector<const plan::sequence*> goes_on_with(const kernel_modules& modules, const plan::table& table,
-                                                         bool soon) {
-    if (!begins_as_chain(modules, table, soon)) return {};
-    return {&table.decode_in_one};
+  static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan& plan, bool soon) {
+    if (!begins_as_chain(plan, soon)) return {};
+    return {&plan.table().decode_in_one};
   }
 
+  /// As it is recorded.
   const plan::table& table() const noexcept { return *table_; }
+  const plan::device_plan& plan() const noexcept { return *plan_; }
   const gpu::device& device() const noexcept { return device_; }
   const executor_counters& counters() const noexcept { return counters_; }
   std::size_t pipelines() const noexcept { return kernels_.size(); }
@@ -130,11 +130,11 @@ class executor {
   /// is an executor.
   /// @return the first that differs, or an empty kernel  @error device_lost, out_of_memory; as of kernel_set::of
   /// @param draws with the samplers that complete() proves else  @param soon as begins_with has it
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels,
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan, const kernel_set& kernels,
                                     const weight_memory& weights, bool draws = true, bool soon = false) {
     return gpu::translated([&] {
-      const std::vector<const plan::sequence*> list = begins_with(kernels.modules(), table, soon);
-      kernel_fault fault = runtime::prove_kernels(on, table, kernels, weights, list, draws);
+      const std::vector<const plan::sequence*> list = begins_with(plan, soon);
+      kernel_fault fault = runtime::prove_kernels(on, plan.table(), kernels, weights, list, draws);
       weights.expect_unchanged();  // or a file that was cut would look like a kernel that is wrong
       return fault;
     });
@@ -185,7 +185,7 @@ class executor {
   }
   /// Both proofs. @error as of both
   kernel_fault prove() {
-    kernel_fault fault = prove_kernels(device_, *table_, kernels_, weights_);
+    kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
     return fault.kernel.empty() ? prove_in_one() : fault;
   }
   /// Where a pass drew no token: true if workgroups of the dispatch of all layers waited in vain for each other. From
@@ -204,7 +204,7 @@ class executor {
                     std::as_writable_bytes(std::span(&gave_up, 1)));
       if (gave_up == 0) return false;
       complete();
-      recorded_sequence chain = record_proven(table_->decode, prove, nullptr);
+      recorded_sequence chain = record_proven(std::array{&table_->decode}, prove, nullptr);
       decode_ = &table_->decode;
       long_from_ = never;
       long_ = {};
@@ -216,22 +216,23 @@ class executor {
     });
   }
   const kernel_set& kernels() const noexcept { return kernels_; }
-  /// Decode recorded with pipelines of its own, for who compares shapes of products. Of a sampler with a greedy form
-  /// only that.
+  /// Decode of another plan for the same device, whose products have other shapes, recorded. Of a sampler with a greedy
+  /// form only that.
   struct decode_form {
-    kernel_set kernels;
+    std::shared_ptr<const plan::device_plan> plan;
     recorded_sequence recorded;
   };
-  /// @error as of kernel_set::add
-  decode_form decode_with(kernel_set kernels, gpu::pipeline_cache* cache) {
+  /// @param plan of the same engraved table and class  @error as of kernel_set::add
+  decode_form decode_with(std::shared_ptr<const plan::device_plan> plan, gpu::pipeline_cache* cache) {
     return gpu::translated([&] {
-      const plan::sequence* const list[] = {decode_};
-      kernels.add(list, cache);
-      const bool has_forms = kernels.has_forms(*decode_);
-      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels, addresses_, nullptr, false, 0, 0,
-                                               {!has_forms, has_forms});
+      const plan::sequence& of = decode_->in_one.empty() ? plan->table().decode : plan->table().decode_in_one;
+      const plan::sequence* const list[] = {&of};
+      kernels_.add(list, cache);
+      const bool has_forms = !of.greedy.empty();
+      recorded_sequence made =
+          record_sequence(device_, *table_, of, kernels_, addresses_, nullptr, false, 0, {!has_forms, has_forms});
       counters_.recordings += made.size();
-      return decode_form{std::move(kernels), std::move(made)};
+      return decode_form{std::move(plan), std::move(made)};
     });
   }
   /// Decode runs in that form from here on, and what it ran in before is there instead. What is in flight is waited
@@ -282,11 +283,10 @@ class executor {
     gpu::translated([&] {
       if (sequence(pass_kind::verify).plan != nullptr) return;
       drain();
-      sequence(pass_kind::verify) = record_proven(table_->verify, prove, cache);
+      sequence(pass_kind::verify) = record_proven(plan_->all_of(&plan::table::verify), prove, cache);
       if (table_->verify.max_tokens <= few_tokens) return;
       sequence(pass_kind::verify_few) =
-          record_sequence(device_, *table_, table_->verify, kernels_, addresses_, nullptr, false, 0, few_tokens,
-                          {true, kernels_.has_forms(table_->verify)});
+          record_sequence(device_, *table_, plan_->over(&plan::table::verify, few_tokens), kernels_, addresses_);
       counters_.recordings += sequence(pass_kind::verify_few).size();
     });
   }
@@ -308,7 +308,7 @@ class executor {
   /// Time of a pass over drafts in decode passes, as measured of both at about the same time, since devices need a
   /// while to reach their clocks; 0: not yet.
   double verify_cost(pass_kind kind) const { return verify_costs_[static_cast<std::size_t>(kind)]; }
-  static constexpr std::uint32_t few_tokens = 8;
+  static constexpr std::uint32_t few_tokens = plan::device_plan::few_drafts;
   /// Of a pass over so many tokens, all but the first drafts.
   pass_kind verify_kind(std::size_t tokens) const {
     return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify;
@@ -397,7 +397,7 @@ class executor {
       drain_flights();
       const plan::sequence& of = *form_of(job_.kind, is_long(job_.kind, job_.end - 1 + job_.pass)).plan;
       const recorded_sequence fresh = record_sequence(device_, *table_, of, kernels_, addresses_, nullptr, false,
-                                                      of.layers, 0, {!job_.greedy, job_.greedy, draws_by_});
+                                                      of.layers, {!job_.greedy, job_.greedy, draws_by_});
       if (traces_ && job_.kind == pass_kind::decode) traces_->overwritten(job_.end - 1 + job_.pass);
       counters_.recordings += fresh.size();
       std::size_t used = 0;
@@ -502,8 +502,7 @@ class executor {
   recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
     const plan::sequence& plan = *form_of(kind, is_long).plan;
     recorded_sequence out =
-        record_timed_sequence(device_, *table_, plan, kernels_, addresses_, (std::max)(1u, plan.repeats()),
-                              kind == pass_kind::verify_few ? few_tokens : 0, greedy);
+        record_timed_sequence(device_, *table_, plan, kernels_, addresses_, (std::max)(1u, plan.repeats()), greedy);
     counters_.recordings += out.size();
     return out;
   }
@@ -551,15 +550,17 @@ class executor {
   }
   /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from
   /// the reference
-  recorded_sequence record_proven(const plan::sequence& plan, bool prove, gpu::pipeline_cache* cache) {
-    const plan::sequence* const list[] = {&plan};
+  /// @param list it, and those of it for fewer rows
+  recorded_sequence record_proven(std::span<const plan::sequence* const> list, bool prove, gpu::pipeline_cache* cache) {
     kernels_.add(list, cache);
     if (prove)
-      if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(plan);
-          !fault.kernel.empty())
-        refuse(device_, fault);
-    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, 0,
-                                             {true, kernels_.has_forms(plan)});
+      for (const plan::sequence* each : list)
+        if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(*each);
+            !fault.kernel.empty())
+          refuse(device_, fault);
+    const plan::sequence& plan = *list.front();
+    recorded_sequence made =
+        record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, {true, !plan.greedy.empty()});
     counters_.recordings += made.size() + (made.greedy.handle() != nullptr ? 1 : 0);
     return made;
   }
@@ -628,9 +629,9 @@ class executor {
   }
 
   void create(gpu::pipeline_cache* cache, bool soon) {
-    kernels_.add(begins_with(kernels_.modules(), *table_, soon), cache);
-    kernels_.add(goes_on_with(kernels_.modules(), *table_, soon), cache);
-    const bool has_forms = kernels_.has_forms(*decode_);
+    kernels_.add(begins_with(*plan_, soon), cache);
+    kernels_.add(goes_on_with(*plan_, soon), cache);
+    const bool has_forms = !decode_->greedy.empty();
     draws_later_ = has_forms && soon;
     complete_ = in_one_later_ == nullptr && !draws_later_;
     if (complete_) kernels_.wait();
@@ -671,7 +672,7 @@ class executor {
       feeds_[box] =
           mailbox_.feed(device_, model_name(*table_), box * box_bytes_, state_, 0, box_words(box).size_bytes());
     sequence(pass_kind::decode) =
-        record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {draws, has_forms});
+        record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, {draws, has_forms});
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
     counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() +
                            (draws && has_forms ? 1 : 0);
@@ -685,8 +686,8 @@ class executor {
 
   /// Whether decode begins as the chain of dispatches. Not where passes leave traces: what is proven between them would
   /// too.
-  static bool begins_as_chain(const kernel_modules& modules, const plan::table& table, bool soon) {
-    return soon && runs_in_one(modules, table) && table.trace.top == 0;
+  static bool begins_as_chain(const plan::device_plan& plan, bool soon) {
+    return soon && runs_in_one(plan) && plan.table().trace.top == 0;
   }
   /// Tokens in the KV cache before the next pass of a decode job.
   std::uint32_t next_position() const noexcept { return job_.end - 1 + job_.pass; }
@@ -719,9 +720,9 @@ class executor {
   }
   /// Decode with both of its last segments, or the greedy one alone. Nothing is in flight.
   void record_decode(kernels::sample_form draws_by, bool draws = true) {
-    const sampler_forms forms{draws, kernels_.has_forms(*decode_), draws_by};
+    const sampler_forms forms{draws, !decode_->greedy.empty(), draws_by};
     recorded_sequence made =
-        record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, forms);
+        record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, forms);
     counters_.recordings += made.size() + (forms.drawing && forms.greedy ? 1 : 0);
     made.speed = sequence(pass_kind::decode).speed;
     record_long(forms);
@@ -729,9 +730,7 @@ class executor {
     draws_by_ = draws_by;
   }
   /// Whether there is another form for long contexts.
-  bool has_long(const plan::sequence& decode) const {
-    return !decode.in_one_long.empty() && kernels_.modules().run(decode.in_one_long.front());
-  }
+  static bool has_long(const plan::sequence& decode) { return !decode.in_one_long.empty(); }
   void begin_long() {
     long_plan_ = *decode_;
     long_plan_.in_one = decode_->in_one_long;
@@ -751,8 +750,8 @@ class executor {
                                                  bool draws) const {
     std::vector<const gpu::pipeline*> there;
     const auto each_of = [&](const plan::sequence& some, auto&& takes) {
-      for (const kernel_proof::claim& each : kernel_proof::claims_of(some, kernels_))
-        if (each.may_wait == draws) takes(each, &kernels_.of(*each.call, each.rows, each.form));
+      for (const kernel_proof::claim& each : kernel_proof::claims_of(some))
+        if (each.may_wait == draws) takes(each, &kernels_.of(*each.call));
     };
     std::vector<kernel_proof::claim> out;
     each_of(other, [&](const auto&, const gpu::pipeline* its) { there.push_back(its); });
@@ -804,10 +803,10 @@ class executor {
     for (const kernel_proof::claim& each : claims_beside(in_one, table_->decode, false))
       if (!proof.check(each).kernel.empty()) return false;
     const auto record = [&](const plan::sequence& as) {
-      const bool has_forms = kernels_.has_forms(as);
+      const bool has_forms = !as.greedy.empty();
       decode_ = &as;
       sequence(pass_kind::decode) =
-          record_sequence(device_, *table_, as, kernels_, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
+          record_sequence(device_, *table_, as, kernels_, addresses_, nullptr, false, 0, {!has_forms, has_forms});
       long_from_ = never;
       long_ = {};
     };
@@ -816,7 +815,7 @@ class executor {
       write_arguments();
       record(in_one);
       if (long_too) begin_long();
-      record_long({!kernels_.has_forms(in_one), kernels_.has_forms(in_one)});
+      record_long({in_one.greedy.empty(), !in_one.greedy.empty()});
       const bool agree = all_layers_agree_behind((std::max)(written_, position));
       weights_.expect_unchanged();
       return agree;
@@ -834,7 +833,7 @@ class executor {
   /// The form for long contexts, where there is one.
   void record_long(sampler_forms forms) {
     if (long_from_ == never) return;
-    long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, 0, 0, forms);
+    long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, 0, forms);
     counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
   }
 
@@ -908,9 +907,9 @@ class executor {
     };
     std::vector<std::byte> expected;
     if (held_against_chain(*decode_)) {
-      const bool has_forms = kernels_.has_forms(table_->decode);
+      const bool has_forms = !table_->decode.greedy.empty();
       recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false,
-                                                0, 0, {!has_forms, has_forms});
+                                                0, {!has_forms, has_forms});
       const plan::sequence* in_one = std::exchange(decode_, &table_->decode);
       std::swap(sequence(pass_kind::decode), other);
       one_by_one();
@@ -963,7 +962,8 @@ class executor {
   }
 
   gpu::device device_;
-  const plan::table* table_;
+  std::shared_ptr<const plan::device_plan> plan_;
+  const plan::table* table_;            ///< the plan's
   const plan::sequence* decode_;        ///< of the table
   const plan::sequence* in_one_later_;  ///< what complete() puts in its place, if anything
   weight_memory weights_;

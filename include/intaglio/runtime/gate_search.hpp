@@ -22,6 +22,7 @@
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/reference/walk.hpp"
+#include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 
 namespace intaglio::runtime {
@@ -104,36 +105,33 @@ class gate_search {
   /// Workgroups of this many subgroups: both kernels stride over what there is.
   static constexpr std::uint32_t subgroups = 4, tile = 8;
 
-  static kernel_modules modules(const gpu::device& on) {
-    kernel_modules out = usable_modules(on).front();
-    out.in_one = false;
-    return out;
+  /// @param constants without the workgroup's size
+  template <class Kernel>
+  gpu::pipeline made(typename Kernel::constants constants) const {
+    const subgroup_choice subgroup = choose_subgroup(device_.limits());
+    const kernels::kernel_interface& face = kernels::interface_of(Kernel::id);
+    constants.workgroup_size = subgroups * subgroup.size;
+    kernels::constant_words words{};
+    kernels::store(constants, words);
+    std::vector<gpu::specialization> values;
+    for (std::uint32_t id = 0; id < face.specialization_count(); ++id) values.push_back({id, words[id]});
+    return gpu::pipeline(device_, {.name = face.name,
+                                   .spirv = modules_of<>(kernels::first_candidate<Kernel>(class_of(device_).offers())),
+                                   .constants = values,
+                                   .push_constant_bytes = face.push_bytes(),
+                                   .required_subgroup_size = subgroup.required});
   }
   void make_pipelines() {
-    const subgroup_choice subgroup = choose_subgroup(device_.limits());
-    const kernel_modules from = modules(device_);
-    const auto made = [&](kernels::kernel which, std::vector<std::pair<std::string_view, std::uint32_t>> values) {
-      const kernels::kernel_interface& face = kernels::interface_of(which);
-      std::vector<gpu::specialization> constants{{0, subgroups * subgroup.size}};
-      for (const auto& [name, value] : values)
-        constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value});
-      return gpu::pipeline(device_, {.name = face.name,
-                                     .spirv = from.of(which),
-                                     .constants = constants,
-                                     .push_constant_bytes = face.push_bytes(),
-                                     .required_subgroup_size = subgroup.required});
-    };
-    score_ = made(kernels::kernel::matmul, {{"columns", width_},
-                                            {"rows", features_},
-                                            {"codec", static_cast<std::uint32_t>(type_)},
-                                            {"prologue", static_cast<std::uint32_t>(kernels::prologue::plain)},
-                                            {"epilogue", static_cast<std::uint32_t>(kernels::epilogue::store)},
-                                            {"tile_tokens", tile},
-                                            {"staged", 0},
-                                            {"head_dim", 4},
-                                            {"context", 1},
-                                            {"subgroup_width", subgroup.size}});
-    select_ = made(kernels::kernel::walk_select, {{"columns", features_}, {"count", count_}});
+    score_ = made<kernels::matmul_kernel>({.columns = width_,
+                                           .rows = features_,
+                                           .codec = type_,
+                                           .prologue = kernels::prologue::plain,
+                                           .epilogue = kernels::epilogue::store,
+                                           .tile_tokens = tile,
+                                           .head_dim = 4,
+                                           .context = 1,
+                                           .subgroup_width = choose_subgroup(device_.limits()).size});
+    select_ = made<kernels::walk_select_kernel>({.columns = features_, .count = count_});
   }
 
   void run(std::uint32_t vectors) {

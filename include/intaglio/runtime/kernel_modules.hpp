@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Which SPIR-V module runs each kernel on a device, and in subgroups of which size.
+// Where a program has the SPIR-V modules of its plans.
 #pragma once
+
+#include "intaglio/core/compiler.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
 #include <span>
-#include <string>
+#include <tuple>
 #include <vector>
 
-#include "intaglio/gpu/device.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/module_text.hpp"
 #include "intaglio/kernels/spirv/accept.hpp"
@@ -88,391 +87,167 @@
 #include "intaglio/kernels/spirv/walk_up.hpp"
 #include "intaglio/kernels/splice.hpp"
 #include "intaglio/runtime/module_source.hpp"
-#include "intaglio/runtime/tuning.hpp"
 
 namespace intaglio::runtime {
 
-/// The subgroup size that kernels run at: 32, the width that their arithmetic is laid out for, where the device lets a
-/// shader choose it, else the device's own.
-struct subgroup_choice {
-  std::uint32_t size = 0;
-  std::uint32_t required = 0;  ///< what pipelines ask for; 0: the device has but one
+namespace detail {
+/// An embedded module. @tparam Parts a function object that hands on the literals which hold it
+template <class Parts>
+struct listed {
+  kernels::variant which;
+  std::uint64_t source_hash;
+  Parts parts;
 };
+template <class Parts>
+listed(kernels::variant, std::uint64_t, Parts) -> listed<Parts>;  // clang 16 deduces none of an aggregate
+/// Every one, by kernels::variant.
+inline constexpr std::tuple every_module{
+    listed{kernels::variant::accept, kernels::spirv::accept_source_hash, kernels::spirv::accept_parts},
+    listed{kernels::variant::attention, kernels::spirv::attention_source_hash, kernels::spirv::attention_parts},
+    listed{kernels::variant::attention_chunk, kernels::spirv::attention_chunk_source_hash,
+           kernels::spirv::attention_chunk_parts},
+    listed{kernels::variant::attention_cpu, kernels::spirv::attention_cpu_source_hash,
+           kernels::spirv::attention_cpu_parts},
+    listed{kernels::variant::attention_few, kernels::spirv::attention_few_source_hash,
+           kernels::spirv::attention_few_parts},
+    listed{kernels::variant::attention_halves, kernels::spirv::attention_halves_source_hash,
+           kernels::spirv::attention_halves_parts},
+    listed{kernels::variant::attention_halves_portable, kernels::spirv::attention_halves_portable_source_hash,
+           kernels::spirv::attention_halves_portable_parts},
+    listed{kernels::variant::dense_few, kernels::spirv::dense_few_source_hash, kernels::spirv::dense_few_parts},
+    listed{kernels::variant::dense_matmul, kernels::spirv::dense_matmul_source_hash,
+           kernels::spirv::dense_matmul_parts},
+    listed{kernels::variant::dense_matmul_cpu, kernels::spirv::dense_matmul_cpu_source_hash,
+           kernels::spirv::dense_matmul_cpu_parts},
+    listed{kernels::variant::dense_rows, kernels::spirv::dense_rows_source_hash, kernels::spirv::dense_rows_parts},
+    listed{kernels::variant::embed, kernels::spirv::embed_source_hash, kernels::spirv::embed_parts},
+    listed{kernels::variant::expert_sum, kernels::spirv::expert_sum_source_hash, kernels::spirv::expert_sum_parts},
+    listed{kernels::variant::expert_tiles, kernels::spirv::expert_tiles_source_hash,
+           kernels::spirv::expert_tiles_parts},
+    listed{kernels::variant::fixed, kernels::spirv::fixed_source_hash, kernels::spirv::fixed_parts},
+    listed{kernels::variant::halves, kernels::spirv::halves_source_hash, kernels::spirv::halves_parts},
+    listed{kernels::variant::head_norm, kernels::spirv::head_norm_source_hash, kernels::spirv::head_norm_parts},
+    listed{kernels::variant::head_rescore, kernels::spirv::head_rescore_source_hash,
+           kernels::spirv::head_rescore_parts},
+    listed{kernels::variant::head_screen, kernels::spirv::head_screen_source_hash, kernels::spirv::head_screen_parts},
+    listed{kernels::variant::head_screen_portable, kernels::spirv::head_screen_portable_source_hash,
+           kernels::spirv::head_screen_portable_parts},
+    listed{kernels::variant::layers, kernels::spirv::layers_source_hash, kernels::spirv::layers_parts},
+    listed{kernels::variant::layers_coded, kernels::spirv::layers_coded_source_hash,
+           kernels::spirv::layers_coded_parts},
+    listed{kernels::variant::layers_cpu, kernels::spirv::layers_cpu_source_hash, kernels::spirv::layers_cpu_parts},
+    listed{kernels::variant::layers_dense, kernels::spirv::layers_dense_source_hash,
+           kernels::spirv::layers_dense_parts},
+    listed{kernels::variant::layers_few, kernels::spirv::layers_few_source_hash, kernels::spirv::layers_few_parts},
+    listed{kernels::variant::layers_few_normed, kernels::spirv::layers_few_normed_source_hash,
+           kernels::spirv::layers_few_normed_parts},
+    listed{kernels::variant::layers_long, kernels::spirv::layers_long_source_hash, kernels::spirv::layers_long_parts},
+    listed{kernels::variant::layers_many, kernels::spirv::layers_many_source_hash, kernels::spirv::layers_many_parts},
+    listed{kernels::variant::layers_many_normed, kernels::spirv::layers_many_normed_source_hash,
+           kernels::spirv::layers_many_normed_parts},
+    listed{kernels::variant::layers_ternary_few, kernels::spirv::layers_ternary_few_source_hash,
+           kernels::spirv::layers_ternary_few_parts},
+    listed{kernels::variant::matmul, kernels::spirv::matmul_source_hash, kernels::spirv::matmul_parts},
+    listed{kernels::variant::matmul_chunk, kernels::spirv::matmul_chunk_source_hash,
+           kernels::spirv::matmul_chunk_parts},
+    listed{kernels::variant::matmul_chunk_few, kernels::spirv::matmul_chunk_few_source_hash,
+           kernels::spirv::matmul_chunk_few_parts},
+    listed{kernels::variant::matmul_chunk_fragments, kernels::spirv::matmul_chunk_fragments_source_hash,
+           kernels::spirv::matmul_chunk_fragments_parts},
+    listed{kernels::variant::matmul_chunk_matrix, kernels::spirv::matmul_chunk_matrix_source_hash,
+           kernels::spirv::matmul_chunk_matrix_parts},
+    listed{kernels::variant::matmul_cpu, kernels::spirv::matmul_cpu_source_hash, kernels::spirv::matmul_cpu_parts},
+    listed{kernels::variant::matmul_few, kernels::spirv::matmul_few_source_hash, kernels::spirv::matmul_few_parts},
+    listed{kernels::variant::matmul_few_matrix, kernels::spirv::matmul_few_matrix_source_hash,
+           kernels::spirv::matmul_few_matrix_parts},
+    listed{kernels::variant::matmul_few_portable, kernels::spirv::matmul_few_portable_source_hash,
+           kernels::spirv::matmul_few_portable_parts},
+    listed{kernels::variant::matmul_few_tiled, kernels::spirv::matmul_few_tiled_source_hash,
+           kernels::spirv::matmul_few_tiled_parts},
+    listed{kernels::variant::matmul_portable, kernels::spirv::matmul_portable_source_hash,
+           kernels::spirv::matmul_portable_parts},
+    listed{kernels::variant::norm_add, kernels::spirv::norm_add_source_hash, kernels::spirv::norm_add_parts},
+    listed{kernels::variant::norm_quantize, kernels::spirv::norm_quantize_source_hash,
+           kernels::spirv::norm_quantize_parts},
+    listed{kernels::variant::norm_quantize_cpu, kernels::spirv::norm_quantize_cpu_source_hash,
+           kernels::spirv::norm_quantize_cpu_parts},
+    listed{kernels::variant::pages, kernels::spirv::pages_source_hash, kernels::spirv::pages_parts},
+    listed{kernels::variant::rms_norm, kernels::spirv::rms_norm_source_hash, kernels::spirv::rms_norm_parts},
+    listed{kernels::variant::route, kernels::spirv::route_source_hash, kernels::spirv::route_parts},
+    listed{kernels::variant::sample, kernels::spirv::sample_source_hash, kernels::spirv::sample_parts},
+    listed{kernels::variant::sample_cpu, kernels::spirv::sample_cpu_source_hash, kernels::spirv::sample_cpu_parts},
+    listed{kernels::variant::ternary_chunk, kernels::spirv::ternary_chunk_source_hash,
+           kernels::spirv::ternary_chunk_parts},
+    listed{kernels::variant::ternary_chunk_matrix, kernels::spirv::ternary_chunk_matrix_source_hash,
+           kernels::spirv::ternary_chunk_matrix_parts},
+    listed{kernels::variant::ternary_chunk_portable, kernels::spirv::ternary_chunk_portable_source_hash,
+           kernels::spirv::ternary_chunk_portable_parts},
+    listed{kernels::variant::ternary_few, kernels::spirv::ternary_few_source_hash, kernels::spirv::ternary_few_parts},
+    listed{kernels::variant::ternary_few_matrix, kernels::spirv::ternary_few_matrix_source_hash,
+           kernels::spirv::ternary_few_matrix_parts},
+    listed{kernels::variant::ternary_few_portable, kernels::spirv::ternary_few_portable_source_hash,
+           kernels::spirv::ternary_few_portable_parts},
+    listed{kernels::variant::ternary_float, kernels::spirv::ternary_float_source_hash,
+           kernels::spirv::ternary_float_parts},
+    listed{kernels::variant::ternary_float_cpu, kernels::spirv::ternary_float_cpu_source_hash,
+           kernels::spirv::ternary_float_cpu_parts},
+    listed{kernels::variant::ternary_matmul, kernels::spirv::ternary_matmul_source_hash,
+           kernels::spirv::ternary_matmul_parts},
+    listed{kernels::variant::ternary_matmul_cpu, kernels::spirv::ternary_matmul_cpu_source_hash,
+           kernels::spirv::ternary_matmul_cpu_parts},
+    listed{kernels::variant::ternary_matmul_portable, kernels::spirv::ternary_matmul_portable_source_hash,
+           kernels::spirv::ternary_matmul_portable_parts},
+    listed{kernels::variant::ternary_rows, kernels::spirv::ternary_rows_source_hash,
+           kernels::spirv::ternary_rows_parts},
+    listed{kernels::variant::walk_down, kernels::spirv::walk_down_source_hash, kernels::spirv::walk_down_parts},
+    listed{kernels::variant::walk_down_cpu, kernels::spirv::walk_down_cpu_source_hash,
+           kernels::spirv::walk_down_cpu_parts},
+    listed{kernels::variant::walk_down_portable, kernels::spirv::walk_down_portable_source_hash,
+           kernels::spirv::walk_down_portable_parts},
+    listed{kernels::variant::walk_gate_up, kernels::spirv::walk_gate_up_source_hash,
+           kernels::spirv::walk_gate_up_parts},
+    listed{kernels::variant::walk_gate_up_cpu, kernels::spirv::walk_gate_up_cpu_source_hash,
+           kernels::spirv::walk_gate_up_cpu_parts},
+    listed{kernels::variant::walk_gate_up_portable, kernels::spirv::walk_gate_up_portable_source_hash,
+           kernels::spirv::walk_gate_up_portable_parts},
+    listed{kernels::variant::walk_select, kernels::spirv::walk_select_source_hash, kernels::spirv::walk_select_parts},
+    listed{kernels::variant::walk_sum, kernels::spirv::walk_sum_source_hash, kernels::spirv::walk_sum_parts},
+    listed{kernels::variant::walk_trace, kernels::spirv::walk_trace_source_hash, kernels::spirv::walk_trace_parts},
+    listed{kernels::variant::walk_up, kernels::spirv::walk_up_source_hash, kernels::spirv::walk_up_parts}};
+}  // namespace detail
 
-inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
-  if (!limits.subgroup_size_selectable) return {limits.subgroup_size, 0};
-  const std::uint32_t size = std::clamp(32u, limits.min_subgroup_size, limits.max_subgroup_size);
-  return {size, size};
-}
+static_assert(std::tuple_size_v<decltype(detail::every_module)> == kernels::variant_count);
 
-/// The modules in use; variants of one kernel differ in how they compute, not in what.
-struct kernel_modules {
-  bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and
-                            ///< no packed dot products
-  bool in_one = false;  ///< decode with all layers in one dispatch, where the plan has that: with wide_loads relies on
-                        ///< llvmpipe (shaders/layers_cpu.comp)
-  bool integer_dot = true;      ///< ternary products by packed dot products, else by shifts and masks
-  bool matrix = false;          ///< those of chunks by cooperative matrices of int8
-  bool half_matrix = false;     ///< those of chunks by cooperative matrices of f16
-  bool few_matrix = false;      ///< those of a few tokens by cooperative matrices of int8
-  bool few_tiled = false;       ///< and x of such products in tiles of eight tokens
-  bool few_halves = false;      ///< those of chunks that are a few tokens, by cooperative matrices of f16
-  bool half_fragments = false;  ///< those of chunks whose invocations fill such matrices from memory
-  bool long_contexts = false;   ///< of `layers` the module for those: a form of the dispatch
-                                ///< (plan::sequence::in_one_long), not of the device
-  bool dense_layers = false;    ///< of `layers_coded` the module for weights of 16 bits: a form of the dispatch
-                                ///< (kernels::layers_coded::is_dense)
-  std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that
-                                          ///< surely run at once (shaders/layers.comp)
-  module_source source = &modules_of<>;
-  std::shared_ptr<const tuning> tuned{};  ///< shapes of products that are not the plan's
-
-  /// Workgroups of all layers in one dispatch on this device, as many as the plan has or as run at once; 0: not as many
-  /// as the shapes need.
-  std::uint32_t resident_parts(const plan::dispatch& call) const {
-    const std::uint32_t parts = (std::min)(call.groups[0], resident_workgroups);
-    return parts < (call.least_groups != 0 ? call.least_groups : call.groups[0]) ? 0 : parts;
-  }
-  /// Whether they do all layers in a dispatch of that form.
-  bool run(const plan::dispatch& all) const {
-    if (plan::has_exchange(all) && !few_halves) return false;  // these multiply matrices
-    return all.subgroups == 1 ? wide_loads : !wide_loads && resident_parts(all) != 0;
-  }
-  /// Tells the variants of a device apart, whatever their sources.
-  std::string name() const {
-    std::string out = wide_loads ? "wide_loads" : integer_dot ? "integer_dot" : "portable";
-    if (in_one) out += "+in_one";
-    if (matrix) out += "+matrix";
-    if (half_matrix) out += "+half_matrix";
-    if (few_matrix) out += "+few_matrix";
-    if (few_halves) out += "+few_halves";
-    if (half_fragments) out += "+half_fragments";
-    return out;
-  }
-  /// Changes with any module's source and with the choice of variants.
-  std::string identity() const {
-    namespace spirv = kernels::spirv;
-    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3)
-                                     : (in_one ? 8 : 0) +
-                                           (matrix        ? 5
-                                            : integer_dot ? 1
-                                                          : 2) +
-                                           (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0) + (few_halves ? 64 : 0) +
-                                           (half_fragments ? 128 : 0);
-    for (const std::uint64_t hash : {spirv::embed_source_hash,
-                                     spirv::norm_quantize_source_hash,
-                                     spirv::ternary_matmul_source_hash,
-                                     spirv::ternary_matmul_portable_source_hash,
-                                     spirv::ternary_chunk_source_hash,
-                                     spirv::ternary_few_source_hash,
-                                     spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash,
-                                     spirv::attention_chunk_source_hash,
-                                     spirv::attention_few_source_hash,
-                                     spirv::attention_cpu_source_hash,
-                                     spirv::dense_matmul_source_hash,
-                                     spirv::dense_few_source_hash,
-                                     spirv::dense_rows_source_hash,
-                                     spirv::ternary_rows_source_hash,
-                                     spirv::head_screen_source_hash,
-                                     spirv::head_rescore_source_hash,
-                                     spirv::sample_source_hash,
-                                     spirv::sample_cpu_source_hash,
-                                     spirv::accept_source_hash,
-                                     spirv::layers_source_hash,
-                                     spirv::layers_long_source_hash,
-                                     spirv::layers_cpu_source_hash,
-                                     spirv::layers_coded_source_hash,
-                                     spirv::layers_dense_source_hash,
-                                     spirv::layers_few_source_hash,
-                                     spirv::layers_few_normed_source_hash,
-                                     spirv::layers_many_source_hash,
-                                     spirv::layers_ternary_few_source_hash,
-                                     spirv::matmul_source_hash,
-                                     spirv::head_norm_source_hash,
-                                     spirv::norm_add_source_hash,
-                                     spirv::rms_norm_source_hash,
-                                     spirv::route_source_hash,
-                                     spirv::expert_sum_source_hash,
-                                     spirv::expert_tiles_source_hash,
-                                     spirv::halves_source_hash,
-                                     spirv::matmul_chunk_source_hash,
-                                     spirv::matmul_chunk_few_source_hash,
-                                     spirv::matmul_chunk_fragments_source_hash,
-                                     spirv::attention_halves_source_hash,
-                                     spirv::walk_gate_up_source_hash,
-                                     spirv::walk_gate_up_cpu_source_hash,
-                                     spirv::walk_down_source_hash,
-                                     spirv::walk_down_cpu_source_hash,
-                                     spirv::pages_source_hash,
-                                     spirv::walk_select_source_hash,
-                                     spirv::walk_up_source_hash,
-                                     spirv::walk_sum_source_hash,
-                                     spirv::walk_trace_source_hash,
-                                     spirv::fixed_source_hash,
-                                     spirv::matmul_few_source_hash,
-                                     spirv::matmul_few_matrix_source_hash,
-                                     spirv::matmul_few_tiled_source_hash,
-                                     spirv::ternary_few_matrix_source_hash})
-      mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
-    if (tuned && !tuned->shapes.empty()) mixed = (mixed ^ tuned->hash()) * 0x9E3779B97F4A7C15u;
-    return std::to_string(mixed);
-  }
-
-  std::span<const std::byte> of(kernels::kernel which) const { return source(*this, which); }
-  /// The words of a kernel that gates, with the activation in its place.
-  std::vector<std::uint32_t> with(kernels::kernel which, const shader::expression& activation) const {
-    const auto bytes = of(which);
-    std::vector<std::uint32_t> words(bytes.size() / 4);
-    std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(words)).begin());
-    return kernels::splicer(words, activation).spliced();
-  }
-};
-
-template <std::uint64_t used>
-std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which) {
-  namespace spirv = kernels::spirv;
-  constexpr auto has = [](kernels::kernel each) { return (used >> static_cast<unsigned>(each) & 1u) != 0; };
-  using kernels::whole;
-  switch (which) {
-    case kernels::kernel::embed:
-      if constexpr (has(kernels::kernel::embed)) return whole(spirv::embed_parts);
-      break;
-    case kernels::kernel::norm_quantize:
-      if constexpr (has(kernels::kernel::norm_quantize))
-        return chosen.wide_loads ? whole(spirv::norm_quantize_cpu_parts) : whole(spirv::norm_quantize_parts);
-      break;
-    case kernels::kernel::ternary_matmul:
-      if constexpr (has(kernels::kernel::ternary_matmul)) {
-        if (chosen.wide_loads) return whole(spirv::ternary_matmul_cpu_parts);
-        return chosen.integer_dot ? whole(spirv::ternary_matmul_parts) : whole(spirv::ternary_matmul_portable_parts);
-      }
-      break;
-    case kernels::kernel::ternary_few:
-      if constexpr (has(kernels::kernel::ternary_few)) {
-        if (chosen.few_matrix) return whole(spirv::ternary_few_matrix_parts);
-        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_few_parts)
-                                                        : whole(spirv::ternary_few_portable_parts);
-      }
-      break;
-    case kernels::kernel::ternary_chunk:
-      if constexpr (has(kernels::kernel::ternary_chunk)) {
-        if (chosen.matrix) return whole(spirv::ternary_chunk_matrix_parts);
-        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_chunk_parts)
-                                                        : whole(spirv::ternary_chunk_portable_parts);
-      }
-      break;
-    case kernels::kernel::ternary_float:
-      if constexpr (has(kernels::kernel::ternary_float))
-        return chosen.wide_loads ? whole(spirv::ternary_float_cpu_parts) : whole(spirv::ternary_float_parts);
-      break;
-    case kernels::kernel::attention:
-      if constexpr (has(kernels::kernel::attention))
-        return chosen.wide_loads ? whole(spirv::attention_cpu_parts) : whole(spirv::attention_parts);
-      break;
-    case kernels::kernel::attention_few:
-      if constexpr (has(kernels::kernel::attention_few)) return whole(spirv::attention_few_parts);
-      break;
-    case kernels::kernel::attention_chunk:
-      if constexpr (has(kernels::kernel::attention_chunk)) return whole(spirv::attention_chunk_parts);
-      break;
-    case kernels::kernel::dense_matmul:
-      if constexpr (has(kernels::kernel::dense_matmul))
-        return chosen.wide_loads ? whole(spirv::dense_matmul_cpu_parts) : whole(spirv::dense_matmul_parts);
-      break;
-    case kernels::kernel::dense_few:
-      if constexpr (has(kernels::kernel::dense_few)) return whole(spirv::dense_few_parts);
-      break;
-    case kernels::kernel::ternary_rows:
-      if constexpr (has(kernels::kernel::ternary_rows)) return whole(spirv::ternary_rows_parts);
-      break;
-    case kernels::kernel::dense_rows:
-      if constexpr (has(kernels::kernel::dense_rows)) return whole(spirv::dense_rows_parts);
-      break;
-    case kernels::kernel::head_screen:
-      if constexpr (has(kernels::kernel::head_screen))
-        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::head_screen_parts)
-                                                        : whole(spirv::head_screen_portable_parts);
-      break;
-    case kernels::kernel::head_rescore:
-      if constexpr (has(kernels::kernel::head_rescore)) return whole(spirv::head_rescore_parts);
-      break;
-    case kernels::kernel::sample:
-      if constexpr (has(kernels::kernel::sample)) {
-        if (chosen.wide_loads) return whole(spirv::sample_cpu_parts);
-        return whole(spirv::sample_parts);
-      }
-      break;
-    case kernels::kernel::accept:
-      if constexpr (has(kernels::kernel::accept)) return whole(spirv::accept_parts);
-      break;
-    case kernels::kernel::matmul:
-      if constexpr (has(kernels::kernel::matmul)) {
-        if (chosen.wide_loads) return whole(spirv::matmul_cpu_parts);
-        return chosen.integer_dot ? whole(spirv::matmul_parts) : whole(spirv::matmul_portable_parts);
-      }
-      break;
-    case kernels::kernel::attention_halves:
-      if constexpr (has(kernels::kernel::attention_halves))
-        return chosen.half_matrix ? whole(spirv::attention_halves_parts)
-                                  : whole(spirv::attention_halves_portable_parts);
-      break;
-    case kernels::kernel::halves:
-      if constexpr (has(kernels::kernel::halves)) return whole(spirv::halves_parts);
-      break;
-    case kernels::kernel::matmul_chunk:
-      if constexpr (has(kernels::kernel::matmul_chunk)) {
-        if constexpr ((used & kernels::few_chunk_bit) != 0)
-          if (chosen.few_halves) return whole(spirv::matmul_chunk_few_parts);
-        if (chosen.half_fragments) return whole(spirv::matmul_chunk_fragments_parts);
-        return chosen.half_matrix ? whole(spirv::matmul_chunk_matrix_parts) : whole(spirv::matmul_chunk_parts);
-      }
-      break;
-    case kernels::kernel::head_norm:
-      if constexpr (has(kernels::kernel::head_norm)) return whole(spirv::head_norm_parts);
-      break;
-    case kernels::kernel::norm_add:
-      if constexpr (has(kernels::kernel::norm_add)) return whole(spirv::norm_add_parts);
-      break;
-    case kernels::kernel::rms_norm:
-      if constexpr (has(kernels::kernel::rms_norm)) return whole(spirv::rms_norm_parts);
-      break;
-    case kernels::kernel::walk_gate_up:
-      if constexpr (has(kernels::kernel::walk_gate_up))
-        return chosen.wide_loads    ? whole(spirv::walk_gate_up_cpu_parts)
-               : chosen.integer_dot ? whole(spirv::walk_gate_up_parts)
-                                    : whole(spirv::walk_gate_up_portable_parts);
-      break;
-    case kernels::kernel::walk_down:
-      if constexpr (has(kernels::kernel::walk_down))
-        return chosen.wide_loads    ? whole(spirv::walk_down_cpu_parts)
-               : chosen.integer_dot ? whole(spirv::walk_down_parts)
-                                    : whole(spirv::walk_down_portable_parts);
-      break;
-    case kernels::kernel::walk_select:
-      if constexpr (has(kernels::kernel::walk_select)) return whole(spirv::walk_select_parts);
-      break;
-    case kernels::kernel::walk_up:
-      if constexpr (has(kernels::kernel::walk_up)) return whole(spirv::walk_up_parts);
-      break;
-    case kernels::kernel::walk_sum:
-      if constexpr (has(kernels::kernel::walk_sum)) return whole(spirv::walk_sum_parts);
-      break;
-    case kernels::kernel::walk_trace:
-      if constexpr (has(kernels::kernel::walk_trace)) return whole(spirv::walk_trace_parts);
-      break;
-    case kernels::kernel::route:
-      if constexpr (has(kernels::kernel::route)) return whole(spirv::route_parts);
-      break;
-    case kernels::kernel::expert_sum:
-      if constexpr (has(kernels::kernel::expert_sum)) return whole(spirv::expert_sum_parts);
-      break;
-    case kernels::kernel::expert_tiles:
-      if constexpr (has(kernels::kernel::expert_tiles)) return whole(spirv::expert_tiles_parts);
-      break;
-    case kernels::kernel::fixed:
-      if constexpr (has(kernels::kernel::fixed)) return whole(spirv::fixed_parts);
-      break;
-    case kernels::kernel::matmul_few:
-      if constexpr (has(kernels::kernel::matmul_few)) {
-        if (chosen.few_tiled) return whole(spirv::matmul_few_tiled_parts);
-        if (chosen.few_matrix) return whole(spirv::matmul_few_matrix_parts);
-        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::matmul_few_parts)
-                                                        : whole(spirv::matmul_few_portable_parts);
-      }
-      break;
-    case kernels::kernel::pages:
-      if constexpr (has(kernels::kernel::pages)) return whole(spirv::pages_parts);
-      break;
-    case kernels::kernel::layers:
-      if constexpr (has(kernels::kernel::layers)) {
-        if constexpr ((used & kernels::layers::long_contexts_bit) != 0)
-          if (chosen.long_contexts && !chosen.wide_loads) return whole(spirv::layers_long_parts);
-        return chosen.wide_loads ? whole(spirv::layers_cpu_parts) : whole(spirv::layers_parts);
-      }
-      break;
-    case kernels::kernel::layers_coded:
-      if constexpr (has(kernels::kernel::layers_coded)) {
-        if constexpr ((used & kernels::layers_coded::dense_bit) != 0)
-          if (chosen.dense_layers) return whole(spirv::layers_dense_parts);
-        return whole(spirv::layers_coded_parts);
-      }
-      break;
-    case kernels::kernel::layers_few:
-      if constexpr (has(kernels::kernel::layers_few)) return whole(spirv::layers_few_parts);
-      break;
-    case kernels::kernel::layers_few_normed:
-      if constexpr (has(kernels::kernel::layers_few_normed)) return whole(spirv::layers_few_normed_parts);
-      break;
-    case kernels::kernel::layers_many:
-      if constexpr (has(kernels::kernel::layers_many)) return whole(spirv::layers_many_parts);
-      break;
-    case kernels::kernel::layers_many_normed:
-      if constexpr (has(kernels::kernel::layers_many_normed)) return whole(spirv::layers_many_normed_parts);
-      break;
-    case kernels::kernel::layers_ternary_few:
-      if constexpr (has(kernels::kernel::layers_ternary_few)) return whole(spirv::layers_ternary_few_parts);
-      break;
-  }
-  return {};
-}
-
-/// Workgroups of all layers in one dispatch that surely run at once on a device, 0: not known. NVIDIA's have one on
-/// each multiprocessor; the shader was tried nowhere else.
-inline std::uint32_t resident_workgroups(const gpu::device& on) {
-  const gpu::device_limits& limits = on.limits();
-  constexpr std::uint32_t width = kernels::layers::resident_subgroup_width;
-  constexpr std::uint32_t operations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  if (on.description().vendor_id != 0x10DE || on.description().driver_name != "NVIDIA" ||
-      choose_subgroup(limits).size != width || (limits.subgroup_operations & operations) != operations ||
-      !on.has(gpu::feature::shader_integer_dot_product) || !on.has(gpu::feature::shader_int64) ||
-      !on.has(gpu::feature::memory_model_device_scope) ||
-      limits.max_workgroup_invocations < kernels::layers::resident_subgroups * width ||
-      limits.max_shared_memory_bytes < kernels::layers::resident_shared_memory_bytes)
-    return 0;
-  return limits.multiprocessors;
-}
-
-/// What may run on a device, the fastest first.
-inline std::vector<kernel_modules> usable_modules(const gpu::device& on, module_source source) {
-  std::vector<kernel_modules> out;
-  const bool broadcasts = (on.limits().subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
-  if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64) && broadcasts) {
-    if (on.description().driver_name == "llvmpipe" && on.has(gpu::feature::subgroup_extended_types))
-      out.push_back({.wide_loads = true, .in_one = true, .source = source});
-    out.push_back({.wide_loads = true, .source = source});
-  }
-  const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) &&
-                      gpu::multiplies_int8(on.description().matrix_shapes) && choose_subgroup(on.limits()).size == 32;
-  const bool half_matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_float16) &&
-                           gpu::multiplies_halves(on.description().matrix_shapes) &&
-                           choose_subgroup(on.limits()).size == 32 &&
-                           on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
-  const bool few_halves = half_matrix && gpu::multiplies_halves(on.description().matrix_shapes, 8);
-  const bool half_fragments = few_halves && on.has(gpu::feature::shader_int64);
-  const bool few_matrix = matrix && gpu::multiplies_int8(on.description().matrix_shapes, 8) &&
-                          on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
-  const std::uint32_t resident = resident_workgroups(on);
-  if (on.has(gpu::feature::shader_integer_dot_product))
-    for (const bool with_matrix : {true, false}) {
-      if (with_matrix && !matrix && !half_matrix) continue;
-      for (const bool in_one : {true, false})
-        for (const bool fragments : {true, false}) {  // where a device's matrices are spread otherwise, without
-          if ((in_one && resident == 0) || (fragments && (!with_matrix || !half_fragments))) continue;
-          out.push_back({.in_one = in_one,
-                         .integer_dot = true,
-                         .matrix = with_matrix && matrix,
-                         .half_matrix = with_matrix && half_matrix,
-                         .few_matrix = with_matrix && few_matrix,
-                         .few_halves = with_matrix && few_halves,
-                         .half_fragments = fragments,
-                         .resident_workgroups = in_one ? resident : 0,
-                         .source = source});
-        }
-    }
-  out.push_back({.integer_dot = false, .source = source});
+template <kernels::variant_set used>
+std::span<const std::byte> modules_of(kernels::variant which) {
+  std::span<const std::byte> out;
+  const auto take = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
+    if constexpr (constexpr auto its = std::get<i>(detail::every_module).which; used.has(its))
+      if (which == its) out = kernels::whole(std::get<i>(detail::every_module).parts);
+  };
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (take(std::integral_constant<std::size_t, i>{}), ...);
+  }(std::make_index_sequence<kernels::variant_count>{});
   return out;
 }
-inline std::vector<kernel_modules> usable_modules(const gpu::device& on) { return usable_modules(on, &modules_of<>); }
+
+/// Changes with the source of any module.
+constexpr std::uint64_t modules_hash() {
+  std::uint64_t mixed = 0;
+  std::apply([&](const auto&... each) { ((mixed = (mixed ^ each.source_hash) * 0x9E3779B97F4A7C15u), ...); },
+             detail::every_module);
+  return mixed;
+}
+
+/// The words of a module that gates, with the activation in its place, and its marked loops as asked for.
+inline std::vector<std::uint32_t> patched_module(std::span<const std::byte> module,
+                                                 const shader::expression& activation, kernels::variant which,
+                                                 bool unrolls = false) {
+  std::vector<std::uint32_t> words(module.size() / 4);
+  std::copy(module.begin(), module.end(), std::as_writable_bytes(std::span(words)).begin());
+  words = kernels::splicer(words, activation).spliced();
+  if (kernels::kernel_of(which) == kernels::kernel::layers_coded) kernels::hint_loops(words, unrolls);
+  return words;
+}
 
 }  // namespace intaglio::runtime

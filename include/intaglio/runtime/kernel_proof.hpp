@@ -49,26 +49,28 @@ class kernel_proof {
   struct claim {
     const plan::sequence* of = nullptr;
     const plan::dispatch* call = nullptr;
-    std::uint32_t rows = 0;  ///< of a pass over fewer than all
-    kernels::sample_form form = kernels::sample_form::any;
     bool may_wait = false;  ///< another form of this sampler runs first
   };
-  /// Every dispatch of a sequence once, the period's for layer 0; what does all layers in one dispatch is left out.
-  static std::vector<claim> claims_of(const plan::sequence& of, const kernel_set& kernels) {
+  /// Every dispatch of a sequence once, the period's for layer 0; what does all layers in one dispatch is left out. Of
+  /// a sequence that narrows another one, those whose pipelines that one has not.
+  static std::vector<claim> claims_of(const plan::sequence& of) {
     std::vector<claim> out;
     for (const auto part : of.recorded())
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers || plan::is_resident(call)) continue;
-        for (const std::uint32_t rows : kernels.rows_of(call)) out.push_back({&of, &call, rows});
-        for (const kernels::sample_form each : kernels.forms_of(call)) out.push_back({&of, &call, 0, each});
-        out.push_back({&of, &call, 0, kernels::sample_form::any, kernels.has_forms(call)});
+        if (of.narrows != nullptr && is_in(*of.narrows, call)) continue;
+        const bool draws = part.data() == of.epilogue.data() && &call == &part.back();
+        if (draws)
+          for (const auto forms : {of.greedy, of.interim})
+            for (const plan::dispatch& each : forms) out.push_back({&of, &each});
+        out.push_back({&of, &call, draws && !of.interim.empty()});
       }
     return out;
   }
 
   /// @return the first fault of the sequence  @error device_lost, out_of_memory
   kernel_fault check(const plan::sequence& of) {
-    for (const claim& each : claims_of(of, *trial_.set))
+    for (const claim& each : claims_of(of))
       if (kernel_fault fault = check(each); !fault.kernel.empty()) return fault;
     return {};
   }
@@ -79,10 +81,8 @@ class kernel_proof {
     const plan::dispatch& call = *one.call;
     trial_.width = of.max_tokens;
     trial_.batched = of.batched;
-    trial_.rows = one.rows;
-    trial_.form = one.form;
     trial_.seed(12345);
-    trial_.tokens = (std::min)(tokens_for(call), trial_.rows != 0 ? trial_.rows : of.max_tokens);
+    trial_.tokens = (std::min)(tokens_for(call), of.rows != 0 ? of.rows : of.max_tokens);
     const double apart = difference(call);
     // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
     const bool rounds =
@@ -105,6 +105,28 @@ class kernel_proof {
   }
 
  private:
+  static bool is_in(const plan::sequence& other, const plan::dispatch& call) {
+    for (const auto part : other.recorded())
+      for (const plan::dispatch& each : part)
+        if (each.variant == call.variant && each.specialization == call.specialization &&
+            each.activation == call.activation && each.label.view() == call.label.view())
+          return true;
+    return false;
+  }
+
+  /// Whether a product multiplies a few tokens by cooperative matrices, in tiles of more than eight.
+  static bool takes_matrices(const plan::dispatch& call) {
+    using kernels::variant;
+    return call.variant == variant::matmul_few_matrix || call.variant == variant::matmul_few_tiled ||
+           call.variant == variant::ternary_few_matrix;
+  }
+  /// Whether it takes tokens by lists of expert_tiles.
+  static bool lists_tokens(const plan::dispatch& call) {
+    if (call.kernel == kernels::kernel::matmul_few)
+      return kernels::constants_of<kernels::matmul_few_kernel>(call.specialization).experts_used != 0;
+    return call.kernel == kernels::kernel::matmul &&
+           kernels::matmul_kernel::lists_tokens(kernels::constants_of<kernels::matmul_kernel>(call.specialization));
+  }
   /// Tiles show their borders only to more tokens than the first of them has.
   std::uint32_t tokens_for(const plan::dispatch& call) const {
     switch (call.kernel) {
@@ -116,7 +138,7 @@ class kernel_proof {
       case kernels::kernel::attention_halves:
         return 70;
       default:
-        return trial_.set->takes_matrices(call, trial_.rows) ? 18 : kernel_set::lists_tokens(call) ? 6 : 2;
+        return takes_matrices(call) ? 18 : lists_tokens(call) ? 6 : 2;
     }
   }
 
@@ -211,7 +233,7 @@ inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& tabl
                                   bool draws = true) {
   std::vector<kernel_proof::claim> claims;
   for (const plan::sequence* sequence : sequences) {
-    const auto some = kernel_proof::claims_of(*sequence, kernels);
+    const auto some = kernel_proof::claims_of(*sequence);
     std::copy_if(some.begin(), some.end(), std::back_inserter(claims),
                  [&](const auto& each) { return draws || !each.may_wait; });
   }

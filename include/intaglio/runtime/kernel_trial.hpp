@@ -79,9 +79,7 @@ class kernel_trial {
   const kernel_set* set;
   std::uint32_t tokens = 1;  ///< that this dispatch is given
   std::uint32_t width = 1;   ///< tokens that a pass of its sequence has room for
-  std::uint32_t rows = 0;    ///< of a pass over fewer than all; 0: all
   bool batched = false;
-  kernels::sample_form form = kernels::sample_form::any;  ///< of a sampler with several
 
   void seed(std::uint32_t with) noexcept { random_ = with; }
 
@@ -141,7 +139,7 @@ class kernel_trial {
     for (const auto& [name, memory] : buffers)
       if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
     gpu::recorder to(device_, "proof of " + std::string(face.name));
-    to.dispatch(set->of(call, rows, form), std::as_bytes(std::span(push)), set->groups_of(call, rows, width, form));
+    to.dispatch(set->of(call), std::as_bytes(std::span(push)), call.groups);
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
     queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::first_patience);

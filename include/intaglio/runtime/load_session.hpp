@@ -17,41 +17,59 @@
 #include "intaglio/runtime/pipelines_ahead.hpp"
 #include "intaglio/runtime/session_body.hpp"
 #include "intaglio/runtime/session_options.hpp"
+#include "intaglio/runtime/tuning.hpp"
 
 namespace intaglio {
 
 namespace runtime {
 
-/// The plan for a kind of device: CPU drivers take the one called cpu, all others the first that is not; else the
-/// first.
-inline const plan::table& choose_table(std::span<const plan::table* const> tables, gpu::device_type type) {
+/// Of a program's plans the one for a device: of those made for a class that it meets the strongest; else the first.
+inline const plan::table& choose_table(std::span<const plan::table* const> tables, const plan::device_class& device) {
+  const plan::table* best = tables.front();
+  std::uint32_t most = 0;
   for (const plan::table* each : tables)
-    if ((each->profile == "cpu") == (type == gpu::device_type::cpu)) return *each;
-  return *tables.front();
+    for (const plan::device_class* of : each->classes)
+      if (device.meets(*of) && 1 + plan::strength(*of) > most) best = each, most = 1 + plan::strength(*of);
+  return *best;
 }
 
-inline std::string proof_note(const kernel_modules& of) { return "proven " + of.identity(); }
-/// What may run on a device, the fastest first, what was measured there (`intaglio tune`) before all.
-inline std::vector<kernel_modules> variants_of(const gpu::device& on, const gpu::pipeline_cache& cache,
-                                               module_source source) {
-  std::vector<kernel_modules> all = usable_modules(on, source);
+/// Tells apart what was proven on a device: modules, what of the device is used, and the shapes of products.
+inline std::string proof_note(const plan::device_class& of, std::span<const plan::product_shape> shapes) {
+  std::uint64_t mixed = modules_hash();
+  const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u; };
+  mix(of.offers().bits);
+  mix(of.resident_workgroups);
+  for (const plan::product_shape& each : shapes) mix(each.product), mix(each.subgroups), mix(each.groups);
+  return "proven " + std::to_string(mixed);
+}
+inline std::string proof_note(const plan::device_plan& of) { return proof_note(of.device(), of.options().shapes); }
+
+/// What planning for a device starts from.
+struct planning_input {
+  plan::device_class device;
+  std::vector<plan::product_shape> shapes{};
+  std::string note() const { return proof_note(device, shapes); }
+};
+/// What may run on a device, the most first, what was measured there (`intaglio tune`) before all.
+inline std::vector<planning_input> inputs_for(const gpu::device& on, const gpu::pipeline_cache& cache) {
+  std::vector<planning_input> all;
+  for (const plan::device_class& each : usable_classes(on)) all.push_back({each});
   std::optional<tuning> kept = kept_tuning(cache);
   if (!kept) return all;
-  const auto at =
-      std::find_if(all.begin(), all.end(), [&](const kernel_modules& each) { return each.name() == kept->variant; });
+  const auto at = std::find_if(all.begin(), all.end(),
+                               [&](const planning_input& each) { return plan::uses(each.device) == kept->variant; });
   if (at == all.end()) return all;
-  kernel_modules first = *at;
+  planning_input first = *at;
   if (kept->shapes.empty()) all.erase(at);
-  else first.tuned = std::make_shared<const tuning>(std::move(*kept));
+  else first.shapes = std::move(kept->shapes);
   all.insert(all.begin(), std::move(first));
   return all;
 }
 /// The same without what failed there before.
-inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gpu::pipeline_cache& cache,
-                                                 module_source source) {
-  std::vector<kernel_modules> all = variants_of(on, cache, source);
+inline std::vector<planning_input> inputs_left(const gpu::device& on, const gpu::pipeline_cache& cache) {
+  std::vector<planning_input> all = inputs_for(on, cache);
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (cache.note() == proof_note(all[i])) return {all.begin() + static_cast<std::ptrdiff_t>(i), all.end()};
+    if (cache.note() == all[i].note()) return {all.begin() + static_cast<std::ptrdiff_t>(i), all.end()};
   return all;
 }
 
@@ -60,44 +78,45 @@ inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gp
 template <class Executor = executor>
 pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache,
                                 module_source source = &modules_of<>, bool prove = true) {
-  const kernel_modules modules = variants_left(on, cache, source).front();
-  const bool soon = Executor::has_sampler_forms(modules) && prove && cache.note() != proof_note(modules);
-  return pipelines_ahead(on, modules, Executor::begins_with(modules, table, soon), cache,
-                         Executor::has_sampler_forms(modules), Executor::goes_on_with(modules, table, soon));
+  planning_input first = inputs_left(on, cache).front();
+  const bool noted = cache.note() == first.note();
+  const auto plan = Executor::plan_for(table, first.device, std::move(first.shapes));
+  const bool soon = plan->has_sampler_forms() && prove && !noted;
+  return pipelines_ahead(on, plan, source, Executor::begins_with(*plan, soon), cache,
+                         Executor::goes_on_with(*plan, soon));
 }
 
 /// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines.
-/// Where a variant of a kernel fails another one is taken.
+/// Where a kernel fails, a plan that uses less of the device is taken.
 /// @param made what begin_pipelines began, or nothing
 /// @error device_error naming the kernel: it is wrong on this device in every variant
 template <class Executor = executor>
 std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights,
                                           gpu::pipeline_cache& cache, bool prove, module_source source = &modules_of<>,
                                           pipelines_ahead&& made = {}) {
-  const std::vector<kernel_modules> variants = variants_left(on, cache, source);
   kernel_fault fault;
   // Without a folder of ours a process may start often, and the driver's cache has it all after the first time.
   const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();
-  for (const kernel_modules& variant : variants) {
-    const bool proves = prove && cache.note() != proof_note(variant), forms = Executor::has_sampler_forms(variant),
-               soon = proves && forms;
-    compile_ahead ahead;
-    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variant, table))
-      ahead = compile_ahead(on, variant, table.decode_in_one.in_one);
+  for (planning_input& input : inputs_left(on, cache)) {
+    const std::string note = input.note(), note_as_chain = proof_note(input.device.without_residency(), input.shapes);
     std::optional<kernel_set> kernels = made.take();
+    const std::shared_ptr<const plan::device_plan> plan =
+        kernels ? made.plan() : Executor::plan_for(table, input.device, std::move(input.shapes));
+    const bool proves = prove && cache.note() != note, soon = proves && plan->has_sampler_forms();
+    compile_ahead ahead;
+    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(*plan))
+      ahead = compile_ahead(on, source, plan->table().decode_in_one.in_one);
     if (!kernels)
-      kernels.emplace(on, variant, forms)
-          .begin(Executor::begins_with(variant, table, soon), &cache, Executor::goes_on_with(variant, table, soon));
+      kernels.emplace(on, source)
+          .begin(Executor::begins_with(*plan, soon), &cache, Executor::goes_on_with(*plan, soon));
     // While the pipelines that take the longest are still being made.
-    if (proves && !(fault = Executor::prove_kernels(on, table, *kernels, weights, false, soon)).kernel.empty())
+    if (proves && !(fault = Executor::prove_kernels(on, *plan, *kernels, weights, false, soon)).kernel.empty())
       continue;
-    auto out = std::make_unique<Executor>(on, table, std::move(weights), std::move(*kernels), &cache, soon);
+    auto out = std::make_unique<Executor>(on, plan, std::move(weights), std::move(*kernels), &cache, soon);
     if (!proves) return out;
     fault = out->prove_in_one(std::move(ahead));
     if (fault.kernel.empty()) {
-      kernel_modules chain = variant;
-      chain.in_one = false;
-      out->note_when_complete(cache, proof_note(variant), proof_note(chain));
+      out->note_when_complete(cache, note, note_as_chain);
       return out;
     }
     weights = out->release_weights();
@@ -114,7 +133,7 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
     if (!(options.submit_budget_ms > 0))
       throw argument_error("submit_budget_ms", "a time above 0",
                            number_text(static_cast<float>(options.submit_budget_ms)));
-    const plan::table& table = choose_table(tables, on.description().type);
+    const plan::table& table = choose_table(tables, class_of(on));
     require_match(from, table);
     auto body = std::make_shared<session_body>(on, table, options.submit_budget_ms);
     body->path = from.path();

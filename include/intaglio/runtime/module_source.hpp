@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Where a program has the SPIR-V modules of its kernels. Declarations; runtime/kernel_modules.hpp defines them.
+// Where a program has the SPIR-V modules of its plans. Declarations; runtime/kernel_modules.hpp defines them.
 #pragma once
+
+#include "intaglio/core/compiler.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "intaglio/kernels/kinds.hpp"
+#include "intaglio/kernels/variant.hpp"
 
 namespace intaglio::runtime {
 
-struct kernel_modules;
-/// Where a program has a kernel's module.
-using module_source = std::span<const std::byte> (*)(const kernel_modules&, kernels::kernel);
-/// That of a program with the kernels of some plans alone (plan::kernels_used): what it does not name is not part of
-/// it.
-template <std::uint64_t used = ~std::uint64_t{0}>
-std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which);
+/// Where a program has a module; empty where it has not.
+using module_source = std::span<const std::byte> (*)(kernels::variant);
+/// That of a program with the modules of some plans alone (plan::variants_used): what `used` does not name is not part
+/// of it.
+template <kernels::variant_set used = kernels::all_variants>
+std::span<const std::byte> modules_of(kernels::variant which);
 
 }  // namespace intaglio::runtime

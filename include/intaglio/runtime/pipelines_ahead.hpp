@@ -3,6 +3,7 @@
 // bus.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -16,19 +17,22 @@ namespace intaglio::runtime {
 class pipelines_ahead {
  public:
   pipelines_ahead() = default;
-  /// @param sampler_forms as kernel_set has it
-  /// @param sequences of a plan's table, which outlives this  @param later as kernel_set::begin has it  @param cache
-  /// outlives the set and nobody else uses it until kernel_set::wait() returns
-  pipelines_ahead(const gpu::device& on, const kernel_modules& modules,
+  /// @param plan whose sequences these are  @param later as kernel_set::begin has it  @param cache outlives the set and
+  /// nobody else uses it until kernel_set::wait() returns
+  pipelines_ahead(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, module_source source,
                   std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache,
-                  bool sampler_forms = false, std::span<const plan::sequence* const> later = {}) {
-    kernels_.emplace(on, modules, sampler_forms).begin(sequences, &cache, later);
+                  std::span<const plan::sequence* const> later = {})
+      : plan_(std::move(plan)) {
+    kernels_.emplace(on, source).begin(sequences, &cache, later);
   }
 
+  /// The plan that they are made for, or nothing.
+  const std::shared_ptr<const plan::device_plan>& plan() const noexcept { return plan_; }
   /// The set, some of whose pipelines may still be under way; nothing from the second time on.
   std::optional<kernel_set> take() { return std::exchange(kernels_, std::nullopt); }
 
  private:
+  std::shared_ptr<const plan::device_plan> plan_;
   std::optional<kernel_set> kernels_;
 };
 

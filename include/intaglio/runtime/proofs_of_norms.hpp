@@ -111,7 +111,7 @@ inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
                     out = trial.room(std::uint64_t{4} * room_for * kernels::fixed_words(width)),
                     memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
-  const bool tiled = trial.set->takes_tiles(call, trial.rows);
+  const bool tiled = trial.constant(call, "tiled") != 0;
   const auto tiles = read<std::uint32_t>(out, 0, tiled ? (trial.tokens + 7) / 8 * 8 * kernels::fixed_words(width) : 0);
   double worst = 0;
   std::vector<std::uint32_t> expected;
@@ -139,7 +139,7 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
                     out = trial.room(std::uint64_t{2} * trial.width * width),
                     factors = trial.room(std::uint64_t{4} * trial.width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}});
-  const kernels::halves_order order = trial.set->order_of(call);
+  const kernels::halves_order order = static_cast<kernels::halves_order>(trial.constant(call, "tiled"));
   const auto found = read<std::uint16_t>(
       out, 0, order == kernels::halves_order::tiles ? (trial.tokens + 7) / 8 * 8 * std::size_t{width} : values.size());
   const auto found_factors = read<float>(factors, 0, trial.tokens);

@@ -165,13 +165,20 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
     halved.push_back(reference::halves(std::span(values).subspan(at, columns)));
     factor.push_back(halved.back().factor);
   }
-  if (chunk) bits = reference::ordered_halves(trial.set->order_of(call), halved, columns);
+  if (chunk) {
+    const kernels::halves_order order =
+        call.variant == kernels::variant::matmul_chunk_few ? kernels::halves_order::tiles
+        : call.variant == kernels::variant::matmul_chunk_fragments
+            ? kernels::fragment_order(static_cast<kernels::codec>(trial.constant(call, "codec")))
+            : kernels::halves_order::rows;
+    bits = reference::ordered_halves(order, halved, columns);
+  }
   std::vector<std::uint32_t> prepared;
   for (std::size_t at = 0; few && at < values.size(); at += columns) {
     const auto words = reference::fixed_words(std::span(values).subspan(at, columns));
     prepared.insert(prepared.end(), words.begin(), words.end());
   }
-  if (few && trial.set->takes_tiles(call, trial.rows)) prepared = reference::tiled_words(prepared, columns);
+  if (few && call.variant == kernels::variant::matmul_few_tiled) prepared = reference::tiled_words(prepared, columns);
   const gpu::buffer in = chunk ? trial.filled(bits, std::size_t{trial.width} * columns)
                          : few ? trial.filled(prepared, std::size_t{trial.width} * kernels::fixed_words(columns))
                                : trial.filled(values, std::size_t{trial.width} * columns),

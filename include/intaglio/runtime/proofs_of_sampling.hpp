@@ -111,7 +111,9 @@ inline double sample(kernel_trial& trial, const plan::dispatch& call) {
             .temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7},
         sampling_options{.temperature = 1.1f, .seed = 8}, sampling_options{.temperature = 1, .top_p = 0.6f, .seed = 9},
         sampling_options{.temperature = 2, .min_p = 0.1f, .seed = 10}, sampling_options{.repeat_penalty = 1.2f}}) {
-    if (trial.form == kernels::sample_form::greedy && options.temperature > 0) continue;
+    if (static_cast<kernels::sample_form>(trial.constant(call, "form")) == kernels::sample_form::greedy &&
+        options.temperature > 0)
+      continue;
     auto& words = states.emplace_back(trial.state());
     words[kernels::state::count] = rows;
     write_sampling(options, words);

@@ -113,19 +113,33 @@ struct sampler_forms {
   kernels::sample_form draws_by = kernels::sample_form::any;  ///< or interim
 };
 
-/// Records a sequence.
+/// Whether a pipeline is the one that a dispatch was proven with.
+/// @error argument_error: it is another kernel's, or was made with another constant
+inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& kernel) {
+  const auto refuse = [&](const std::string& expected, const std::string& found) {
+    throw argument_error("pipeline of " + std::string(call.label.view()), expected, found);
+  };
+  const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
+  if (!plan::is_fitted(call)) refuse("a dispatch that is fitted to the device", "an engraved one");
+  if (kernel.name() != face.name) refuse("one of " + std::string(face.name), kernel.name());
+  for (const gpu::specialization& each : kernel.constants())
+    if (each.value != call.specialization[each.id])
+      refuse("constant " + std::to_string(each.id) + " to be " + std::to_string(call.specialization[each.id]),
+             std::to_string(each.value));
+}
+
+/// Records a sequence of a plan that is fitted to the device: every dispatch with its own module, constants and
+/// workgroups, as they were proven.
 /// @param copy null, or where a probing sequence leaves its states and logits; a chain of dispatches
 /// @param measure takes the time of every dispatch
 /// @param layers of one segment, 0: layers_per_segment()
-/// @param rows of a batch: for passes over the first so many slots, a share of which whole tiles of rows are made; 0:
-/// all
 /// @param forms those that are recorded of the last segment, where the sampler has several; without one that draws that
 /// segment is empty
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
 inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of,
                                          const kernel_set& kernels, const address_table& addresses,
                                          const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0,
-                                         std::uint32_t rows = 0, sampler_forms forms = {}) {
+                                         sampler_forms forms = {}) {
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;
@@ -156,8 +170,9 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
                                             : addresses.resolve(call.push[i], table, layer);
             std::memcpy(push.data() + face.push_offset(i), &value, sizeof value);
           }
-          to.dispatch(kernels.of(call, rows, form), std::span(push).first(face.push_bytes()),
-                      kernels.groups_of(call, rows, of.max_tokens, form));
+          const gpu::pipeline& kernel = kernels.of(call);
+          expect_as_proven(call, kernel);
+          to.dispatch(kernel, std::span(push).first(face.push_bytes()), call.groups);
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };
@@ -183,7 +198,11 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
         keep_state(layer + 1);
       }
       if (s + 1 == count) {
-        run(of.epilogue, 0);
+        const std::span<const plan::dispatch> other = form == kernels::sample_form::greedy    ? of.greedy
+                                                      : form == kernels::sample_form::interim ? of.interim
+                                                                                              : of.interim.first(0);
+        run(of.epilogue.first(of.epilogue.size() - other.size()), 0);
+        run(other, 0);
         if (copy != nullptr && copy->logits_bytes != 0)
           to.full_barrier()
               .copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes)
@@ -206,10 +225,8 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
 /// @error as of record_sequence()
 inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan::table& table,
                                                const plan::sequence& of, const kernel_set& kernels,
-                                               const address_table& addresses, std::uint32_t layers, std::uint32_t rows,
-                                               bool greedy) {
-  recorded_sequence out =
-      record_sequence(on, table, of, kernels, addresses, nullptr, true, layers, rows, {!greedy, greedy});
+                                               const address_table& addresses, std::uint32_t layers, bool greedy) {
+  recorded_sequence out = record_sequence(on, table, of, kernels, addresses, nullptr, true, layers, {!greedy, greedy});
   if (greedy) {
     out.segments.back() = std::move(out.greedy);
     out.handles.back() = out.segments.back().handle();

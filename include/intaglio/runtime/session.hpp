@@ -27,11 +27,11 @@ template <class Model, const plan::profile&... Profiles>
 session<Model, Profiles...>::session(const gpu::device& on, const std::filesystem::path& path,
                                      const session_options& options)
     : basic_session(on, runtime::engraved_tables<Model, Profiles...>, path, options,
-                    &runtime::modules_of<plan::kernels_used(runtime::engraved_tables<Model, Profiles...>)>) {}
+                    &runtime::modules_of<plan::variants_used(runtime::engraved_tables<Model, Profiles...>)>) {}
 
 template <class Model, const plan::profile&... Profiles>
 session<Model, Profiles...>::session(const gpu::device& on, const io::checkpoint& from, const session_options& options)
     : basic_session(on, runtime::engraved_tables<Model, Profiles...>, from, options,
-                    &runtime::modules_of<plan::kernels_used(runtime::engraved_tables<Model, Profiles...>)>) {}
+                    &runtime::modules_of<plan::variants_used(runtime::engraved_tables<Model, Profiles...>)>) {}
 
 }  // namespace intaglio

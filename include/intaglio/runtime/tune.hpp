@@ -57,7 +57,7 @@ class tuner {
       weights_ = std::move(weights);
       choose_variant();
       share_out();
-      result_.best.variant = chosen_->name();
+      result_.best.variant = plan::uses(*chosen_);
       keep();
       return std::move(result_);
     });
@@ -67,13 +67,17 @@ class tuner {
   using clock = std::chrono::steady_clock;
   static constexpr double budget_ms = 250;
 
-  /// Variants that a start could take, but such as only a device needs where those before are wrong.
-  std::vector<kernel_modules> variants() const {
-    std::vector<kernel_modules> out;
-    const std::vector<kernel_modules> all = usable_modules(device_, source_);
-    for (const kernel_modules& each : all) {
-      if (each.wide_loads != all.front().wide_loads || (all.front().integer_dot && !each.integer_dot)) continue;
-      if (each.in_one && !runs_in_one(each, *table_)) continue;
+  /// What a start could use of the device, but such as only a device needs where what is before it is wrong.
+  std::vector<plan::device_class> candidates() const {
+    std::vector<plan::device_class> out;
+    const std::vector<plan::device_class> all = usable_classes(device_);
+    const kernels::demands most = all.front().offers();
+    for (const plan::device_class& each : all) {
+      const kernels::demands offers = each.offers();
+      if (offers.has(plan::demand::wide_loads) != most.has(plan::demand::wide_loads) ||
+          (most.has(plan::demand::integer_dot) && !offers.has(plan::demand::integer_dot)))
+        continue;
+      if (each.resident_workgroups != 0 && !runs_in_one(*executor::plan_for(*table_, each))) continue;
       out.push_back(each);
     }
     if (out.empty()) out.push_back(all.back());
@@ -115,7 +119,7 @@ class tuner {
   }
 
   void choose_variant() {
-    const std::vector<kernel_modules> all = variants();
+    const std::vector<plan::device_class> all = candidates();
     struct times {
       double decode = 0, prefill = 0;
     };
@@ -147,7 +151,7 @@ class tuner {
     }
     if (first == all.size()) refuse(device_, fault);
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (found[i]) tell({all[i].name(), found[first]->decode, found[i]->decode, i == best});
+      if (found[i]) tell({plan::uses(all[i]), found[first]->decode, found[i]->decode, i == best});
     chosen_ = all[best];
     result_.plan_decode_ms = found[first]->decode;
     result_.prefill_ms = found[best]->prefill;
@@ -155,11 +159,12 @@ class tuner {
   }
 
   /// @return nothing where a kernel differs from the reference; the weights are then back
-  std::unique_ptr<executor> proven(const kernel_modules& variant, kernel_fault& fault) {
-    kernel_set kernels(device_, variant, executor::has_sampler_forms(variant));
-    kernels.begin(executor::begins_with(variant, *table_), cache_);
-    if (!(fault = executor::prove_kernels(device_, *table_, kernels, weights_)).kernel.empty()) return nullptr;
-    auto out = std::make_unique<executor>(device_, *table_, std::move(weights_), std::move(kernels), cache_);
+  std::unique_ptr<executor> proven(const plan::device_class& of, kernel_fault& fault) {
+    const auto plan = executor::plan_for(*table_, of);
+    kernel_set kernels(device_);
+    kernels.begin(executor::begins_with(*plan), cache_);
+    if (!(fault = executor::prove_kernels(device_, *plan, kernels, weights_)).kernel.empty()) return nullptr;
+    auto out = std::make_unique<executor>(device_, plan, std::move(weights_), std::move(kernels), cache_);
     fault = out->prove_in_one();
     if (fault.kernel.empty()) return out;
     weights_ = out->release_weights();
@@ -172,12 +177,12 @@ class tuner {
     std::unique_ptr<executor> run = proven(*chosen_, fault);
     if (!run) refuse(device_, fault);
     run->take_times(false);
-    const plan::sequence& of = run->plan_of(pass_kind::decode);
+    const plan::sequence& of = runs_in_one(run->plan()) ? table_->decode_in_one : table_->decode;  // as engraved
     std::vector<const plan::dispatch*> products;
     for (const auto part : of.recorded())
       for (const plan::dispatch& call : part)
-        if (shares_rows(call) && std::none_of(products.begin(), products.end(), [&](const auto* each) {
-              return product_key(*each) == product_key(call);
+        if (plan::shares_rows(call) && std::none_of(products.begin(), products.end(), [&](const auto* each) {
+              return plan::product_key(*each) == plan::product_key(call);
             }))
           products.push_back(&call);
     std::stable_sort(products.begin(), products.end(), [&](const auto* a, const auto* b) {
@@ -198,17 +203,16 @@ class tuner {
     weights_ = run->release_weights();
   }
   void share_out(executor& run, const plan::dispatch& call) {
-    const std::uint32_t rows = call.specialization[kernels::interface_of(call.kernel).specialization_index("rows")],
-                        row_groups = (rows + 3) / 4;
+    const std::uint32_t row_groups = (plan::rows_of(call) + 3) / 4;
     const gpu::device_limits& limits = device_.limits();
     const std::uint32_t most =
         (std::min)(tuning::most_subgroups, (std::max)(1u, limits.max_workgroup_invocations / run.subgroup_size()));
-    tuned_shape best{product_key(call), call.subgroups, call.groups[0]};
-    std::vector<tuned_shape> seen{best};
+    plan::product_shape best{plan::product_key(call), call.subgroups, call.groups[0]};
+    std::vector<plan::product_shape> seen{best};
     const auto attempt = [&](std::uint32_t subgroups, std::uint32_t groups) {
       groups = (std::min)(
           {(std::max)(1u, groups), (std::max)(1u, (row_groups + subgroups - 1) / subgroups), tuning::most_groups});
-      const tuned_shape shape{best.product, subgroups, groups};
+      const plan::product_shape shape{best.product, subgroups, groups};
       if (subgroups == 0 || subgroups > most || std::find(seen.begin(), seen.end(), shape) != seen.end()) return false;
       seen.push_back(shape);
       executor::decode_form before = form(run, with(best)), after = form(run, with(shape));
@@ -226,16 +230,16 @@ class tuner {
     const auto while_better = [&](auto&& next) {
       while (next()) {}
     };
-    const tuned_shape planned = best;
-    if (!counts_groups(call)) {
+    const plan::product_shape planned = best;
+    if (!plan::counts_groups(call)) {
       while_better([&] { return attempt(best.subgroups, best.groups * 2); });
       if (best == planned) while_better([&] { return attempt(best.subgroups, best.groups / 2); });
     }
     // As many subgroups in all, in wider or narrower workgroups. On CPU drivers one is all there is.
     if (call.subgroups > 1) {
-      const tuned_shape before = best;
+      const plan::product_shape before = best;
       const auto scaled = [&](std::uint32_t subgroups) {
-        return counts_groups(call) ? best.groups : best.groups * best.subgroups / (std::max)(1u, subgroups);
+        return plan::counts_groups(call) ? best.groups : best.groups * best.subgroups / (std::max)(1u, subgroups);
       };
       while_better([&] { return attempt(best.subgroups * 2, scaled(best.subgroups * 2)); });
       if (best == before)
@@ -244,15 +248,15 @@ class tuner {
     if (best != planned) result_.best.shapes = with(best);
   }
   /// The shapes so far, and this one unless it is the plan's.
-  std::vector<tuned_shape> with(const tuned_shape& shape) const {
-    std::vector<tuned_shape> out = result_.best.shapes;
-    std::erase_if(out, [&](const tuned_shape& each) { return each.product == shape.product; });
+  std::vector<plan::product_shape> with(const plan::product_shape& shape) const {
+    std::vector<plan::product_shape> out = result_.best.shapes;
+    std::erase_if(out, [&](const plan::product_shape& each) { return each.product == shape.product; });
     out.push_back(shape);
     return out;
   }
-  executor::decode_form form(executor& run, std::vector<tuned_shape> shapes) {
-    return run.decode_with(
-        run.kernels().reshaped(std::make_shared<const tuning>(tuning{chosen_->name(), std::move(shapes)})), cache_);
+  /// Decode of a plan with other shapes, which is proven before it is recorded.
+  executor::decode_form form(executor& run, std::vector<plan::product_shape> shapes) {
+    return run.decode_with(executor::plan_for(*table_, *chosen_, std::move(shapes)), cache_);
   }
   /// Medians of a pass as it is recorded now, and in another form.
   std::pair<double, double> by_turns(executor& run, executor::decode_form& other, std::uint32_t turns) {
@@ -284,12 +288,10 @@ class tuner {
         proven_executor(device_, *table_, std::move(weights_), *cache_, true, source_);
     last->complete();
     cache_->store();
-    const kernel_modules& runs = last->kernels().modules();
-    if (runs.name() == result_.best.variant &&
-        (runs.tuned ? runs.tuned->shapes : std::vector<tuned_shape>{}) == result_.best.shapes)
-      return;
+    const plan::device_plan& runs = last->plan();
+    if (plan::uses(runs.device()) == result_.best.variant && runs.options().shapes == result_.best.shapes) return;
     forget_tuning(*cache_);  // a kernel was wrong in that shape alone
-    result_.best = {runs.name(), {}};
+    result_.best = {plan::uses(runs.device()), {}};
     result_.decode_ms = result_.plan_decode_ms;
   }
 
@@ -299,7 +301,7 @@ class tuner {
   tuning_options options_;
   module_source source_;
   weight_memory weights_;
-  std::optional<kernel_modules> chosen_;
+  std::optional<plan::device_class> chosen_;
   double variant_gain_ = 0;
   std::uint32_t passes_ = 1;
   tuning_result result_;

@@ -19,73 +19,19 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/gpu/pipeline_cache.hpp"
-#include "intaglio/plan/table.hpp"
+#include "intaglio/plan/product_shape.hpp"
 
 namespace intaglio::runtime {
 
-/// How a product of one token is shared out.
-struct tuned_shape {
-  std::uint64_t product = 0;                ///< product_key() of the plan's dispatch
-  std::uint32_t subgroups = 0, groups = 0;  ///< of a workgroup, and workgroups (x)
-  friend bool operator==(const tuned_shape&, const tuned_shape&) = default;
-};
-
-/// Tells the products of a plan apart: kernel, constants, and the plan's own shape.
-constexpr std::uint64_t product_key(const plan::dispatch& call) {
-  std::uint64_t mixed = 0xcbf29ce484222325u;
-  const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u, mixed ^= mixed >> 32; };
-  mix(static_cast<std::uint64_t>(call.kernel));
-  mix(call.subgroups);
-  mix(call.groups[0]);
-  for (std::size_t i = 1; i < kernels::interface_of(call.kernel).specialization_count(); ++i)
-    mix(call.specialization[i]);
-  return mixed;
-}
-
-/// Whether a dispatch is a product of one token whose workgroups share its rows, however many there are.
-constexpr bool shares_rows(const plan::dispatch& call) {
-  using kernels::kernel;
-  const auto constant = [&](std::string_view name) {
-    return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)];
-  };
-  if (call.groups[1] != 1 || call.groups[2] != 1) return false;
-  switch (call.kernel) {
-    case kernel::ternary_matmul:
-    case kernel::ternary_float:
-      return constant("tile_tokens") == 1;
-    case kernel::matmul:
-      return constant("tile_tokens") == 1 && constant("experts_used") == 0;
-    case kernel::dense_matmul:
-      return true;
-    default:
-      return false;
-  }
-}
-/// Whether others read what each of its workgroups leaves, so that their number is the plan's.
-constexpr bool counts_groups(const plan::dispatch& call) {
-  if (call.kernel != kernels::kernel::dense_matmul && call.kernel != kernels::kernel::matmul) return false;
-  return call.specialization[kernels::interface_of(call.kernel).specialization_index("keeps_firsts")] != 0;
-}
-
 struct tuning {
-  std::string variant;  ///< kernel_modules::name()
-  std::vector<tuned_shape> shapes;
+  std::string variant;  ///< plan::uses() of the class
+  std::vector<plan::product_shape> shapes;
   friend bool operator==(const tuning&, const tuning&) = default;
-
-  /// The shape of a dispatch, if it has another than the plan's.
-  const tuned_shape* of(const plan::dispatch& call) const {
-    if (shapes.empty() || !shares_rows(call)) return nullptr;
-    const std::uint64_t key = product_key(call);
-    const auto at = std::find_if(shapes.begin(), shapes.end(), [&](const tuned_shape& each) {
-      return each.product == key && (each.groups == call.groups[0] || !counts_groups(call));
-    });
-    return at == shapes.end() ? nullptr : &*at;
-  }
 
   /// Lines: "variant NAME", then "product KEY SUBGROUPS GROUPS" for each, numbers in decimal.
   std::string text() const {
     std::string out = "variant " + variant + "\n";
-    for (const tuned_shape& each : shapes)
+    for (const plan::product_shape& each : shapes)
       out += "product " + std::to_string(each.product) + " " + std::to_string(each.subgroups) + " " +
              std::to_string(each.groups) + "\n";
     return out;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// The kernel attention: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// Causal grouped-query attention of each token over positions 0 .. state.position + token:
+/// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
+/// Positions are taken in spans of 256, which are merged in order. A workgroup does heads_together heads (x), which
+/// share keys and values, of a token (y). With splits above 1 it does the span of its number (z) alone, if there is
+/// one; the last of a head's workgroups to come merges what they left in `partials`, f32 [tokens, heads, splits,
+/// head_dim + 4], and finds that by counters u32 [tokens, heads], which are 0 before and after. With splits 1, one
+/// workgroup goes through all spans; partials and counters are then unused. scale: what scores are multiplied with, 0
+/// for 1 / sqrt(head_dim). window: how many positions a token sees, itself the last, 0 for all; splits are then those
+/// of a window (attention_window_spans). ring 1: position p stands in slot p % context of the cache, context being a
+/// multiple of 256.
+inline constexpr kernel_interface attention_interface{
+    "attention",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"context"},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"splits"},
+      {"heads_together"},
+      {"scale", field_type::f32},
+      {"window"},
+      {"ring"},
+      {"slot_words"},
+      {"page_size"}}}};
+
+/// Bytes of `partials` and of `counters` of attention with splits above 1.
+constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits,
+                                                std::uint32_t head_dim) {
+  return std::uint64_t{4} * tokens * heads * splits * (head_dim + 4);
+}
+constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) {
+  return std::uint64_t{4} * tokens * heads;
+}
+
+struct attention_kernel {
+  static constexpr kernel id = kernel::attention;
+  static constexpr candidate candidates[] = {{variant::attention_cpu, demand::wide_loads}, {variant::attention, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t head_dim{};
+    std::uint32_t context{};
+    element cache_element{};
+    std::uint32_t subgroup_width{};
+    std::uint32_t splits{};
+    std::uint32_t heads_together{};
+    float scale{};
+    std::uint32_t window{};
+    std::uint32_t ring{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+  };
+};
+
+}  // namespace intaglio::kernels

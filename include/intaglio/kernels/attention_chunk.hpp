@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The kernel attention_chunk: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from
+/// (its number from the end) * attention_tile on. head_dim at most 256.
+inline constexpr kernel_interface attention_chunk_interface{"attention_chunk",
+                                                            {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+                                                            {{{"workgroup_size"},
+                                                              {"heads"},
+                                                              {"kv_heads"},
+                                                              {"head_dim"},
+                                                              {"context"},
+                                                              {"cache_element"},
+                                                              {"max_tokens"},
+                                                              {"scale", field_type::f32},
+                                                              {"window"},
+                                                              {"ring"}}}};
+inline constexpr std::uint32_t attention_tile = 8;
+
+struct attention_chunk_kernel {
+  static constexpr kernel id = kernel::attention_chunk;
+  static constexpr candidate candidates[] = {{variant::attention_chunk, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t head_dim{};
+    std::uint32_t context{};
+    element cache_element{};
+    std::uint32_t max_tokens{};
+    float scale{};
+    std::uint32_t window{};
+    std::uint32_t ring{};
+  };
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The kernel attention_halves: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// attention_chunk in another arithmetic, in tiles of attention_halves_tile tokens: queries, keys, values and
+/// probabilities as f16, sums in f32. The module for cooperative matrices wants workgroups of 4 subgroups of 32, and
+/// head_dim a multiple of 16, beyond 128 of 32.
+inline constexpr kernel_interface attention_halves_interface{"attention_halves",
+                                                             {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+                                                             {{{"workgroup_size"},
+                                                               {"heads"},
+                                                               {"kv_heads"},
+                                                               {"head_dim"},
+                                                               {"context"},
+                                                               {"cache_element"},
+                                                               {"max_tokens"},
+                                                               {"scale", field_type::f32},
+                                                               {"window"},
+                                                               {"ring"}}}};
+constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
+
+struct attention_halves_kernel {
+  static constexpr kernel id = kernel::attention_halves;
+  static constexpr candidate candidates[] = {{variant::attention_halves, demand::f16_matrices},
+                                             {variant::attention_halves_portable, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t head_dim{};
+    std::uint32_t context{};
+    element cache_element{};
+    std::uint32_t max_tokens{};
+    float scale{};
+    std::uint32_t window{};
+    std::uint32_t ring{};
+  };
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The kernel dense_matmul: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the
+/// language model head. input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32
+/// [tokens, rows]. Grid x strides over rows, grid y is the token. With keeps_firsts 1 each workgroup leaves the first
+/// of its tokens in the sampler's order in `firsts`, [tokens, groups x] of {u32 key, u32 ~id}
+/// (shaders/include/first_token.glsl).
+inline constexpr kernel_interface dense_matmul_interface{
+    "dense_matmul",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"firsts"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"weight_element"},
+      {"eps", field_type::f32},
+      {"keeps_firsts"},
+      {"subgroup_width"}}}};
+
+struct dense_matmul_kernel {
+  static constexpr kernel id = kernel::dense_matmul;
+  static constexpr candidate candidates[] = {{variant::dense_matmul_cpu, demand::wide_loads},
+                                             {variant::dense_matmul, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t columns{};
+    std::uint32_t rows{};
+    kernels::codec weight_element{};
+    float eps{};
+    std::uint32_t keeps_firsts{};
+    std::uint32_t subgroup_width{};
+  };
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The kernel dense_rows: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// dense_few of one token for CPU drivers: workgroup (x, y) has the rows_together rows from (x + y * groups x) *
+/// rows_together on; columns a multiple of 32; at most 2^20 workgroups. dense_rows_most bounds its code, which has no
+/// loops.
+inline constexpr kernel_interface dense_rows_interface{
+    "dense_rows",
+    {{{"input"}, {"weight"}, {"output"}, {"state"}, {"binary", field_type::binary}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"rows_together"}, {"subgroup_width"}}}};
+inline constexpr std::uint32_t dense_rows_most = 8, dense_rows_words = 2048;
+constexpr bool has_dense_rows(codec type, std::uint32_t columns) {
+  return columns % 32 == 0 && columns / (type == codec::f32 ? 1 : 2) <= dense_rows_words;
+}
+/// Rows of a workgroup: enough to be worth starting one, few enough to compile.
+constexpr std::uint32_t dense_rows_together(std::uint32_t columns) {
+  return columns >= dense_rows_words                     ? 1
+         : columns <= dense_rows_words / dense_rows_most ? dense_rows_most
+                                                         : dense_rows_words / columns;
+}
+
+struct dense_rows_kernel {
+  static constexpr kernel id = kernel::dense_rows;
+  static constexpr candidate candidates[] = {{variant::dense_rows, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t columns{};
+    std::uint32_t rows{};
+    kernels::codec weight_element{};
+    std::uint32_t rows_together{};
+    std::uint32_t subgroup_width{};
+  };
+};
+
+}  // namespace intaglio::kernels

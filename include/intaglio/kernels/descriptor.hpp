@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// What a kernel's header says of it, for all kernels alike: its specialization constants as a struct, its modules with
+// what each demands, and how a dispatch is shared out on a device.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "intaglio/kernels/device_class.hpp"
+#include "intaglio/kernels/interface.hpp"
+#include "intaglio/kernels/kinds.hpp"
+#include "intaglio/kernels/variant.hpp"
+
+namespace intaglio::kernels {
+
+/// A module of a kernel; the first that a device has all for is taken.
+struct candidate {
+  variant which;
+  demands needs;
+};
+
+/// Specialization constants by id, as bits.
+using constant_words = std::array<std::uint32_t, max_specialization_constants>;
+
+/// The constants of a kernel. @tparam Kernel its descriptor, whose `constants` are words in the order of their ids
+template <class Kernel>
+constexpr typename Kernel::constants constants_of(const constant_words& from) {
+  using constants = typename Kernel::constants;
+  static_assert(std::is_trivially_copyable_v<constants> && sizeof(constants) % 4 == 0);
+  std::array<std::uint32_t, sizeof(constants) / 4> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = from[i];
+  return std::bit_cast<constants>(words);
+}
+template <class Constants>
+constexpr void store(const Constants& what, constant_words& to) {
+  const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(Constants) / 4>>(what);
+  for (std::size_t i = 0; i < words.size(); ++i) to[i] = words[i];
+}
+
+/// How a dispatch is shared out: workgroups, and subgroups of each.
+struct launch {
+  std::array<std::uint32_t, 3> groups{1, 1, 1};
+  std::uint32_t subgroups = 1;
+  std::uint32_t least_groups = 0;  ///< of workgroups that wait for each other; 0: as many as groups says
+
+  /// Workgroups that wait for each other, on a device; 0: not as many run at once as they must be.
+  constexpr std::uint32_t resident(const device_class& device) const {
+    const std::uint32_t out = groups[0] < device.resident_workgroups ? groups[0] : device.resident_workgroups;
+    return out < (least_groups != 0 ? least_groups : groups[0]) ? 0 : out;
+  }
+};
+/// Tokens of a pass. Recordings over fewer than all rows of a sequence have launches of their own.
+struct pass_rows {
+  std::uint32_t rows = 0;  ///< of the pass; 0: all
+  std::uint32_t all = 0;   ///< of the sequence
+  /// What is left of workgroups that each have as many rows.
+  constexpr std::uint32_t share(std::uint32_t groups) const {
+    if (rows == 0) return groups;
+    const std::uint32_t out = groups * rows / all;
+    return out == 0 ? 1 : out;
+  }
+  /// Tokens, where the whole sequence has room for so many.
+  constexpr std::uint32_t tokens(std::uint32_t room) const { return rows != 0 ? rows : room; }
+};
+
+/// The first module whose demands are met, whatever the dispatch is. The last of each kernel demands nothing.
+template <class Kernel>
+constexpr variant first_candidate(demands offers) {
+  for (const candidate& each : Kernel::candidates)
+    if (offers.has(each.needs)) return each.which;
+  return Kernel::candidates[std::size(Kernel::candidates) - 1].which;
+}
+
+/// Fits a dispatch to a device: its module, and what constants and launch are there.
+/// A descriptor that has more to say than its list of modules has a function `fit` of its own.
+template <class Kernel>
+constexpr variant fit(typename Kernel::constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+  if constexpr (requires { Kernel::fit(c, of, device, pass); }) {
+    return Kernel::fit(c, of, device, pass);
+  } else {
+    of.groups[1] = pass.share(of.groups[1]);
+    return first_candidate<Kernel>(device.offers());
+  }
+}
+
+/// Of all layers in one dispatch whose workgroups wait for each other: as many as run at once. Where sessions are
+/// `slots`, a pass over fewer has less to compute.
+template <class Constants>
+constexpr void fit_resident(Constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+  if (const std::uint32_t parts = of.resident(device); parts != of.groups[0]) c.parts = of.groups[0] = parts;
+  of.groups[1] = pass.share(of.groups[1]);
+  if constexpr (requires { c.slots; })
+    if (pass.rows != 0 && pass.rows < c.slots) c.slots = pass.rows;
+}
+
+}  // namespace intaglio::kernels

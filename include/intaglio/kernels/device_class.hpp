@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// What planning needs to know of a device, as a value: facts, no choices. Classes with names are in
+// plan/device_classes.hpp; runtime/device_class.hpp makes one of a device.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace intaglio::kernels {
+
+/// Element of a cooperative matrix.
+enum class matrix_element : std::uint8_t { none, f16, f32, s8, s32 };
+
+/// One product that a subgroup does at once: A [m, k] times B [k, n] plus C [m, n].
+struct matrix_shape {
+  std::uint32_t m = 0, n = 0, k = 0;
+  matrix_element factors = matrix_element::none, sums = matrix_element::none;  ///< of A and B; of C and the result
+  friend constexpr bool operator==(const matrix_shape&, const matrix_shape&) = default;
+};
+/// What modules multiply by: 16 rows, 16 columns of B where chunks are multiplied, 8 where a few tokens are.
+inline constexpr matrix_shape int8_wide{16, 16, 32, matrix_element::s8, matrix_element::s32};
+inline constexpr matrix_shape int8_narrow{16, 8, 32, matrix_element::s8, matrix_element::s32};
+inline constexpr matrix_shape f16_wide{16, 16, 16, matrix_element::f16, matrix_element::f32};
+inline constexpr matrix_shape f16_narrow{16, 8, 16, matrix_element::f16, matrix_element::f32};
+inline constexpr std::array<matrix_shape, 4> known_matrix_shapes{int8_wide, int8_narrow, f16_wide, f16_narrow};
+
+/// Shared memory and subgroup width that the modules with matrices rely on.
+inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152, matrix_subgroup_width = 32;
+
+/// A bit for each thing that a module may demand of a device.
+enum class demand : std::uint32_t {
+  wide_loads = 1,       ///< a CPU driver with loads of 64 bits, which packs no dot products
+  narrow_loads = 2,     ///< any other
+  integer_dot = 4,      ///< packed dot products
+  int8_matrices = 8,    ///< int8_wide
+  f16_matrices = 16,    ///< f16_wide
+  narrow_int8 = 32,     ///< and int8_narrow
+  f16_fragments = 128,  ///< f16_narrow, whose invocations fill such matrices from memory by 64-bit addresses
+  narrow_f16 = 64,      ///< and f16_narrow
+};
+/// Several of them.
+struct demands {
+  std::uint32_t bits = 0;
+  constexpr demands() = default;
+  constexpr demands(demand one) : bits(static_cast<std::uint32_t>(one)) {}
+  constexpr bool has(demands all) const { return (all.bits & ~bits) == 0; }
+  friend constexpr demands operator|(demands a, demands b) {
+    a.bits |= b.bits;
+    return a;
+  }
+  friend constexpr bool operator==(const demands&, const demands&) = default;
+};
+constexpr demands operator|(demand a, demand b) { return demands(a) | demands(b); }
+
+/// Facts of a kind of device. Sizes are limits: what such a device offers at least.
+struct device_class {
+  std::string_view name;
+  bool is_cpu = false;
+  bool shares_memory = false;          ///< with the host
+  std::uint32_t subgroup_size = 32;    ///< that kernels run at; a plan holds for narrower ones too
+  bool selects_subgroup_size = false;  ///< pipelines ask for that size
+  std::uint32_t workgroup_invocations = 128, shared_memory_bytes = 16384, workgroup_count = 65535;
+  bool integer_dot = false, int64 = false, int8 = false, float16 = false;
+  bool ballot = false;                                              ///< subgroups broadcast
+  std::array<matrix_shape, known_matrix_shapes.size()> matrices{};  ///< those of known_matrix_shapes that it has
+  /// Workgroups of all layers in one dispatch that surely run at once; 0: not known. Of a CPU driver 1: it runs them
+  /// one after the other or at once, and each comes to its end.
+  std::uint32_t resident_workgroups = 0;
+
+  friend constexpr bool operator==(const device_class&, const device_class&) = default;
+
+  constexpr bool multiplies(const matrix_shape& wanted) const {
+    for (const matrix_shape& each : matrices)
+      if (each == wanted) return true;
+    return false;
+  }
+  /// What modules may demand of it.
+  constexpr demands offers() const {
+    const bool wide = is_cpu && int64 && ballot, fits = shared_memory_bytes >= matrix_shared_memory_bytes,
+               as_wide = subgroup_size == matrix_subgroup_width;
+    demands out = wide ? demand::wide_loads : demand::narrow_loads;
+    if (integer_dot) out = out | demand::integer_dot;
+    const bool int8_matrices = as_wide && int8 && multiplies(int8_wide),
+               f16_matrices = as_wide && float16 && fits && multiplies(f16_wide);
+    if (int8_matrices) out = out | demand::int8_matrices;
+    if (f16_matrices) out = out | demand::f16_matrices;
+    if (int8_matrices && fits && multiplies(int8_narrow)) out = out | demand::narrow_int8;
+    if (f16_matrices && multiplies(f16_narrow)) out = out | demand::narrow_f16;
+    if (f16_matrices && multiplies(f16_narrow) && int64) out = out | demand::f16_fragments;
+    return out;
+  }
+  constexpr device_class without_residency() const {
+    device_class out = *this;
+    out.resident_workgroups = 0;
+    return out;
+  }
+  constexpr device_class without_matrices() const {
+    device_class out = *this;
+    out.matrices = {};
+    return out;
+  }
+  /// Whether a device with these facts has all that a class has, so that what is planned for the class runs on it.
+  constexpr bool meets(const device_class& wanted) const {
+    for (const matrix_shape& each : wanted.matrices)
+      if (each != matrix_shape{} && !multiplies(each)) return false;
+    const auto implies = [](bool has, bool wants) { return has || !wants; };
+    return is_cpu == wanted.is_cpu && implies(shares_memory, wanted.shares_memory) &&
+           subgroup_size <= wanted.subgroup_size && workgroup_invocations >= wanted.workgroup_invocations &&
+           shared_memory_bytes >= wanted.shared_memory_bytes && workgroup_count >= wanted.workgroup_count &&
+           implies(integer_dot, wanted.integer_dot) && implies(int64, wanted.int64) && implies(int8, wanted.int8) &&
+           implies(float16, wanted.float16) && implies(ballot, wanted.ballot) &&
+           resident_workgroups >= wanted.resident_workgroups;
+  }
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// The kernel embed: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// x[token, :] = table[state.tokens[token], :] * scale, widened to f32; scale 0 is none. Token ids at or past
+/// vocab_size read row 0. table: a weight of matmul of the codec table_element. Writes state.history[position + token]
+/// as well. One workgroup a token (y). With blank_quads not 0 further workgroups (x) fill with ones what a pass's
+/// workgroups wait for: `blank`, blank_quads quads of words, and of blank_spans, `stretches` times [spans, span_quads]
+/// quads that lie stretch_quads apart, the spans of attention that a pass at the state's position has.
+inline constexpr kernel_interface embed_interface{"embed",
+                                                  {{{"table"}, {"output"}, {"state"}, {"blank"}, {"blank_spans"}}},
+                                                  {{{"workgroup_size"},
+                                                    {"width"},
+                                                    {"vocab_size"},
+                                                    {"table_element"},
+                                                    {"max_tokens"},
+                                                    {"context"},
+                                                    {"scale", field_type::f32},
+                                                    {"slot_words"},
+                                                    {"blank_quads"},
+                                                    {"stretches"},
+                                                    {"span_quads"},
+                                                    {"spans"},
+                                                    {"stretch_quads"}}}};
+
+struct embed_kernel {
+  static constexpr kernel id = kernel::embed;
+  static constexpr candidate candidates[] = {{variant::embed, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t width{};
+    std::uint32_t vocab_size{};
+    kernels::codec table_element{};
+    std::uint32_t max_tokens{};
+    std::uint32_t context{};
+    float scale{};
+    std::uint32_t slot_words{};
+    std::uint32_t blank_quads{};
+    std::uint32_t stretches{};
+    std::uint32_t span_quads{};
+    std::uint32_t spans{};
+    std::uint32_t stretch_quads{};
+  };
+};
+
+}  // namespace intaglio::kernels

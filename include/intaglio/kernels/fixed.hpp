@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// The kernel fixed: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/few_tile.hpp"
+
+namespace intaglio::kernels {
+
+/// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block
+/// bits 16 .. 23 of its 32 columns, four a word, then bits 8 .. 15, then 0 .. 7, two quads each, then the block's
+/// scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing. width: a multiple of 32. With
+/// prologue::norm one workgroup a token (y), else any number of them (x). `tiled`: of each eight tokens u32 [width /
+/// 32, 3, 8, 8], planes as above, of which the lower two are 127 less bytes without a sign; then f32 [width / 32, 2,
+/// 8], scales, and the sum of the integers. In a plan `tiled` says that the product may want it so, and the device
+/// decides (plan/fit.hpp). rows_per_token: of the input and the output, which then count as tokens, what experts
+/// gave.
+inline constexpr kernel_interface fixed_interface{"fixed",
+                                                  {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+                                                  {{{"workgroup_size"},
+                                                    {"width"},
+                                                    {"prologue"},
+                                                    {"eps", field_type::f32},
+                                                    {"subgroup_width"},
+                                                    {"rows_per_token"},
+                                                    {"tiled"}}}};
+/// Words of `fixed` for a token.
+constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
+
+struct fixed_kernel {
+  static constexpr kernel id = kernel::fixed;
+  static constexpr candidate candidates[] = {{variant::fixed, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t width{};
+    kernels::prologue prologue{};
+    float eps{};
+    std::uint32_t subgroup_width{};
+    std::uint32_t rows_per_token{};
+    std::uint32_t tiled{};
+  };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    const std::uint32_t room = of.groups[1];
+    c.tiled = c.tiled != 0 && device.offers().has(demand::narrow_int8) && room % 8 == 0 &&
+                      wants_tiles(codec::q8_0, pass.tokens(room))
+                  ? 1
+                  : 0;
+    of.groups[1] = pass.share(room);
+    return variant::fixed;
+  }
+};
+
+}  // namespace intaglio::kernels

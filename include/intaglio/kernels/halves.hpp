@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The kernel halves: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/few_tile.hpp"
+
+namespace intaglio::kernels {
+
+/// What matmul_chunk multiplies: x as for matmul, f16 [tokens, width] of which four neighbouring columns stand in the
+/// order 0, 2, 1, 3, times a power of two that brings the token's largest |x| to 2^14 .. 2^15; factors f32 [tokens]
+/// undo that, NaN where an x is not finite. One workgroup a token (y). `tiled`: halves_order; tiles: of each eight
+/// tokens [width / 8, 8, 8], eight columns of a token behind those of the one before. In a plan it says that the
+/// product may want it so, and the device decides (plan/fit.hpp). width: of tiles a multiple of 8, of fragments
+/// of 64.
+inline constexpr kernel_interface halves_interface{
+    "halves",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"tiled"}}}};
+
+struct halves_kernel {
+  static constexpr kernel id = kernel::halves;
+  static constexpr candidate candidates[] = {{variant::halves, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t width{};
+    kernels::prologue prologue{};
+    float eps{};
+    std::uint32_t subgroup_width{};
+    std::uint32_t tiled{};
+  };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    const auto wanted = static_cast<halves_order>(c.tiled);
+    const demand needs = wanted == halves_order::tiles ? demand::narrow_f16 : demand::f16_fragments;
+    if (!device.offers().has(needs)) c.tiled = static_cast<std::uint32_t>(halves_order::rows);
+    of.groups[1] = pass.share(of.groups[1]);
+    return variant::halves;
+  }
+};
+
+}  // namespace intaglio::kernels

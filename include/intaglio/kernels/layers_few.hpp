@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// The kernel layers_few: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// The same for a pass over up to layers_few::most_tokens sessions of a batch whose coded products are halves: what
+/// halves, matmul_chunk and attention_few of the period do, in another order of sums, which hangs on the weights' shape
+/// and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but the first: what its
+/// workgroups tell each other, all ones before the pass. The stream stays where it is. context: positions of the pool;
+/// shapes as plan::few_fits has them.
+inline constexpr kernel_interface layers_few_interface{"layers_few",
+                                                       {{{"arguments"}, {"progress"}, {"state"}}},
+                                                       {{{"workgroup_size"},
+                                                         {"hidden_size"},
+                                                         {"intermediate_size"},
+                                                         {"layers"},
+                                                         {"parts"},
+                                                         {"eps", field_type::f32},
+                                                         {"patience"},
+                                                         {"head_dim"},
+                                                         {"heads"},
+                                                         {"kv_heads"},
+                                                         {"context"},
+                                                         {"codec"},
+                                                         {"scale", field_type::f32},
+                                                         {"slot_words"},
+                                                         {"page_size"},
+                                                         {"subgroup_width"}}}};
+
+namespace layers_few {
+/// shares: workgroups that share a row of the down projection.
+inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 8, shares = 4, most_steps = 32;
+/// Columns that a subgroup's lanes have of a step, and the bytes of x that they read for it.
+inline constexpr std::uint32_t step_columns = 128, step_bytes = 2560;
+/// What the workgroups tell each other in a layer: x of the four products, squares of the stream before both norms,
+/// query, key and value, and sums of the down projection.
+constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+                                       std::uint64_t kv) {
+  const std::uint64_t tiles = hidden / 16;
+  return (2 * hidden + q + intermediate) / step_columns * step_bytes +
+         tiles * 4 * (2 * most_tokens + shares * 16 * most_tokens) + (q + 2 * kv) * 4 * most_tokens;
+}
+}  // namespace layers_few
+
+struct layers_few_kernel {
+  static constexpr kernel id = kernel::layers_few;
+  static constexpr candidate candidates[] = {{variant::layers_few, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t hidden_size{};
+    std::uint32_t intermediate_size{};
+    std::uint32_t layers{};
+    std::uint32_t parts{};
+    float eps{};
+    std::uint32_t patience{};
+    std::uint32_t head_dim{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t context{};
+    kernels::codec codec{};
+    float scale{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t subgroup_width{};
+  };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    fit_resident(c, of, device, pass);
+    return variant::layers_few;
+  }
+};
+
+}  // namespace intaglio::kernels

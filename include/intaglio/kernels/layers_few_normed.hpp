@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// The kernel layers_few_normed: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// The same with the norms that Gemma-3 has besides (head_norm, norm_add), its weights coded or halves as they are.
+/// arguments of a layer as of layers_coded with inner norms, but the first. window, full_every as layers_coded has
+/// them. shapes as plan::normed_few_fits has them; workgroups of as many subgroups as plan::normed_few_subgroups says.
+inline constexpr kernel_interface layers_few_normed_interface{"layers_few_normed",
+                                                              {{{"arguments"}, {"progress"}, {"state"}}},
+                                                              {{{"workgroup_size"},
+                                                                {"hidden_size"},
+                                                                {"intermediate_size"},
+                                                                {"layers"},
+                                                                {"parts"},
+                                                                {"eps", field_type::f32},
+                                                                {"patience"},
+                                                                {"head_dim"},
+                                                                {"heads"},
+                                                                {"kv_heads"},
+                                                                {"context"},
+                                                                {"codec"},
+                                                                {"scale", field_type::f32},
+                                                                {"slot_words"},
+                                                                {"page_size"},
+                                                                {"window"},
+                                                                {"full_every"},
+                                                                {"subgroup_width"}}}};
+
+namespace layers_few_normed {
+/// most_own: tiles of 16 rows of the stream that a workgroup has.
+inline constexpr std::uint32_t least_subgroups = 16, most_subgroups = 20, most_own = 4;
+/// As of layers_few, and squares of what both halves of a layer add to the stream.
+constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+                                       std::uint64_t kv) {
+  return layers_few::exchange_bytes(hidden, intermediate, q, kv) + hidden / 16 * 4 * 2 * layers_few::most_tokens;
+}
+}  // namespace layers_few_normed
+
+struct layers_few_normed_kernel {
+  static constexpr kernel id = kernel::layers_few_normed;
+  static constexpr candidate candidates[] = {{variant::layers_few_normed, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t hidden_size{};
+    std::uint32_t intermediate_size{};
+    std::uint32_t layers{};
+    std::uint32_t parts{};
+    float eps{};
+    std::uint32_t patience{};
+    std::uint32_t head_dim{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t context{};
+    kernels::codec codec{};
+    float scale{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t window{};
+    std::uint32_t full_every{};
+    std::uint32_t subgroup_width{};
+  };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    fit_resident(c, of, device, pass);
+    return variant::layers_few_normed;
+  }
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// The kernel layers_many: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// The same over more sessions: plans of 16 or 32 slots, passes over 8, 16 or 32 of them. A session's numbers do not
+/// hang on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
+/// (layers_many::helpers). What workgroups tell each other is all ones before the pass in the first
+/// layers_many::blank_layers layers alone. shapes as plan::many_fits has them.
+inline constexpr kernel_interface layers_many_interface{"layers_many",
+                                                        {{{"arguments"}, {"progress"}, {"state"}}},
+                                                        {{{"workgroup_size"},
+                                                          {"hidden_size"},
+                                                          {"intermediate_size"},
+                                                          {"layers"},
+                                                          {"parts"},
+                                                          {"eps", field_type::f32},
+                                                          {"patience"},
+                                                          {"head_dim"},
+                                                          {"heads"},
+                                                          {"kv_heads"},
+                                                          {"context"},
+                                                          {"codec"},
+                                                          {"scale", field_type::f32},
+                                                          {"slots"},
+                                                          {"slot_words"},
+                                                          {"page_size"},
+                                                          {"subgroup_width"}}}};
+
+namespace layers_many {
+/// shares: workgroups that share a row of all products but gate and up. A workgroup has at most most_tiles of 16 rows
+/// of a product, and most_row_quads times four rows of the stream.
+inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, shares = 4, most_tiles = 16,
+                               most_row_quads = 8, step_columns = 128;
+inline constexpr std::uint32_t most_parts = 132;  ///< whose scales of a token are 33 words
+inline constexpr std::uint32_t most_columns =
+    45'056;  ///< of a product: the scale of eight of them is found by a reciprocal in 32 bits
+inline constexpr std::uint32_t most_helpers = 4, blank_layers = 2;
+/// Of so many workgroups that run at once. @return 0: there is none left, and so not this kernel
+constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) {
+  return most <= parts ? 0 : most - parts < most_helpers ? most - parts : most_helpers;
+}
+/// Query heads of a task of attention.
+constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) {
+  return heads / kv_heads % 4 == 0 ? 4 : heads / kv_heads % 2 == 0 ? 2 : 1;
+}
+/// What the workgroups tell each other in a layer: x of the four products as halves, scales of each token of each
+/// workgroup or task of attention, and squares; query, key and value; sums of shared rows; a word of each helper.
+constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
+                                       std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
+                                       std::uint64_t tasks_of_row) {
+  const std::uint64_t qkv = q + 2 * kv;
+  return slot_count * (2 * (2 * hidden + q + intermediate) + 4 * (5 * parts + tasks_of_row) + 4 * qkv +
+                       4 * shares * (qkv + 2 * hidden)) +
+         4 * most_helpers;
+}
+}  // namespace layers_many
+
+struct layers_many_kernel {
+  static constexpr kernel id = kernel::layers_many;
+  static constexpr candidate candidates[] = {{variant::layers_many, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t hidden_size{};
+    std::uint32_t intermediate_size{};
+    std::uint32_t layers{};
+    std::uint32_t parts{};
+    float eps{};
+    std::uint32_t patience{};
+    std::uint32_t head_dim{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t context{};
+    kernels::codec codec{};
+    float scale{};
+    std::uint32_t slots{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t subgroup_width{};
+  };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    fit_resident(c, of, device, pass);
+    return variant::layers_many;
+  }
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The kernel layers_many_normed: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// The same with the norms that Gemma-3 has besides, as layers_few_normed is of layers_few. Rows of the stream need not
+/// be shared evenly, nor columns. shapes as plan::normed_many_fits has them.
+inline constexpr kernel_interface layers_many_normed_interface{"layers_many_normed",
+                                                               {{{"arguments"}, {"progress"}, {"state"}}},
+                                                               {{{"workgroup_size"},
+                                                                 {"hidden_size"},
+                                                                 {"intermediate_size"},
+                                                                 {"layers"},
+                                                                 {"parts"},
+                                                                 {"eps", field_type::f32},
+                                                                 {"patience"},
+                                                                 {"head_dim"},
+                                                                 {"heads"},
+                                                                 {"kv_heads"},
+                                                                 {"context"},
+                                                                 {"codec"},
+                                                                 {"scale", field_type::f32},
+                                                                 {"slots"},
+                                                                 {"slot_words"},
+                                                                 {"page_size"},
+                                                                 {"window"},
+                                                                 {"full_every"},
+                                                                 {"subgroup_width"}}}};
+
+namespace layers_many_normed {
+/// Query heads of a task of attention, and slices of 128 channels of its values, which workgroups share or take in
+/// turn.
+constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) {
+  return heads / kv_heads % 2 == 0 ? 2 : 1;
+}
+constexpr std::uint64_t value_slices(std::uint64_t head_dim) { return (head_dim + 127) / 128; }
+/// Slices of a token.
+constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) {
+  return heads / heads_each(heads, kv_heads) * value_slices(head_dim);
+}
+/// As of layers_many, and squares of what both halves of a layer add to the stream.
+constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
+                                       std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
+                                       std::uint64_t its_slices_of_row) {
+  return layers_many::exchange_bytes(slot_count, parts, hidden, intermediate, q, kv, its_slices_of_row) +
+         slot_count * 4 * 2 * parts;
+}
+}  // namespace layers_many_normed
+
+struct layers_many_normed_kernel {
+  static constexpr kernel id = kernel::layers_many_normed;
+  static constexpr candidate candidates[] = {{variant::layers_many_normed, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t hidden_size{};
+    std::uint32_t intermediate_size{};
+    std::uint32_t layers{};
+    std::uint32_t parts{};
+    float eps{};
+    std::uint32_t patience{};
+    std::uint32_t head_dim{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t context{};
+    kernels::codec codec{};
+    float scale{};
+    std::uint32_t slots{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t window{};
+    std::uint32_t full_every{};
+    std::uint32_t subgroup_width{};
+  };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    fit_resident(c, of, device, pass);
+    return variant::layers_many_normed;
+  }
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// The kernel layers_ternary_few: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// The same for ternary weights, over all slots of a batch, with the bits of norm_quantize, ternary_few and
+/// attention_few: what is told is f32 as the chain has it, and int8 of every norm. arguments of a layer as of layers,
+/// but the first, as of layers_few. The stream stays where it is. context: positions of the pool; shapes as
+/// plan::ternary_few_fits has them.
+inline constexpr kernel_interface layers_ternary_few_interface{"layers_ternary_few",
+                                                               {{{"arguments"}, {"progress"}, {"state"}}},
+                                                               {{{"workgroup_size"},
+                                                                 {"hidden_size"},
+                                                                 {"intermediate_size"},
+                                                                 {"layers"},
+                                                                 {"parts"},
+                                                                 {"eps", field_type::f32},
+                                                                 {"patience"},
+                                                                 {"head_dim"},
+                                                                 {"heads"},
+                                                                 {"kv_heads"},
+                                                                 {"context"},
+                                                                 {"rope_theta", field_type::f32},
+                                                                 {"scale", field_type::f32},
+                                                                 {"slots"},
+                                                                 {"slot_words"},
+                                                                 {"page_size"},
+                                                                 {"subgroup_width"}}}};
+
+namespace layers_ternary_few {
+/// most_tiles of 16 rows and most_pairs of 64 columns are a subgroup's, whose weights it has in registers.
+inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, most_tiles = 4, most_pairs = 8,
+                               most_columns = 8192;
+/// What the workgroups tell each other in a layer: the stream before both norms, query, key and value, what attention
+/// gives and gated as f32; int8 of the four products' x, and factors.
+constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
+                                       std::uint64_t q, std::uint64_t kv) {
+  return (slot_count + 7) / 8 * 8 *
+         (4 * (2 * hidden + q + 2 * kv + q + intermediate) + 2 * hidden + q + intermediate + 4 * 4);
+}
+}  // namespace layers_ternary_few
+
+struct layers_ternary_few_kernel {
+  static constexpr kernel id = kernel::layers_ternary_few;
+  static constexpr candidate candidates[] = {{variant::layers_ternary_few, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t hidden_size{};
+    std::uint32_t intermediate_size{};
+    std::uint32_t layers{};
+    std::uint32_t parts{};
+    float eps{};
+    std::uint32_t patience{};
+    std::uint32_t head_dim{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t context{};
+    float rope_theta{};
+    float scale{};
+    std::uint32_t slots{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t subgroup_width{};
+  };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    fit_resident(c, of, device, pass);
+    return variant::layers_ternary_few;
+  }
+};
+
+}  // namespace intaglio::kernels

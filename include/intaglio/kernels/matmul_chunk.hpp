@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// The kernel matmul_chunk: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/few_tile.hpp"
+
+namespace intaglio::kernels {
+
+/// matmul of what halves left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16, products
+/// summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a multiple of
+/// chunk_columns; rows: of 4. The module for cooperative matrices wants subgroups of 32, an even number of them,
+/// tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over a
+/// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not hang on how many tokens there are.
+/// That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of the
+/// codec; tile_rows of 32 for each subgroup or for each two, and as many tokens of 16 for each.
+inline constexpr kernel_interface matmul_chunk_interface{
+    "matmul_chunk",
+    {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"codec"},
+      {"epilogue"},
+      {"tile_rows"},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"ring"},
+      {"cache_element"},
+      {"max_tokens"},
+      {"slot_words"},
+      {"page_size"}}}};
+
+struct matmul_chunk_kernel {
+  static constexpr kernel id = kernel::matmul_chunk;
+  static constexpr candidate candidates[] = {{variant::matmul_chunk_fragments, demand::f16_fragments},
+                                             {variant::matmul_chunk_few, demand::narrow_f16},
+                                             {variant::matmul_chunk_matrix, demand::f16_matrices},
+                                             {variant::matmul_chunk, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t columns{};
+    std::uint32_t rows{};
+    kernels::codec codec{};
+    kernels::epilogue epilogue{};
+    std::uint32_t tile_rows{};
+    std::uint32_t tile_tokens{};
+    std::uint32_t head_dim{};
+    std::uint32_t q_size{};
+    std::uint32_t kv_size{};
+    std::uint32_t context{};
+    std::uint32_t ring{};
+    element cache_element{};
+    std::uint32_t max_tokens{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+  };
+
+  /// Whether x comes tiled, as `halves` then leaves it: in passes over a few tokens.
+  static constexpr bool takes_tiles(const constants& c, demands offers) {
+    return offers.has(demand::narrow_f16) && c.tile_tokens <= most_few_tokens && c.max_tokens % 8 == 0;
+  }
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    const demands offers = device.offers();
+    const auto in_tiles = [&](const few_tile& by, std::uint32_t tokens) {
+      of.groups = {(tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1};
+      of.subgroups = by.subgroups;
+      c.tile_rows = by.rows, c.tile_tokens = by.tokens;
+    };
+    if (offers.has(demand::f16_fragments) && c.tile_tokens > most_few_tokens &&
+        takes_fragments(c.codec, c.rows, c.columns)) {
+      in_tiles(fragment_tile(c.codec, c.rows, c.max_tokens), c.max_tokens);
+      return variant::matmul_chunk_fragments;
+    }
+    if (!takes_tiles(c, offers)) {
+      of.groups[0] = pass.share(of.groups[0]);            // tokens are x of its grid
+      const bool few = c.tile_tokens <= most_few_tokens;  // the tiles of the module with matrices are wider
+      return !few && offers.has(demand::f16_matrices) ? variant::matmul_chunk_matrix : variant::matmul_chunk;
+    }
+    const std::uint32_t tokens = pass.tokens(c.max_tokens);
+    in_tiles(few_chunk_tile(c.rows, tokens), tokens);
+    return variant::matmul_chunk_few;
+  }
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// The kernel norm_quantize: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// BitNet's activations: y = rms_norm(x) * w, s = 127 / max(max|y|, 1e-5), q = round_half_even(y * s).
+/// input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width];
+/// factors [tokens] of {f32 1 / s, i32 sum of q}. One workgroup a token (y).
+inline constexpr kernel_interface norm_quantize_interface{
+    "norm_quantize",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+struct norm_quantize_kernel {
+  static constexpr kernel id = kernel::norm_quantize;
+  static constexpr candidate candidates[] = {{variant::norm_quantize_cpu, demand::wide_loads},
+                                             {variant::norm_quantize, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t width{};
+    float eps{};
+    std::uint32_t subgroup_width{};
+  };
+};
+
+}  // namespace intaglio::kernels

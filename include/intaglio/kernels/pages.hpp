@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The kernel pages: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// Moves octets of positions state.move_first .. move_end of slot state.move_slot from a layer's keys and values, as
+/// one session has them in `positions` positions or a ring of so many, to the pool's `context` positions (state.move
+/// move_to_pool), or back. Of what a ring cannot hold at once the last. Grid x strides over octets, y is the head of
+/// keys and values.
+inline constexpr kernel_interface pages_interface{"pages",
+                                                  {{{"keys"}, {"values"}, {"pool_keys"}, {"pool_values"}, {"state"}}},
+                                                  {{{"workgroup_size"},
+                                                    {"head_dim"},
+                                                    {"positions"},
+                                                    {"context"},
+                                                    {"cache_element"},
+                                                    {"slot_words"},
+                                                    {"page_size"},
+                                                    {"slots"}}}};
+
+struct pages_kernel {
+  static constexpr kernel id = kernel::pages;
+  static constexpr candidate candidates[] = {{variant::pages, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t head_dim{};
+    std::uint32_t positions{};
+    std::uint32_t context{};
+    element cache_element{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t slots{};
+  };
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The kernel rms_norm: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// output[token, :] = rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
+inline constexpr kernel_interface rms_norm_interface{
+    "rms_norm",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+struct rms_norm_kernel {
+  static constexpr kernel id = kernel::rms_norm;
+  static constexpr candidate candidates[] = {{variant::rms_norm, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t width{};
+    float eps{};
+    std::uint32_t subgroup_width{};
+  };
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The kernel route: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// The experts_used = k largest of each token's logits [tokens, experts], of equal ones the lowest first: choice u32
+/// [tokens, 2 k] has their numbers, then the bits of exp(logit - largest) / sum of these, in that order. One workgroup
+/// a token (y).
+inline constexpr kernel_interface route_interface{
+    "route", {{{"logits"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"experts"}, {"experts_used"}}}};
+
+struct route_kernel {
+  static constexpr kernel id = kernel::route;
+  static constexpr candidate candidates[] = {{variant::route, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t experts{};
+    std::uint32_t experts_used{};
+  };
+};
+
+}  // namespace intaglio::kernels

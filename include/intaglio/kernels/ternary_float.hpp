@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// The kernel ternary_float: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// ternary_matmul of activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row,
+/// column] * x[token, column], x being input f32 [tokens, columns] or, with prologue::norm, rms_norm(input) *
+/// norm_weight. All else as in ternary_matmul.
+inline constexpr kernel_interface ternary_float_interface{
+    "ternary_float",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"},
+      {"columns"},
+      {"rows"},
+      {"prologue"},
+      {"epilogue"},
+      {"eps", field_type::f32},
+      {"tile_tokens"},
+      {"head_dim"},
+      {"q_size"},
+      {"kv_size"},
+      {"context"},
+      {"rope_theta", field_type::f32},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"slot_words"},
+      {"page_size"}}}};
+
+struct ternary_float_kernel {
+  static constexpr kernel id = kernel::ternary_float;
+  static constexpr candidate candidates[] = {{variant::ternary_float_cpu, demand::wide_loads},
+                                             {variant::ternary_float, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t columns{};
+    std::uint32_t rows{};
+    kernels::prologue prologue{};
+    kernels::epilogue epilogue{};
+    float eps{};
+    std::uint32_t tile_tokens{};
+    std::uint32_t head_dim{};
+    std::uint32_t q_size{};
+    std::uint32_t kv_size{};
+    std::uint32_t context{};
+    float rope_theta{};
+    element cache_element{};
+    std::uint32_t subgroup_width{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+  };
+};
+
+}  // namespace intaglio::kernels

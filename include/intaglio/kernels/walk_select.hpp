@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The kernel walk_select: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// Which features a sparse walk takes: the `count` of `columns` gate scores, f32, with the largest size, of equal ones
+/// the lowest. choice u32 [count, 2]: feature and its score's bits, features rising. A score that is NaN is largest.
+/// One workgroup, one token.
+inline constexpr kernel_interface walk_select_interface{
+    "walk_select", {{{"input"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"columns"}, {"count"}}}};
+
+struct walk_select_kernel {
+  static constexpr kernel id = kernel::walk_select;
+  static constexpr candidate candidates[] = {{variant::walk_select, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t columns{};
+    std::uint32_t count{};
+  };
+};
+
+}  // namespace intaglio::kernels

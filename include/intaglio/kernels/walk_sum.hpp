@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The kernel walk_sum: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// What features write, one token: y[row] = sum over i of input[i] * weight[f, row], f the i-th feature of
+/// walk_select's choice or, with listed 0, i itself. epilogue: store or add. weight: down vectors [columns, rows],
+/// row-major of weight_element; input f32 [count]; output f32 [rows]. rows: a multiple of 4. Slot s of walk_sum_slots
+/// takes i = s, s + walk_sum_slots, ..., then the slots are added by halves, lower + higher. A workgroup does `stripe`
+/// rows (x), a multiple of 8, and the slots s with s % splits = y; with splits over 1 each leaves the sum of its own,
+/// output f32 [splits, rows], and norm_add adds those. f16 and bf16: rows a multiple of 8.
+inline constexpr kernel_interface walk_sum_interface{"walk_sum",
+                                                     {{{"input"}, {"choice"}, {"weight"}, {"output"}, {"state"}}},
+                                                     {{{"workgroup_size"},
+                                                       {"columns"},
+                                                       {"rows"},
+                                                       {"count"},
+                                                       {"weight_element"},
+                                                       {"listed"},
+                                                       {"epilogue"},
+                                                       {"stripe"},
+                                                       {"splits"}}}};
+inline constexpr std::uint32_t walk_sum_slots = 128;
+
+struct walk_sum_kernel {
+  static constexpr kernel id = kernel::walk_sum;
+  static constexpr candidate candidates[] = {{variant::walk_sum, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t columns{};
+    std::uint32_t rows{};
+    std::uint32_t count{};
+    kernels::codec weight_element{};
+    std::uint32_t listed{};
+    kernels::epilogue epilogue{};
+    std::uint32_t stripe{};
+    std::uint32_t splits{};
+  };
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Kinds of devices with names, as data (kernels/device_class.hpp), and what a device may fall back to. A plan is proven
+// for some of them when it is compiled, and for the device itself when a session begins.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <string>
+#include <vector>
+
+#include "intaglio/kernels/device_class.hpp"
+
+namespace intaglio::plan {
+
+using kernels::demand, kernels::device_class;
+
+/// Figures are those that drivers report; sources: docs/gpu.md, vulkan.gpuinfo.org for what the project has not run on.
+namespace classes {
+/// Mesa's CPU driver, vectors of up to 512 bits.
+inline constexpr device_class llvmpipe{.name = "llvmpipe",
+                                       .is_cpu = true,
+                                       .shares_memory = true,
+                                       .subgroup_size = 16,
+                                       .workgroup_invocations = 1024,
+                                       .shared_memory_bytes = 32768,
+                                       .integer_dot = true,
+                                       .int64 = true,
+                                       .int8 = true,
+                                       .ballot = true,
+                                       .resident_workgroups = 1};
+/// Any CPU driver.
+inline constexpr device_class cpu{.name = "cpu",
+                                  .is_cpu = true,
+                                  .shares_memory = true,
+                                  .subgroup_size = 16,
+                                  .workgroup_invocations = 1024,
+                                  .shared_memory_bytes = 32768};
+/// Any GPU that plans are made for.
+inline constexpr device_class baseline{
+    .name = "baseline", .subgroup_size = 64, .workgroup_invocations = 1024, .shared_memory_bytes = 32768};
+/// GeForce RTX 20 and later, data-centre cards of that age.
+inline constexpr device_class nvidia{.name = "nvidia",
+                                     .subgroup_size = 32,
+                                     .selects_subgroup_size = true,
+                                     .workgroup_invocations = 1024,
+                                     .shared_memory_bytes = 49152,
+                                     .workgroup_count = 65535,
+                                     .integer_dot = true,
+                                     .int64 = true,
+                                     .int8 = true,
+                                     .float16 = true,
+                                     .ballot = true,
+                                     .matrices = kernels::known_matrix_shapes};
+/// H100 SXM and H200: as many workgroups of all layers at once as they have multiprocessors.
+inline constexpr device_class h100 = [] {
+  device_class out = nvidia;
+  out.name = "h100";
+  out.resident_workgroups = 132;
+  return out;
+}();
+/// Radeon RX 7000 and later, which multiply 16 columns at once (RADV).
+inline constexpr device_class amd_wave32{.name = "amd_wave32",
+                                         .subgroup_size = 32,
+                                         .selects_subgroup_size = true,
+                                         .workgroup_invocations = 1024,
+                                         .shared_memory_bytes = 65536,
+                                         .integer_dot = true,
+                                         .int64 = true,
+                                         .int8 = true,
+                                         .float16 = true,
+                                         .ballot = true,
+                                         .matrices = {kernels::f16_wide}};
+/// Arc and later integrated ones (ANV), whose matrices have other shapes.
+inline constexpr device_class xe{.name = "xe",
+                                 .subgroup_size = 32,
+                                 .selects_subgroup_size = true,
+                                 .workgroup_invocations = 1024,
+                                 .shared_memory_bytes = 65536,
+                                 .integer_dot = true,
+                                 .int64 = true,
+                                 .int8 = true,
+                                 .float16 = true,
+                                 .ballot = true};
+/// M1 and later by MoltenVK.
+inline constexpr device_class apple{.name = "apple",
+                                    .shares_memory = true,
+                                    .subgroup_size = 32,
+                                    .workgroup_invocations = 1024,
+                                    .shared_memory_bytes = 32768,
+                                    .integer_dot = true,
+                                    .int64 = true,
+                                    .int8 = true,
+                                    .float16 = true,
+                                    .ballot = true};
+/// Adreno 7xx, whose subgroups of 64 are chosen among 64 and 128.
+inline constexpr device_class adreno{.name = "adreno",
+                                     .shares_memory = true,
+                                     .subgroup_size = 64,
+                                     .selects_subgroup_size = true,
+                                     .workgroup_invocations = 1024,
+                                     .shared_memory_bytes = 32768,
+                                     .integer_dot = true,
+                                     .int64 = true,
+                                     .int8 = true,
+                                     .float16 = true,
+                                     .ballot = true};
+
+/// Of CPU drivers and of GPUs, the strongest first.
+inline constexpr const device_class* cpus[] = {&llvmpipe, &cpu};
+inline constexpr const device_class* gpus[] = {&h100, &nvidia, &amd_wave32, &xe, &apple, &adreno, &baseline};
+}  // namespace classes
+
+/// How much of what plans use a class has: the larger, the sooner its plan is taken.
+constexpr std::uint32_t strength(const device_class& of) {
+  const kernels::demands offers = of.offers();
+  return (of.resident_workgroups != 0 ? 8u : 0u) + (offers.has(demand::f16_matrices) ? 4u : 0u) +
+         (offers.has(demand::integer_dot) ? 2u : 0u) + (offers.has(demand::wide_loads) ? 1u : 0u);
+}
+
+/// What of a device is used, the most first: what comes later does without what may be wrong on it, whose kernels then
+/// differ from the reference.
+inline std::vector<device_class> fallbacks(const device_class& of) {
+  std::vector<device_class> out;
+  device_class narrow = of;
+  if (of.offers().has(demand::wide_loads)) {
+    if (of.resident_workgroups != 0) out.push_back(of);
+    out.push_back(of.without_residency());
+    narrow.int64 = false;
+  }
+  if (of.is_cpu) narrow.resident_workgroups = 0;
+  const kernels::demands offers = narrow.offers();
+  const bool any_matrices = offers.has(demand::int8_matrices) || offers.has(demand::f16_matrices);
+  for (const bool matrices : {true, false}) {
+    if (!narrow.integer_dot || (matrices && !any_matrices)) continue;
+    const device_class each = matrices ? narrow : narrow.without_matrices();
+    if (each.resident_workgroups != 0) out.push_back(each);
+    out.push_back(each.without_residency());
+  }
+  device_class least = narrow.without_residency().without_matrices();
+  least.integer_dot = false;
+  out.push_back(least);
+  return out;
+}
+
+/// What of a device a plan uses, in words: tells fallbacks() apart, whatever the device is.
+inline std::string uses(const device_class& of) {
+  const kernels::demands offers = of.offers();
+  std::string out = offers.has(demand::wide_loads)    ? "wide_loads"
+                    : offers.has(demand::integer_dot) ? "integer_dot"
+                                                      : "portable";
+  if (of.resident_workgroups != 0) out += "+in_one";
+  if (offers.has(demand::int8_matrices)) out += "+matrix";
+  if (offers.has(demand::f16_matrices)) out += "+half_matrix";
+  if (offers.has(demand::narrow_int8)) out += "+few_matrix";
+  if (offers.has(demand::narrow_f16)) out += "+few_halves";
+  if (offers.has(demand::f16_fragments)) out += "+half_fragments";
+  return out;
+}
+
+}  // namespace intaglio::plan

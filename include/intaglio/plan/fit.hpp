@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// The last step of planning: a dispatch of an engraved plan becomes one for a device. Afterwards it has its module, all
+// specialization constants, its workgroups and their size; a recorder changes nothing of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/plan/device_classes.hpp"
+#include "intaglio/plan/product_shape.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+constexpr kernels::launch launch_of(const dispatch& d) { return {d.groups, d.subgroups, d.least_groups}; }
+
+/// Whether a device does all layers in a dispatch of that form: all workgroups that wait for each other run at once
+/// there, and matrices are there where it multiplies them.
+constexpr bool runs(const dispatch& all, const device_class& device) {
+  const kernels::demands offers = device.offers();
+  if (device.resident_workgroups == 0 || (has_exchange(all) && !offers.has(demand::narrow_f16))) return false;
+  const bool wide = offers.has(demand::wide_loads);
+  return all.subgroups == 1 ? wide : !wide && launch_of(all).resident(device) != 0;
+}
+
+/// @param d of an engraved plan  @param shape instead of the plan's, or null
+/// @param form of a sampler that draws one token a row
+constexpr dispatch fitted(const dispatch& d, const device_class& device, const kernels::pass_rows& pass = {},
+                          const product_shape* shape = nullptr, kernels::sample_form form = kernels::sample_form::any) {
+  dispatch out = d;
+  kernels::launch of = launch_of(d);
+  if (shape != nullptr) of.groups[0] = shape->groups, of.subgroups = shape->subgroups;
+  kernels::visit(d.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+    auto c = kernels::constants_of<Kernel>(d.specialization);
+    if constexpr (Kernel::id == kernels::kernel::sample)
+      if (form != kernels::sample_form::any) Kernel::take_form(c, of, form);
+    out.variant = kernels::fit<Kernel>(c, of, device, pass);
+    c.workgroup_size = of.subgroups * device.subgroup_size;
+    if constexpr (requires { c.subgroup_width; }) c.subgroup_width = device.subgroup_size;
+    if constexpr (Kernel::id == kernels::kernel::layers_coded)
+      out.unrolls = kernels::layers_coded::asks_for_loops(static_cast<std::uint32_t>(c.codec), c.inner_norms != 0);
+    kernels::store(c, out.specialization);
+  });
+  out.groups = of.groups;
+  out.subgroups = of.subgroups;
+  return out;
+}
+
+/// Whether a dispatch draws one token a row, and so has forms that are compiled sooner or run faster.
+constexpr bool draws_tokens(const dispatch& call) {
+  return call.kernel == kernels::kernel::sample &&
+         kernels::constants_of<kernels::sample_kernel>(call.specialization).draws == 1;
+}
+
+/// Rows of the recording that a pass over `rows` of `all` takes: a tile of 8, or twice that, and so on; or all.
+constexpr std::uint32_t recorded_rows(std::uint32_t rows, std::uint32_t all) {
+  std::uint32_t out = all < 8 ? all : 8;
+  while (out < rows && out < all) out *= 2;
+  return out < all && all % out == 0 ? out : all;
+}
+
+}  // namespace intaglio::plan

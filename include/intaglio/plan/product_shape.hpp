@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// How products of one token are shared out to workgroups: an input of planning for a device, which `tune` changes.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// Another shape than the engraved plan's.
+struct product_shape {
+  std::uint64_t product = 0;                ///< product_key() of the engraved plan's dispatch
+  std::uint32_t subgroups = 0, groups = 0;  ///< of a workgroup, and workgroups (x)
+  friend constexpr bool operator==(const product_shape&, const product_shape&) = default;
+};
+
+/// Tells the products of a plan apart: kernel, constants, and the plan's own shape.
+constexpr std::uint64_t product_key(const dispatch& call) {
+  std::uint64_t mixed = 0xcbf29ce484222325u;
+  const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u, mixed ^= mixed >> 32; };
+  mix(static_cast<std::uint64_t>(call.kernel));
+  mix(call.subgroups);
+  mix(call.groups[0]);
+  for (std::size_t i = 1; i < kernels::interface_of(call.kernel).specialization_count(); ++i)
+    mix(call.specialization[i]);
+  return mixed;
+}
+
+/// Whether a dispatch is a product of one token whose workgroups share its rows, however many there are.
+constexpr bool shares_rows(const dispatch& call) {
+  using kernels::kernel, kernels::constants_of;
+  if (call.groups[1] != 1 || call.groups[2] != 1) return false;
+  switch (call.kernel) {
+    case kernel::ternary_matmul:
+      return constants_of<kernels::ternary_matmul_kernel>(call.specialization).tile_tokens == 1;
+    case kernel::ternary_float:
+      return constants_of<kernels::ternary_float_kernel>(call.specialization).tile_tokens == 1;
+    case kernel::matmul: {
+      const auto c = constants_of<kernels::matmul_kernel>(call.specialization);
+      return c.tile_tokens == 1 && c.experts_used == 0;
+    }
+    case kernel::dense_matmul:
+      return true;
+    default:
+      return false;
+  }
+}
+/// Whether others read what each of its workgroups leaves, so that their number is the plan's.
+constexpr bool counts_groups(const dispatch& call) {
+  using kernels::kernel, kernels::constants_of;
+  if (call.kernel == kernel::dense_matmul)
+    return constants_of<kernels::dense_matmul_kernel>(call.specialization).keeps_firsts != 0;
+  return call.kernel == kernel::matmul && constants_of<kernels::matmul_kernel>(call.specialization).keeps_firsts != 0;
+}
+
+/// Rows of a dispatch that shares them out.
+constexpr std::uint32_t rows_of(const dispatch& call) {
+  std::uint32_t out = 0;
+  kernels::visit(call.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+    const auto c = kernels::constants_of<Kernel>(call.specialization);
+    if constexpr (requires { c.rows; }) out = c.rows;
+  });
+  return out;
+}
+
+/// The shape of a dispatch among others, if it has one; the first that fits.
+constexpr const product_shape* shape_of(const dispatch& call, std::span<const product_shape> among) {
+  if (among.empty() || !shares_rows(call)) return nullptr;
+  const std::uint64_t key = product_key(call);
+  for (const product_shape& each : among)
+    if (each.product == key && (each.groups == call.groups[0] || !counts_groups(call))) return &each;
+  return nullptr;
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+// Plans fitted to classes of devices: modules, constants and workgroups of every dispatch, proven for the class.
+#include "intaglio/plan/device_plan.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
+#include "intaglio/plan/planned.hpp"
+
+using namespace intaglio;
+using kernels::variant;
+
+namespace {
+
+constexpr decoder_config one_layer{.model_type = architecture::llama,
+                                   .hidden_size = 256,
+                                   .intermediate_size = 768,
+                                   .num_hidden_layers = 1,
+                                   .num_attention_heads = 8,
+                                   .num_key_value_heads = 2,
+                                   .head_dim = 32,
+                                   .vocab_size = 1024,
+                                   .max_position_embeddings = 1024,
+                                   .rope_theta = 500'000.f,
+                                   .hidden_act = activation::silu,
+                                   .tie_word_embeddings = false};
+/// As nvidia, and with no matrices.
+constexpr plan::device_class with = plan::classes::nvidia, without = with.without_matrices();
+
+template <class Kernel>
+typename Kernel::constants constants(const plan::dispatch& call) {
+  return kernels::constants_of<Kernel>(call.specialization);
+}
+
+/// What a recorder reads of every dispatch, in one number.
+std::uint64_t launches(const plan::device_plan& of) {
+  std::uint64_t hash = 0;
+  const auto mix = [&](std::uint64_t word) { hash = plan::mixed(hash, word); };
+  const auto add = [&](const plan::sequence& s) {
+    for (const auto part :
+         {s.prologue, s.in_one.empty() ? s.period : s.in_one, s.in_one_long, s.epilogue, s.greedy, s.interim}) {
+      mix(part.size());
+      for (const plan::dispatch& d : part) {
+        for (const char letter : kernels::name(d.variant)) mix(static_cast<std::uint64_t>(letter));
+        mix(d.unrolls);
+        for (const auto word : d.groups) mix(word);
+        for (const auto word : d.specialization) mix(word);
+      }
+    }
+  };
+  for (const auto which : plan::verified_sequences)
+    for (const plan::sequence* each : of.all_of(which)) add(*each);
+  return hash;
+}
+
+}  // namespace
+
+TEST_CASE("every dispatch of a fitted plan has its module and a workgroup of whole subgroups", "[plan]") {
+  const plan::planned made =
+      plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable, 4096, {.slot_count = 32});
+  for (const plan::device_class* of : plan::classes::gpus) {
+    INFO(of->name);
+    const plan::device_plan fitted(made.table(), *of);
+    for (const auto which : plan::verified_sequences)
+      for (const plan::sequence* each : fitted.all_of(which))
+        for (const auto part :
+             {each->prologue, each->period, each->epilogue, each->in_one, each->greedy, each->interim})
+          for (const plan::dispatch& call : part) {
+            CHECK(kernels::kernel_of(call.variant) == call.kernel);
+            CHECK(call.specialization[0] == call.subgroups * of->subgroup_size);
+            CHECK(call.specialization[0] <= of->workgroup_invocations);
+          }
+    CHECK(fitted.table().decode_in_one.in_one.empty() == (of->resident_workgroups == 0));
+    CHECK(fitted.table().batch_in_one.in_one.empty() == (of->resident_workgroups == 0));
+    CHECK(fitted.table().hash == made.table().hash);
+  }
+}
+
+TEST_CASE("modules, constants and workgroups stay what they were for each model and class", "[plan]") {
+  // What the run time chose by its booleans before plans were fitted: 98,731 dispatches of 12 models on 16 kinds of
+  // devices were compared; these are sums over some of them. A change here is another launch on a device.
+  const plan::planned story = plan::planned::of<models::fable>(plan::profiles::cpu),
+                      bitnet =
+                          plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable, 4096, {.slot_count = 32}),
+                      mistral = plan::planned::of<models::mistral_7b_v01<dtype::q4_0>>(plan::profiles::portable, 4096,
+                                                                                       {.slot_count = 8}),
+                      gemma = plan::planned::of<models::gemma3_4b<dtype::bf16>>(
+                          plan::profiles::portable, 4096,
+                          {.slot_count = 32, .coded_products = plan::chunk_arithmetic::halves});
+  CHECK(launches(plan::device_plan(story.table(), plan::classes::llvmpipe)) == 0xd70dedf532dca324u);
+  CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::h100)) == 0x3557820a6d92b0d9u);
+  CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::baseline)) == 0x25a6f5aedefa1ceau);
+  CHECK(launches(plan::device_plan(mistral.table(), plan::classes::nvidia)) == 0x104696a3b0393c76u);
+  CHECK(launches(plan::device_plan(gemma.table(), plan::classes::h100)) == 0xd5fe09eefe634330u);
+}
+
+TEST_CASE("products by matrices cover all rows and tokens of the pass, others keep the plan's workgroups", "[plan]") {
+  for (const std::uint32_t slot_count : {3u, 8u, 16u, 40u}) {
+    const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::q8_0, dtype::f32>>(
+        plan::profiles::portable, 128, {.slot_count = slot_count});
+    const plan::device_plan matrices(made.table(), with), dots(made.table(), without);
+    const bool whole = slot_count % 8 == 0;
+    for (const plan::sequence* batch : matrices.all_of(&plan::table::batch)) {
+      const std::uint32_t tokens = batch->rows != 0 ? batch->rows : slot_count;
+      const plan::sequence& plain = dots.over(&plan::table::batch, batch->rows);
+      std::size_t products = 0;
+      for (std::size_t i = 0; i < batch->period.size(); ++i) {
+        const plan::dispatch &call = batch->period[i], &engraved = made.table().batch.period[i];
+        CHECK(plain.period[i].groups[0] == engraved.groups[0]);
+        CHECK(plain.period[i].groups[1] ==
+              (batch->rows == 0 ? engraved.groups[1] : std::max(1u, engraved.groups[1] * tokens / slot_count)));
+        if (call.kernel == kernels::kernel::fixed)
+          CHECK((constants<kernels::fixed_kernel>(call).tiled != 0) == (whole && tokens <= 16));
+        if (call.kernel != kernels::kernel::matmul_few || !whole) continue;
+        ++products;
+        const auto c = constants<kernels::matmul_few_kernel>(call);
+        const bool tiled = tokens <= 16;
+        CHECK(call.variant == (tiled ? variant::matmul_few_tiled : variant::matmul_few_matrix));
+        const kernels::few_tile by =
+            tiled ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, c.rows, tokens);
+        CHECK((c.tile_rows == by.rows && c.tile_tokens == by.tokens && call.subgroups == by.subgroups));
+        CHECK(call.groups ==
+              std::array<std::uint32_t, 3>{(c.rows + by.rows - 1) / by.rows, (tokens + by.tokens - 1) / by.tokens, 1});
+      }
+      CHECK(products == (whole ? 4u : 0u));  // of a layer
+    }
+  }
+}
+
+TEST_CASE(
+    "a batch's products in halves cover all rows and tokens of the pass; the columns are shared alike whatever the "
+    "pass",
+    "[plan]") {
+  for (const std::uint32_t slot_count : {3u, 8u, 24u, 40u, 64u}) {
+    const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::bf16, dtype::f32>>(
+        plan::profiles::portable, 128, {.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::halves});
+    const plan::device_plan matrices(made.table(), with), dots(made.table(), without);
+    const bool whole = slot_count % 8 == 0;
+    for (const plan::sequence* batch : matrices.all_of(&plan::table::batch)) {
+      const std::uint32_t tokens = batch->rows != 0 ? batch->rows : slot_count;
+      std::size_t products = 0;
+      for (std::size_t i = 0; i < batch->period.size(); ++i) {
+        const plan::dispatch &call = batch->period[i], &plain = dots.over(&plan::table::batch, batch->rows).period[i];
+        if (call.kernel == kernels::kernel::halves) {
+          CHECK((constants<kernels::halves_kernel>(call).tiled != 0) == whole);
+          CHECK(constants<kernels::halves_kernel>(plain).tiled == 0);
+        }
+        if (call.kernel != kernels::kernel::matmul_chunk) continue;
+        CHECK(plain.variant == variant::matmul_chunk);
+        CHECK((call.variant == variant::matmul_chunk_few) == whole);
+        if (!whole) continue;
+        ++products;
+        const auto c = constants<kernels::matmul_chunk_kernel>(call);
+        const kernels::few_tile by = kernels::few_chunk_tile(c.rows, tokens);
+        CHECK(tokens % by.tokens == 0);
+        CHECK(by.subgroups * 32 / by.rows ==
+              kernels::few_chunk_tile(c.rows, 8).subgroups * 32 / kernels::few_chunk_tile(c.rows, 8).rows);
+        CHECK(8 * by.rows / 4 <= by.subgroups * 32);  // an invocation for each sum of the tile
+        CHECK(call.groups == std::array<std::uint32_t, 3>{tokens / by.tokens, (c.rows + by.rows - 1) / by.rows, 1});
+      }
+      CHECK(products == (whole ? 4u : 0u));  // of a layer
+    }
+  }
+}
+
+TEST_CASE(
+    "a prompt's products by fragments: tiles that the shader takes, which cover all; halves in the product's order",
+    "[plan]") {
+  const auto look = []<dtype Codec>() {
+    const plan::planned made =
+        plan::planned::of<models::llama<one_layer, Codec, dtype::bf16, dtype::f32>>(plan::profiles::portable, 512);
+    plan::device_class narrow = with;
+    narrow.int64 = false;
+    const plan::device_plan fragments(made.table(), with), none(made.table(), narrow);
+    std::uint32_t order = 0;
+    std::size_t products = 0;
+    const auto& all = fragments.table().prefill.period;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const plan::dispatch &call = all[i], &plain = none.table().prefill.period[i];
+      if (call.kernel == kernels::kernel::halves) {
+        order = constants<kernels::halves_kernel>(call).tiled;
+        CHECK(constants<kernels::halves_kernel>(plain).tiled == 0);
+      }
+      if (call.kernel != kernels::kernel::matmul_chunk) continue;
+      const auto c = constants<kernels::matmul_chunk_kernel>(call);
+      CHECK(call.variant == variant::matmul_chunk_fragments);
+      CHECK(plain.variant == variant::matmul_chunk_matrix);
+      CHECK(order == static_cast<std::uint32_t>(kernels::fragment_order(c.codec)));
+      ++products;
+      const kernels::few_tile by = kernels::fragment_tile(c.codec, c.rows, c.max_tokens);
+      CHECK(call.groups ==
+            std::array{(c.max_tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1u});
+    }
+    CHECK(products > 0);
+  };
+  look.operator()<dtype::q8_0>();
+  look.operator()<dtype::bf16>();
+  for (const auto type : {kernels::codec::f16, kernels::codec::bf16, kernels::codec::f32, kernels::codec::q8_0,
+                          kernels::codec::q4_0, kernels::codec::q4_k, kernels::codec::q6_k})
+    for (const std::uint32_t rows : {128u, 256u, 2560u, 4096u, 6144u, 28672u, 131072u})
+      for (const std::uint32_t tokens : {64u, 100u, 512u, 2048u}) {
+        const kernels::few_tile by = kernels::fragment_tile(type, rows, tokens);
+        INFO(kernels::info(type).name << " " << rows << " x " << tokens);
+        CHECK(by.rows <= rows);
+        CHECK(by.subgroups * 32 % by.rows == 0);                     // subgroups of 32 rows, all tokens each
+        CHECK(by.tokens * 8 % (by.subgroups * 32) == 0);             // as many pieces of 64 columns for each invocation
+        CHECK(by.tokens / 16 <= 8 * (by.subgroups * 32 / by.rows));  // sums of eight fragments for each subgroup
+      }
+  // Each place of 128 columns once.
+  for (const auto order : {kernels::halves_order::octets, kernels::halves_order::blocks}) {
+    std::vector<bool> taken(256);
+    for (std::size_t place = 0; place < taken.size(); ++place) {
+      const std::size_t to = kernels::fragment_place(order, place);
+      REQUIRE(to / 128 == place / 128);
+      CHECK_FALSE(taken[to]);
+      taken[to] = true;
+    }
+  }
+}
+
+TEST_CASE("products by experts have workgroups for every list that a pass can fill, by matrices and without",
+          "[plan]") {
+  constexpr auto mixture = [] {
+    auto out = one_layer;
+    out.num_local_experts = 8, out.num_experts_per_tok = 2;
+    return out;
+  };
+  static constexpr decoder_config config = mixture();
+  const plan::planned coded = plan::planned::of<models::mixtral<config, dtype::q8_0, dtype::q8_0, dtype::f32>>(
+                          plan::profiles::portable, 1024, {.slot_count = 64}),
+                      dense = plan::planned::of<models::mixtral<config, dtype::f16>>(plan::profiles::portable, 1024,
+                                                                                     {.slot_count = 64});
+  for (const plan::planned* made : {&coded, &dense}) {
+    const plan::device_plan matrices(made->table(), with), dots(made->table(), without);
+    for (const auto which : {&plan::table::prefill, &plan::table::batch})
+      for (const plan::sequence* of : dots.all_of(which)) {
+        const std::uint32_t all = (made->table().*which).max_tokens, rows = of->rows != 0 ? of->rows : all;
+        std::size_t products = 0;
+        for (std::size_t i = 0; i < of->period.size(); ++i) {
+          const plan::dispatch &call = of->period[i], &engraved = (made->table().*which).period[i],
+                               &by_matrices = matrices.over(which, of->rows).period[i];
+          const bool few = call.kernel == kernels::kernel::matmul_few;
+          std::uint32_t list = 0, tile = 0;
+          if (few) {
+            const auto c = constants<kernels::matmul_few_kernel>(engraved);
+            if (c.experts_used != 0) list = c.list_tokens, tile = c.tile_tokens;
+          } else if (call.kernel == kernels::kernel::matmul) {
+            const auto c = constants<kernels::matmul_kernel>(engraved);
+            if (kernels::matmul_kernel::lists_tokens(c)) list = tile = c.tile_tokens;
+          }
+          if (list == 0) continue;
+          ++products;
+          CHECK(few == (made == &coded));
+          CHECK(engraved.groups[1] == kernels::expert_tile_count(all, 8, 2, list) * (list / tile));
+          // Lists are not as many times fewer as rows are: each of few pairs may be alone in its own.
+          CHECK(call.groups[1] >= kernels::expert_tile_count(rows, 8, 2, list) * (list / tile));
+          CHECK(call.groups[1] <= engraved.groups[1]);
+          if (few) CHECK(by_matrices.groups[1] == call.groups[1] / (list / tile));
+        }
+        CHECK(products == 2);
+      }
+  }
+}
+
+TEST_CASE("a subgroup of a product by matrices keeps at most 16 numbers a lane of a tile", "[plan]") {
+  for (const auto kernel : {kernels::kernel::matmul_few, kernels::kernel::ternary_few})
+    for (const std::uint32_t rows : {1024u, 4096u, 6144u, 28672u, 262144u})
+      for (const std::uint32_t tokens : {1u, 8u, 16u, 24u, 32u, 256u}) {
+        const kernels::few_tile by = kernels::few_matrix_tile(kernel, rows, tokens);
+        CHECK((by.rows == 0) == (tokens <= 8));
+        if (by.rows == 0) continue;
+        CHECK(by.rows % 16 == 0);
+        CHECK((by.tokens == 16 || by.tokens == 32));
+        CHECK(by.subgroups % 8 == 0);
+        if (kernel == kernels::kernel::matmul_few) CHECK(by.rows * 8 / by.subgroups * by.tokens <= 512);
+      }
+  for (const std::uint32_t tokens : {1u, 8u, 9u, 16u}) {
+    const kernels::few_tile by = kernels::tiled_few_tile(tokens);
+    CHECK(by.tokens == (tokens + 7) / 8 * 8);
+    CHECK(by.rows * by.tokens / by.subgroups <= 64);
+  }
+  CHECK_FALSE(kernels::wants_tiles(kernels::codec::q6_k, 8));
+  CHECK_FALSE(kernels::wants_tiles(kernels::codec::q8_0, 17));
+}
+
+TEST_CASE("a plan that a class has no room for is refused with one sentence", "[plan]") {
+  const plan::planned made = plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable);
+  plan::device_class least = plan::classes::baseline;
+  least.workgroup_invocations = 128;
+  try {
+    const plan::device_plan none(made.table(), least);
+    FAIL("a workgroup of 256 invocations was not refused");
+  } catch (const argument_error& refused) {
+    const std::string_view said = refused.what();
+    INFO(said);
+    CHECK(said.find("expected 1 to 128 invocations a workgroup, found") != std::string_view::npos);
+    CHECK(said.size() <= 400);
+  }
+}
+
+TEST_CASE("what a device falls back to uses less and less of it", "[plan]") {
+  using plan::uses;
+  const auto words = [](const plan::device_class& of) {
+    std::string out;
+    for (const plan::device_class& each : plan::fallbacks(of)) out += uses(each) + "\n";
+    return out;
+  };
+  CHECK(words(plan::classes::llvmpipe) == "wide_loads+in_one\nwide_loads\ninteger_dot\nportable\n");
+  CHECK(words(plan::classes::cpu) == "portable\n");
+  CHECK(words(plan::classes::h100) ==
+        "integer_dot+in_one+matrix+half_matrix+few_matrix+few_halves+half_fragments\n"
+        "integer_dot+matrix+half_matrix+few_matrix+few_halves+half_fragments\ninteger_dot+in_one\ninteger_"
+        "dot\nportable\n");
+  CHECK(words(plan::classes::amd_wave32) == "integer_dot+half_matrix\ninteger_dot\nportable\n");
+  CHECK(words(plan::classes::baseline) == "portable\n");
+}
+
+TEST_CASE("a device meets a class that it has all of", "[plan]") {
+  using namespace plan::classes;
+  for (const plan::device_class* each : gpus) {
+    CHECK(each->meets(*each));
+    CHECK(each->meets(baseline));
+    CHECK_FALSE(each->meets(cpu));
+  }
+  CHECK(h100.meets(nvidia));
+  CHECK_FALSE(nvidia.meets(h100));
+  CHECK_FALSE(amd_wave32.meets(nvidia));
+  CHECK(llvmpipe.meets(cpu));
+  plan::device_class narrow = llvmpipe;
+  narrow.subgroup_size = 4;
+  CHECK(narrow.meets(llvmpipe));
+  CHECK(plan::strength(h100) > plan::strength(nvidia));
+  CHECK(plan::strength(nvidia) > plan::strength(apple));
+  CHECK(plan::strength(apple) > plan::strength(baseline));
+}
