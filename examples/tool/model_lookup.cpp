@@ -23,8 +23,8 @@ std::string codec_list(const std::vector<dtype>& codecs) {
 bool fits(const io::checkpoint& file, const engraved_model& plans, const std::string& codec) {
   if (file.packed() != nullptr)
     return runtime::holds_weights(*file.packed(), plans.cpu) || runtime::holds_weights(*file.packed(), plans.portable);
-  const auto layers = layer_codec(plans.cpu);
-  return !layers || *layers == computed_types(file, codec).layers;
+  const dtype wanted = computed_types(file, codec).layers;  // refuses a codec that there is not
+  return layer_codec(plans.cpu).value_or(wanted) == wanted;
 }
 
 /// The codecs of files whose matrices a plan's kernels take as they lie on the device.
