@@ -8,6 +8,7 @@
 #include "intaglio/io/tokenizer.hpp"
 #include "io/files.hpp"
 #include "io/vocabularies.hpp"
+#include "stopwatch.hpp"
 
 using namespace intaglio;
 using namespace intaglio::io;
@@ -51,6 +52,18 @@ TEST_CASE("added_tokens: a token may begin in the white space that the one befor
   const added_tokens tokens({{"<r>", 1}, {"\n\n", 2}}, {{.id = 1, .rstrip = true}});
   CHECK(cut(tokens, "<r>\n\nx") == "[1][2]'x'");
   CHECK(cut(tokens, "<r>\n\n\nx") == "[1][2]'\nx'");
+  const added_tokens lines({{"\n\n", 1}}, {{.id = 1, .lstrip = true, .rstrip = true}});
+  CHECK(cut(lines, "a\n\n\n\nb") == "'a'[1]'b'");
+}
+
+TEST_CASE("added_tokens: long runs of white space that many tokens take along take no long time") {
+  const added_tokens tokens({{"\n", 1}}, {{.id = 1, .lstrip = true, .rstrip = true}});
+  const added_tokens right({{"\n", 1}}, {{.id = 1, .rstrip = true}});
+  const std::string run(1'000'000, '\n');
+  const intaglio::testing::stopwatch watch;
+  CHECK(cut(tokens, run) == "[1]");
+  CHECK(cut(right, run).size() == 3'000'000);
+  CHECK(watch.seconds() < 5);
 }
 
 TEST_CASE("added_tokens: a single word is not part of one") {

@@ -45,7 +45,7 @@ class added_tokens {
   /// @param allowed allowed(begin, bytes, id): whether a token may be found there
   template <class Allowed, class Plain, class Token>
   void split(std::string_view text, Allowed&& allowed, Plain&& plain, Token&& token) const {
-    std::size_t at = 0;
+    std::size_t at = 0, spaces_end = 0;  // white space reaches to the latter, from the last token that took it along
     for (std::size_t from = 0;;) {
       const special_match match = texts_.find(text, from, allowed);
       if (match.id < 0) break;
@@ -55,10 +55,14 @@ class added_tokens {
       if (rule.single_word && touches_word(text, begin, end)) continue;
       if (rule.lstrip)
         for (code_point c{}; begin > at && is_space(c = code_point_before(text, begin));) begin -= c.bytes;
-      if (rule.rstrip)
+      if (rule.lstrip) begin = (std::max)(begin, at);
+      if (rule.rstrip) {
+        end = (std::max)(end, spaces_end);
         for (code_point c{}; end < text.size() && is_space(c = decode_utf8(text, end));) end += c.bytes;
+        spaces_end = end;
+      }
       if (begin > at) plain(at, begin);
-      token(match.begin, match.id);
+      if (end > begin) token(match.begin, match.id);  // else another took all of it along
       at = end;  // the search goes on behind the text alone: a token may begin in white space that another took along
     }
     if (at < text.size()) plain(at, text.size());
