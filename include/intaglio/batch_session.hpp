@@ -5,5 +5,8 @@
 #include "intaglio/core/compiler.hpp"
 #include "intaglio/runtime/batch_handle.hpp"
 #if defined(INTAGLIO_IMPLEMENTATION)
+#if defined(INTAGLIO_DEFINITIONS_ARE_INLINE)
+#error "define INTAGLIO_IMPLEMENTATION before the first include of intaglio: other files would not find the definitions"
+#endif
 #include "intaglio/runtime/batch_session.hpp"
 #endif

@@ -7,5 +7,8 @@
 #include "intaglio/core/compiler.hpp"
 #include "intaglio/runtime/session_handle.hpp"
 #if defined(INTAGLIO_IMPLEMENTATION)
+#if defined(INTAGLIO_DEFINITIONS_ARE_INLINE)
+#error "define INTAGLIO_IMPLEMENTATION before the first include of intaglio: other files would not find the definitions"
+#endif
 #include "intaglio/runtime/session.hpp"
 #endif

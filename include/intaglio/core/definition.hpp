@@ -9,4 +9,5 @@
 #define INTAGLIO_DEFINITION
 #else
 #define INTAGLIO_DEFINITION inline
+#define INTAGLIO_DEFINITIONS_ARE_INLINE
 #endif
