@@ -13,6 +13,7 @@
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 #include "runtime/batch_in_one.hpp"
+#include "runtime/drawn_tokens.hpp"
 
 using namespace intaglio;
 using namespace intaglio::testing;
@@ -69,8 +70,9 @@ template <dtype W>
 void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape) {
   const plan::planned made =
       plan::planned::of<models::llama<one_layer, W, W, dtype::f32>>(plan::profiles::portable, 128, shape);
-  runtime::batch_executor run(on, made.table(), runtime::synthetic_weights(on, made.table()), {.integer_dot = dot},
-                              nullptr);
+  plan::device_class of = gpu_class(on);
+  of.integer_dot = dot;
+  runtime::batch_executor run(on, made.table(), runtime::synthetic_weights(on, made.table()), of, nullptr);
   const runtime::kernel_fault fault = run.prove();
   INFO(name(W) << (dot ? ", dot products" : "") << ": " << fault.label << " off by " << fault.apart);
   CHECK(fault.kernel == "");
@@ -100,7 +102,7 @@ TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused 
   const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(
       plan::profiles::cpu, 128, {.slot_count = 2, .page_size = 8});
   runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),
-                              {.integer_dot = false}, nullptr);
+                              gpu_class(on.device), nullptr);
   const std::vector<std::int32_t> tokens(made.table().prefill.max_tokens + 1, 7);
   CHECK_THROWS_WITH(run.prefill(0, 0, tokens, 0, 100),
                     Catch::Matchers::ContainsSubstring("tokens of a chunk: expected at most 32, found 33"));
