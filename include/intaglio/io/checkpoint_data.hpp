@@ -444,7 +444,7 @@ class checkpoint_builder {
     if (zeros != 0)
       warn(std::to_string(zeros) + (zeros == 1 ? " bias is zeros and is" : " biases are zeros and are") +
            " left out, the first: " + first);
-    else if (biases_stated_) warn("the config states biases, of which the files have none");
+    else if (biases_stated_) fault("the config states biases, of which the files have none");
   }
   /// @param size of the vector @return false after a fault
   bool is_zero_bias(const checkpoint_tensor& tensor, std::uint64_t size) {
