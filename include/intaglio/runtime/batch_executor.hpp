@@ -26,6 +26,7 @@
 #include "intaglio/runtime/patience.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/session_memory.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
 namespace intaglio::runtime {
@@ -304,11 +305,8 @@ class batch_executor {
     return mailbox_.words(alone_at(), static_cast<std::size_t>(alone_bytes() / 4));
   }
 
-  void create(gpu::pipeline_cache* cache) {
+  void make_memory() {
     const plan::table& t = *table_;
-    const bool alone = has_chain_of_one(t);
-    runs_in_one_ = !t.batch_in_one.in_one.empty();
-    kernels_.add(begins_with(*plan_), cache);
     arena_ = gpu::buffer(device_,
                          (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
                                      runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
@@ -318,27 +316,26 @@ class batch_executor {
     ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slot_count * t.ring_size, gpu::placement::readback,
                         "the rings of tokens");
     mailbox_ = mailbox(device_, alone_at() + alone_bytes());
-    std::vector<std::uint64_t> own, pool;
-    for (std::uint32_t layer = 0; layer < t.config->num_hidden_layers; ++layer) {
-      const plan::layer_cache of_pool = t.pool(t.pattern(layer));
-      own.insert(own.end(), {t.cache_of(layer).key_bytes, t.cache_of(layer).value_bytes});
-      pool.insert(pool.end(), {of_pool.key_bytes, of_pool.value_bytes});
-    }
-    caches_ = place_items(device_, own, gpu::placement::device_local, "the KV cache of a prompt");
-    pool_ = place_items(device_, pool, gpu::placement::device_local, "the pool of KV pages");
-
-    address_table addresses;
-    addresses.arena = arena_.address();
-    addresses.arena_memory = &arena_;
-    addresses.ring = ring_.address();
-    for (std::uint32_t layer = 0; layer < t.config->num_hidden_layers; ++layer) {
-      addresses.keys.push_back(caches_.items[2 * layer].address);
-      addresses.values.push_back(caches_.items[2 * layer + 1].address);
-      addresses.pool_keys.push_back(pool_.items[2 * layer].address);
-      addresses.pool_values.push_back(pool_.items[2 * layer + 1].address);
-    }
-    addresses.first_weight = weights_.first;
-    for (const auto& item : weights_.placed.items) addresses.weights.push_back(item.address);
+    caches_ =
+        place_caches(device_, t, "the KV cache of a prompt", [&](std::uint32_t layer) { return t.cache_of(layer); });
+    pool_ =
+        place_caches(device_, t, "the pool of KV pages", [&](std::uint32_t layer) { return t.pool(t.pattern(layer)); });
+  }
+  /// Of passes, but for the arguments.
+  address_table batch_addresses() const {
+    address_table out = addresses_of(arena_, caches_, weights_);
+    add_caches(pool_, out.pool_keys, out.pool_values);
+    out.ring = ring_.address();
+    out.state = state_.address();
+    return out;
+  }
+  void create(gpu::pipeline_cache* cache) {
+    const plan::table& t = *table_;
+    const bool alone = has_chain_of_one(t);
+    runs_in_one_ = !t.batch_in_one.in_one.empty();
+    kernels_.add(begins_with(*plan_), cache);
+    make_memory();
+    address_table addresses = batch_addresses();
     addresses.state = alone_.address();
     prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
     timed_prefill_ = timed_sequence(t.prefill, addresses);

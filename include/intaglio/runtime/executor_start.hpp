@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// What is left of the start of an executor that answers before all of its pipelines are made: decode begins as the
+// chain of dispatches and with the sampler's greedy form. The dispatch of all layers, its form for long contexts and
+// the sampler's drawing form come when they are made and proven.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "intaglio/gpu/pipeline_cache.hpp"
+#include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::runtime {
+
+class executor_start {
+ public:
+  /// What can be done now.
+  struct step {
+    bool layers = false;   ///< prove all layers in one dispatch, or their form for long contexts, and take them
+    bool drawing = false;  ///< prove the sampler's drawing form and take it
+    explicit operator bool() const { return layers || drawing; }
+  };
+
+  /// Nothing is left. @param in_one or that is: what takes the place of decode's chain; null: nothing does
+  explicit executor_start(const plan::sequence* in_one = nullptr) : in_one_(in_one) {}
+
+  bool is_complete() const noexcept { return in_one_ == nullptr && !draws_later_ && !lengthens_later_; }
+  const plan::sequence* in_one() const noexcept { return in_one_; }
+  bool lengthens_later() const noexcept { return lengthens_later_; }
+  bool draws_later() const noexcept { return draws_later_; }
+  /// The form of the sampler that is recorded for passes that draw, where can_draw().
+  kernels::sample_form draws_by() const noexcept { return draws_by_; }
+  bool draws_by_interim() const noexcept { return draws_by_ == kernels::sample_form::interim; }
+  bool can_draw() const noexcept { return !draws_later_ || draws_by_interim(); }
+
+  void leave_drawing() noexcept { draws_later_ = true; }
+  /// Passes that draw are recorded with this form.
+  void record_drawing(kernels::sample_form by) noexcept { draws_by_ = by; }
+  /// The drawing form is proven.
+  void take_drawing() noexcept {
+    draws_later_ = false;
+    draws_by_ = kernels::sample_form::any;
+  }
+  /// All layers in one dispatch are tried, whatever comes of it.
+  void take_layers() noexcept {
+    in_one_ = nullptr;
+    lengthens_later_ = false;
+  }
+  /// They are taken, and their form for long contexts is not made yet.
+  void leave_long() noexcept { lengthens_later_ = true; }
+
+  /// What a decode job can do now.
+  /// @param decode what it runs  @param between_passes whether proofs may run, and have room behind what was written
+  /// @param all_made every pipeline is made  @param made whether those of some dispatches are
+  template <class Made>
+  step next(const plan::sequence& decode, bool between_passes, bool greedy, bool all_made, Made&& made) const {
+    step out;
+    out.layers = between_passes &&
+                 ((in_one_ != nullptr && made(in_one_->prologue) && made(in_one_->in_one) && made(in_one_->epilogue)) ||
+                  (lengthens_later_ && made(decode.in_one_long)));
+    out.drawing = draws_later_ && !greedy && draws_by_interim() && all_made;
+    return out;
+  }
+
+  /// What to note in the pipelines' cache when all is proven. @param in outlives this
+  /// @param as_chain instead, where decode stays the chain
+  void note_when_complete(gpu::pipeline_cache& in, std::string note, std::string as_chain) {
+    note_in_ = &in;
+    note_ = std::move(note);
+    note_as_chain_ = std::move(as_chain);
+  }
+  bool has_note() const noexcept { return note_in_ != nullptr; }
+  /// The next start sees to it.
+  void forget_note() noexcept { note_in_ = nullptr; }
+  void note_chain() { note_ = note_as_chain_; }
+  /// Writes the note where all is done.
+  void keep_note() {
+    if (!is_complete() || note_in_ == nullptr) return;
+    note_in_->set_note(note_);
+    note_in_->store();
+  }
+
+ private:
+  const plan::sequence* in_one_;
+  bool draws_later_ = false, lengthens_later_ = false;
+  kernels::sample_form draws_by_ = kernels::sample_form::any;
+  gpu::pipeline_cache* note_in_ = nullptr;
+  std::string note_, note_as_chain_;
+};
+
+}  // namespace intaglio::runtime

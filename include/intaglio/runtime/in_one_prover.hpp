@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Holds the dispatch of all layers against passes that run layer by layer, on a session's own memory.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/pass_runner.hpp"
+
+namespace intaglio::runtime {
+
+class in_one_prover : public pass_runner {
+ protected:
+  using pass_runner::pass_runner;
+  ~in_one_prover() = default;
+
+  static bool held_against_chain(const plan::sequence& decode) {
+    return !decode.in_one.empty() && decode.in_one.front().kernel == kernels::kernel::layers_coded;
+  }
+  static constexpr std::uint32_t proven_tokens = 3;
+  /// all_layers_agree() where sessions have their memory: what passes leave in it is put back, but for the caches
+  /// behind what was written.
+  bool all_layers_agree_behind(std::uint32_t position) {
+    gpu::transfer transfer(device_, std::uint64_t{1} << 16);
+    std::vector<std::byte> state(state_.size_bytes()), ring(ring_.mapped().begin(), ring_.mapped().end()),
+        boxes(mailbox_.mapped().begin(), mailbox_.mapped().end());
+    transfer.download(state_, 0, state);
+    const executor_counters counters = counters_;
+    const std::uint32_t completed = completed_;
+    const pace prompts = sequence(pass_kind::prefill).speed;
+    const auto clocks = clocks_;
+    const bool takes_times = std::exchange(takes_times_, false);  // what is proven is the recordings that run else
+    const bool agrees = all_layers_agree(position);
+    takes_times_ = takes_times;
+    clocks_ = clocks;
+    sequence(pass_kind::prefill).speed = prompts;
+    verify_costs_ = {};  // in passes of decode
+    completed_ = completed;
+    counters_ = counters;
+    std::copy(boxes.begin(), boxes.end(), mailbox_.mapped().begin());
+    std::copy(ring.begin(), ring.end(), ring_.mapped().begin());
+    transfer.upload(state_, 0, state);
+    transfer.finish();
+    return agrees;
+  }
+  std::uint64_t stream_bytes() const { return std::uint64_t{4} * table_->config->hidden_size; }
+  /// What a pass left: a token's stream behind the last layer, which is at an offset of the arena, and the last layer's
+  /// cache.
+  std::vector<std::byte> end_state(std::uint64_t stream) {
+    gpu::transfer transfer(device_, std::uint64_t{1} << 20);
+    std::vector<std::byte> out(stream_bytes());
+    transfer.download(arena_, stream, out);
+    for (const auto& item : std::span(caches_.items).last(2)) {
+      std::vector<std::byte> cache(item.bytes);
+      transfer.download(caches_.buffers[item.buffer], item.offset, cache);
+      out.insert(out.end(), cache.begin(), cache.end());
+    }
+    return out;
+  }
+  /// A job of one pass, waited for.
+  void feed(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+    begin(kind, position, tokens, {}, 1);
+    while (pending()) {
+      if (!may_submit()) wait();
+      submit(HUGE_VAL, 1);
+    }
+    drain();
+    sequence(kind).speed = {};  // a driver that compiles on first use would have made it slow
+  }
+  /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's
+  /// cache must have the same bits.
+  /// @param behind that position; absent: there is no session yet, and all is cleared
+  bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
+    const std::uint32_t vocabulary = table_->config->vocab_size,
+                        count = (std::min)({proven_tokens, table_->prefill.max_tokens, table_->context}),
+                        first = behind.value_or(0);
+    const std::array<std::uint32_t, proven_tokens> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2},
+        others{vocabulary / 2, vocabulary - 1, vocabulary / 3};
+    const auto one_by_one = [&] {
+      for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, first + i, std::span(ids).subspan(i, 1));
+    };
+    std::vector<std::byte> expected;
+    if (held_against_chain(*decode_)) {
+      const bool has_forms = !table_->decode.greedy.empty();
+      recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false,
+                                                0, {!has_forms, has_forms});
+      const plan::sequence* in_one = std::exchange(decode_, &table_->decode);
+      std::swap(sequence(pass_kind::decode), other);
+      one_by_one();
+      expected = end_state(decode_->residual_offset);
+      std::swap(sequence(pass_kind::decode), other);
+      decode_ = in_one;
+    } else {
+      feed(pass_kind::prefill, first, std::span(ids).first(count));
+      expected = end_state(table_->prefill.residual_offset + (count - 1) * stream_bytes());
+    }
+    const auto agrees = [&] {
+      if (behind)
+        feed(pass_kind::prefill, first,
+             std::span(others).first(count));  // what is there may not pass for what is held against it
+      else clear();
+      one_by_one();
+      return end_state(decode_->residual_offset) == expected;
+    };
+    bool same = agrees();
+    if (long_from_ != never) {  // the other form as well, from the first position on
+      const std::uint32_t from = std::exchange(long_from_, 0);
+      same = agrees() && same;
+      long_from_ = from;
+    }
+    if (!behind) clear();
+    return same;
+  }
+};
+
+}  // namespace intaglio::runtime
