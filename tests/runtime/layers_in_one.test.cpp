@@ -95,9 +95,10 @@ TEST_CASE("passes from a position on run the form for long contexts", "[runtime]
     };
     CHECK(runs(6) == "all layers");
     CHECK(runs(7) == "the other form");
-    CHECK(&run.plan_of(runtime::pass_kind::decode, 6) == &table.decode_in_one);
-    CHECK(run.plan_of(runtime::pass_kind::decode, 7).in_one.data() == other.data());
-    CHECK(&run.plan_of(runtime::pass_kind::prefill, 7) == &table.prefill);
+    CHECK(&run.plan_of(runtime::pass_kind::decode, 6) == &run.table().decode_in_one);
+    CHECK(run.plan_of(runtime::pass_kind::decode, 7).in_one.data() == run.table().decode_in_one.in_one_long.data());
+    CHECK(run.table().decode_in_one.in_one_long.size() == other.size());
+    CHECK(&run.plan_of(runtime::pass_kind::prefill, 7) == &run.table().prefill);
   }
   const auto expected = drawn(on.device, fable_table(), false, 0, 24);
   CHECK(drawn(on.device, table, true, 0, 24) == expected);
