@@ -89,13 +89,13 @@ constexpr variant fit(typename Kernel::constants& c, launch& of, const device_cl
 }
 
 /// Of all layers in one dispatch whose workgroups wait for each other: as many as run at once. Where sessions are
-/// `slots`, a pass over fewer has less to compute.
+/// `slot_count`, a pass over fewer has less to compute.
 template <class Constants>
 constexpr void fit_resident(Constants& c, launch& of, const device_class& device, const pass_rows& pass) {
   if (const std::uint32_t parts = of.resident(device); parts != of.groups[0]) c.parts = of.groups[0] = parts;
   of.groups[1] = pass.share(of.groups[1]);
-  if constexpr (requires { c.slots; })
-    if (pass.rows != 0 && pass.rows < c.slots) c.slots = pass.rows;
+  if constexpr (requires { c.slot_count; })
+    if (pass.rows != 0 && pass.rows < c.slot_count) c.slot_count = pass.rows;
 }
 
 }  // namespace intaglio::kernels

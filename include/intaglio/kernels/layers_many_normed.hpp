@@ -69,7 +69,7 @@ struct layers_many_normed_kernel {
     std::uint32_t context{};
     kernels::codec codec{};
     float scale{};
-    std::uint32_t slots{};
+    std::uint32_t slot_count{};
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
     std::uint32_t window{};

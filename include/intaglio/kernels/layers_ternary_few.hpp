@@ -62,7 +62,7 @@ struct layers_ternary_few_kernel {
     std::uint32_t context{};
     float rope_theta{};
     float scale{};
-    std::uint32_t slots{};
+    std::uint32_t slot_count{};
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
     std::uint32_t subgroup_width{};

@@ -34,7 +34,7 @@ struct pages_kernel {
     element cache_element{};
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
-    std::uint32_t slots{};
+    std::uint32_t slot_count{};
   };
 };
 

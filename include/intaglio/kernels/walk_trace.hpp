@@ -44,7 +44,7 @@ struct walk_trace_kernel {
     std::uint32_t features{};
     std::uint32_t layers{};
     std::uint32_t count{};
-    std::uint32_t slots{};
+    std::uint32_t slot_count{};
     std::uint32_t value_stride{};
     std::uint32_t choice_stride{};
     std::uint32_t listed{};
