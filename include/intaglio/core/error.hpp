@@ -161,8 +161,9 @@ class mismatch_error : public file_error {
 /// A value that the caller passed is outside what is allowed.
 class argument_error : public error {
  public:
-  argument_error(std::string argument, std::string expected, std::string found)
-      : error(cut_text(argument, 120) + ": expected " + cut_text(expected, 150) + ", found " + cut_text(found, 60)),
+  /// @param most bytes of `found` in the message: more where it is a sentence of ours
+  argument_error(std::string argument, std::string expected, std::string found, std::size_t most = 60)
+      : error(cut_text(argument, 120) + ": expected " + cut_text(expected, 150) + ", found " + cut_text(found, most)),
         argument_(std::move(argument)), expected_(std::move(expected)), found_(std::move(found)) {}
 
   const std::string& argument() const noexcept { return argument_; }

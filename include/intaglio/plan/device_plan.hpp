@@ -115,7 +115,7 @@ class device_plan {
       if (fault.empty()) verify(table_, each.plan, limit, fault);
     if (!fault.empty())
       throw argument_error("plan of " + std::string(table_.model) + " for " + std::string(device_.name),
-                           "one that can be proven", std::string(fault.view()));
+                           "one that can be proven", std::string(fault.view()), 220);
   }
 
   const plan::table* engraved_;

@@ -48,13 +48,14 @@ class planned {
       draft& made = parts_->drafts[static_cast<std::size_t>(each)];
       made = draft_graph(g, config, target, context, each, before);
       if (!made.failure.empty())
-        throw argument_error("model " + name, "one that fits together", std::string(made.failure.view()));
+        throw argument_error("model " + name, "one that fits together", std::string(made.failure.view()), 220);
       before = &made;
     }
     const auto& [decode, prefill, logits, verified] = parts_->drafts;
     text<256> failure;
     draft_in_one(config, target, context, decode.sequence, decode.pattern, parts_->in_one, failure);
-    if (!failure.empty()) throw argument_error("model " + name, "one that fits together", std::string(failure.view()));
+    if (!failure.empty())
+      throw argument_error("model " + name, "one that fits together", std::string(failure.view()), 220);
     table_ = table_of(*before, parts_->config, parts_->model, target, context);
     table_.weights = items(before->weights);
     table_.decode = view(decode.sequence, "decode", 1);
@@ -68,16 +69,16 @@ class planned {
       batch_draft& made = parts_->batched;
       made = draft_batch(g, config, target, context, shape, *before);
       if (!made.failure.empty())
-        throw argument_error("batch of " + name, "one that fits together", std::string(made.failure.view()));
+        throw argument_error("batch of " + name, "one that fits together", std::string(made.failure.view()), 220);
       parts_->batched_in_one = draft_few_in_one(config, target, context, before->pattern, made, failure);
       if (!failure.empty())
-        throw argument_error("batch of " + name, "one that fits together", std::string(failure.view()));
+        throw argument_error("batch of " + name, "one that fits together", std::string(failure.view()), 220);
       table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slot_count),
                           view(parts_->batched_in_one, "batch_in_one", made.shape.slot_count),
                           view(made.moves, "moves", made.shape.slot_count));
     }
     if (const text<256> fault = verify(table_); !fault.empty())
-      throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()));
+      throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()), 220);
   }
 
   template <class T, std::size_t Capacity>
