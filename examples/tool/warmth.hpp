@@ -6,6 +6,7 @@
 #include <intaglio/gpu/queue.hpp>
 #include <intaglio/gpu/recorder.hpp>
 #include <intaglio/kernels/catalogue.hpp>
+#include <intaglio/kernels/module_text.hpp>
 #include <intaglio/kernels/spirv/calibrate.hpp>
 
 #include <algorithm>
@@ -97,9 +98,7 @@ class warmth {
   static gpu::pipeline made(const gpu::device& on) {
     const std::array constants{gpu::specialization{0, 256}};
     return gpu::pipeline(on, {.name = "calibrate",
-                              .spirv = kernels::spirv::calibrate_parts([](const auto& first) {
-                                return std::as_bytes(std::span(first).first(sizeof first - 1));
-                              }),
+                              .spirv = kernels::whole(kernels::spirv::calibrate_parts),
                               .constants = constants,
                               .push_constant_bytes = kernels::calibrate_interface.push_bytes(),
                               .required_subgroup_size = 0,
