@@ -5,6 +5,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/layers_many.hpp"
 
 namespace intaglio::kernels {
 
