@@ -4,6 +4,7 @@
 
 #include <intaglio/gpu/queue.hpp>
 #include <intaglio/gpu/recorder.hpp>
+#include <intaglio/kernels/module_text.hpp>
 #include <intaglio/kernels/spirv/stream_read.hpp>
 #include <intaglio/runtime/placement.hpp>
 
@@ -34,10 +35,8 @@ inline double stream_read_rate(const gpu::device& on) {
   const gpu::buffer source(on, rounds * round_bytes, gpu::placement::device_local, "the streaming read"),
       sink(on, 4, gpu::placement::device_local, "the streaming read");
   const std::array constants{gpu::specialization{0, workgroup}};
-  const auto module =
-      std::as_bytes(std::span(kernels::spirv::stream_read_spirv).first(sizeof kernels::spirv::stream_read_spirv - 1));
   const gpu::pipeline kernel(on, {.name = "stream_read",
-                                  .spirv = module,
+                                  .spirv = kernels::whole(kernels::spirv::stream_read_parts),
                                   .constants = constants,
                                   .push_constant_bytes = 20,
                                   .required_subgroup_size = 0,
