@@ -42,6 +42,8 @@ TEST_CASE("the README shows the hello program, a model and a plan as they are") 
     CHECK(readme.find(part) != std::string::npos);
   };
   shows(lines_between(content("examples/hello/main.cpp"), "#include", "}"));
-  shows(lines_between(content("include/intaglio/models/bitnet_b158.hpp"), "template <const decoder_config& c", "};"));
+  const std::string model = content("include/intaglio/models/bitnet_b158.hpp");
+  shows(lines_between(model, "template <dtype W, dtype A", "}"));
+  shows(lines_between(model, "template <const decoder_config& c", "};"));
   shows(lines_between(content("tests/golden/fable.cpu.txt"), "decode: up to", "  once     | sample", "    "));
 }
