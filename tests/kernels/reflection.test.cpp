@@ -148,6 +148,7 @@ TEST_CASE("every embedded shader is held against its interface") {
   std::size_t shaders = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kernels / "spirv")) {
     INFO(entry.path());
+    if (entry.path().stem() == "demands") continue;  // what the modules demand, no module
     CHECK(text.find(", spirv::" + entry.path().stem().string() + "_spirv)>::agrees") != std::string::npos);
     ++shaders;
   }

@@ -150,7 +150,7 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
   runtime::walked_model dense_hf(grown_plan.table(), folded_hf, again);
   CHECK(apart(walked, logits(dense_hf, ids, nullptr)) <= 1e-5);
   CHECK_THROWS_MATCHES(io::fold(shared("models/fable-bitnet-i2_s.gguf"), stories.patch, stories.folder / "no.gguf"),
-                       mismatch_error, MessageMatches(ContainsSubstring("hidden_size")));
+                       mismatch_error, MessageMatches(ContainsSubstring("model_type: engraved bitnet, file llama")));
   CHECK_THROWS_AS(runtime::walked_model(fable_table(), io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")),
                                         stories.index),
                   mismatch_error);
