@@ -133,7 +133,7 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
       "no numbers under \"gate\""));
   const outcome other = call({"walk", "run", index, "-m", shared("models/stories260k/stories260K-f32.gguf").string()});
   CHECK(other.code == 1);
-  CHECK(contains(other.err, "hidden_size"));
+  CHECK(contains(other.err, "model_type: engraved"));
   CHECK(call({"walk"}).code == 2);
   REQUIRE(call({"pack", fable(), "-o", folder / "fable.packed"}).code == 0);
   const outcome packed = call({"index", folder / "fable.packed", "-o", folder / "none"});
