@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Vocabularies, tokenizer.json and texts out of arbitrary bytes: nothing but file_error and argument_error, and every
 // text round trips.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -31,21 +32,27 @@ struct input {
   }
 };
 
-void check_text(const io::tokenizer& tokens, std::string_view text, bool sentences, bool parse_special) {
+/// @param loses whether the tokenizer may give another text back
+void check_text(const io::tokenizer& tokens, std::string_view text, bool loses, bool parse_special) {
   const auto encoded = tokens.encode(text, {.parse_special = parse_special});
   io::detokenizer stream(tokens);
   for (const auto id : encoded)
     if (!io::is_utf8(stream.feed(id)) || stream.pending().size() > 3) std::abort();
   if (!io::is_utf8(stream.flush())) std::abort();
-  if (sentences || parse_special) return;
+  if (loses || parse_special) return;
   if (tokens.decode(encoded) != text) std::abort();
 }
 
 void check_vocabulary(const io::vocabulary& file, std::string_view text) {
   try {
     const io::tokenizer tokens(file);
-    check_text(tokens, text, file.model != "gpt2", false);
-    check_text(tokens, text, file.model != "gpt2", true);
+    // SentencePiece keeps no spaces apart, NFC rewrites, and bytes without a token are lost with a warning.
+    const bool loses = file.model != "gpt2" || file.nfc ||
+                       std::any_of(tokens.warnings().begin(), tokens.warnings().end(), [](const std::string& line) {
+                         return line.find("bytes have no token") != std::string::npos;
+                       });
+    check_text(tokens, text, loses, false);
+    check_text(tokens, text, loses, true);
   } catch (const file_error& e) {
     if (std::string_view(e.what()).size() > 2000) std::abort();
   }

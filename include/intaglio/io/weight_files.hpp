@@ -197,9 +197,9 @@ class weight_files {
     std::uint64_t total = 0;
     std::set<std::string_view> found;
     files_.reserve(reader.files.size());
-    const auto fault = [&](const std::string& tensor, std::string expected, std::string found) {
-      throw file_error(index.string(), std::nullopt, "weight_map: '" + printable(tensor, 70) + "'", std::move(expected),
-                       std::move(found));
+    const auto fault = [&](const std::string& named, std::string expected, std::string seen) {
+      throw file_error(index.string(), std::nullopt, "weight_map: '" + printable(named, 70) + "'", std::move(expected),
+                       std::move(seen));
     };
     for (std::size_t i = 0; i < reader.files.size(); ++i) {
       files_.emplace_back(mapped_file(folder / reader.files[i]));
