@@ -31,7 +31,7 @@ namespace intaglio::runtime {
 /// for by whoever asks for one of them.
 class kernel_set {
  public:
-  explicit kernel_set(const gpu::device& on, module_source source = &modules_of<>) : device_(on), source_(source) {}
+  explicit kernel_set(const gpu::device& on, module_source modules = &modules_of<>) : device_(on), source_(modules) {}
 
   /// Makes what the dispatches of sequences need and what is not there yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
