@@ -240,8 +240,11 @@ class template_parser : expression_parser {
   }
   /// A macro, or the body of a call, as a function.
   static value callable(const std::string& name, const std::vector<parameter>& parameters, const statement& body,
-                        const std::shared_ptr<scope>& outer, const std::shared_ptr<int>& calls) {
-    return function([=](const arguments& a) -> value {
+                        const std::shared_ptr<scope>& made_in, const std::shared_ptr<int>& calls) {
+    // The scope holds the macro, so the macro does not hold the scope.
+    return function([=, names = std::weak_ptr<scope>(made_in)](const arguments& a) -> value {
+      const std::shared_ptr<scope> outer = names.lock();
+      if (outer == nullptr) throw template_error("macro '" + name + "' is called behind the block that it was made in");
       const auto inner = std::make_shared<scope>(scope{{}, outer});
       if (a.positional.size() > parameters.size())
         throw template_error("macro '" + name + "' takes " + std::to_string(parameters.size()) + " arguments");
@@ -363,7 +366,6 @@ inline std::string render(std::string_view source, const nlohmann::ordered_json&
   for (const auto& [key, each] : names.items()) top->set(key, value::of_json(each));
   std::string out;
   template_parser(source).parse()(top, out);
-  top->names.clear();  // macros and the scope hold each other
   return out;
 }
 
