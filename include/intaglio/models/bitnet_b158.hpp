@@ -31,7 +31,8 @@ constexpr auto bitnet_graph(const decoder_config& c, dtype embedding_type) {
                     | rms_norm{"ffn_sub_norm.weight", c.rms_norm_eps}
                     | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
-       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, embedding_type};
+       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                 embedding_type};
   // clang-format on
 }
 
