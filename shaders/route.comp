@@ -14,6 +14,7 @@
 layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint experts = 8;
 layout(constant_id = 2) const uint experts_used = 2;
+layout(constant_id = 3) const uint over_all = 0;  // the softmax is over all experts
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push {
@@ -45,6 +46,13 @@ void main() {
     sum = sum + part;
     choice.at[first + j] = best;
     choice.at[first + experts_used + j] = floatBitsToUint(part);
+  }
+  if (over_all != 0u) {
+    sum = 0.0;
+    for (uint e = 0u; e < experts; ++e) {
+      precise float below = logits.at[token * experts + e] - largest;
+      sum = sum + canonical_exp(below);
+    }
   }
   for (uint j = 0u; j < experts_used; ++j) {
     precise float share = uintBitsToFloat(choice.at[first + experts_used + j]) / sum;

@@ -89,6 +89,8 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
   if (c.model_type == architecture::gemma3)
     return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
+  if (c.model_type == architecture::qwen3moe)
+    return {"qwen3moe", "qwen3moe", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.num_local_experts != 0)
     return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::qwen3)
@@ -132,6 +134,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   if (c.num_local_experts != 0)
     field("num_local_experts", std::to_string(c.num_local_experts)),
         field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
+  if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
          "> {\n  static constexpr std::string_view name = \"" + name + "\";\n};\n";
   return out;

@@ -49,7 +49,8 @@ json config_json(const decoder_config& c) {
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
   if (c.num_local_experts != 0)
-    out["num_local_experts"] = c.num_local_experts, out["num_experts_per_tok"] = c.num_experts_per_tok;
+    out["num_local_experts"] = c.num_local_experts, out["num_experts_per_tok"] = c.num_experts_per_tok,
+    out["norm_topk_prob"] = c.norm_topk_prob;
   return out;
 }
 

@@ -20,9 +20,7 @@ static_assert(family_named("mix") == nullptr && family_named("") == nullptr &&
 }  // namespace
 
 TEST_CASE("families are named in one line", "[core][family]") {
-  CHECK(family_names().view() == "bitnet, llama, mistral, mixtral, gemma3, gemma3_text, qwen3");
-  for (std::size_t i = 0; i < families_table.size(); ++i)
-    CHECK(name(static_cast<architecture>(i)) ==
-          family_names().view().substr(family_names().view().find(name(static_cast<architecture>(i))),
-                                       name(static_cast<architecture>(i)).size()));
+  CHECK(family_names().view() == "bitnet, llama, mistral, mixtral, gemma3, gemma3_text, qwen3, qwen3_moe");
+  CHECK(family_names(&family::gguf_names).view() == "bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, qwen3, qwen3moe");
+  for (const family& each : families_table) CHECK(family_with(&family::gguf_names, name(each.type)) == &each);
 }

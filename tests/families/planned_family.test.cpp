@@ -51,6 +51,7 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::qwen3_17b, dtype::q4_k>();
   check_in<models::qwen3_4b, dtype::q8_0>();
   check_in<models::qwen3_8b, dtype::q4_0>();
+  check_in<models::qwen3_30b_a3b, dtype::q4_k>();
 }
 
 TEST_CASE("the plan of fable is the engraved one", "[families]") {

@@ -274,3 +274,21 @@ TEST_CASE("hf_config: numbers out of range, or twice and at odds, are refused") 
   CHECK(from(slow + R"(,"original_max_position_embeddings":64})") == 64);
   CHECK(from(slow + R"(,"original_max_position_embeddings":64},"original_max_position_embeddings":128)") == 128);
 }
+
+TEST_CASE("hf_config: a Qwen3 with experts") {
+  const auto with = [](const std::string& fields) {
+    return R"({"model_type":"qwen3_moe","hidden_size":256,"intermediate_size":768,"moe_intermediate_size":128,)"
+           R"("num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,"max_position_embeddings":512,)"
+           R"("rms_norm_eps":1e-6)" +
+           (fields.empty() ? "" : "," + fields) + "}";
+  };
+  const decoder_config plain = read(with(R"("mlp_only_layers":[])")).config;
+  CHECK((plain.intermediate_size == 128 && plain.num_local_experts == 128 && plain.num_experts_per_tok == 8));
+  CHECK_FALSE(plain.norm_topk_prob);
+  const auto stated = read(with(R"("norm_topk_prob":true,"num_experts":16,"num_experts_per_tok":4)"));
+  CHECK((stated.config.norm_topk_prob && stated.config.num_local_experts == 16));
+  CHECK(stated.warnings.empty());
+  CHECK_THAT(refusal(with(R"("decoder_sparse_step":2)")), ContainsSubstring("decoder_sparse_step: expected 1"));
+  CHECK_THAT(refusal(with(R"("mlp_only_layers":[1])")), ContainsSubstring("mlp_only_layers"));
+  CHECK_THAT(refusal(with(R"("num_experts":0)")), ContainsSubstring("num_experts: expected a number above 0, found 0"));
+}

@@ -25,6 +25,21 @@ TEST_CASE("hf_names: one name means two norms") {
   CHECK(gguf_name(name, architecture::gemma3) == "blk.1.post_attention_norm.weight");
 }
 
+TEST_CASE("hf_names: an expert's matrices have Mixtral's names or those of a gated unit") {
+  const auto mixtral = expert_of("model.layers.3.block_sparse_moe.experts.7.w2.weight");
+  REQUIRE(mixtral);
+  CHECK((mixtral->gguf == "blk.3.ffn_down_exps.weight" && mixtral->number == 7));
+  const auto qwen = expert_of("model.layers.0.mlp.experts.127.gate_proj.weight", "model.layers.", own_experts);
+  REQUIRE(qwen);
+  CHECK((qwen->gguf == "blk.0.ffn_gate_exps.weight" && qwen->number == 127));
+  CHECK(expert_of("model.layers.0.mlp.experts.1.up_proj.weight", "model.layers.", own_experts)->gguf ==
+        "blk.0.ffn_up_exps.weight");
+  CHECK_FALSE(expert_of("model.layers.0.mlp.experts.1.w1.weight", "model.layers.", own_experts));
+  CHECK_FALSE(expert_of("model.layers.0.block_sparse_moe.experts.1.up_proj.weight"));
+  CHECK(gguf_name("model.layers.2.mlp.gate.weight", architecture::qwen3moe) == "blk.2.ffn_gate_inp.weight");
+  CHECK_FALSE(gguf_name("model.layers.2.mlp.gate.weight", architecture::llama));
+}
+
 TEST_CASE("hf_names: other names are no tensors of the model") {
   for (const char* name :
        {"", "model.", "model.layers.", "model.layers..mlp.up_proj.weight", "model.layers.01.mlp.up_proj.weight",
@@ -40,10 +55,10 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
 }
 
 TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
-  for (const auto family : {architecture::bitnet, architecture::llama, architecture::gemma3}) {
-    for (const auto& [hf, gguf] : hf_parts(family == architecture::gemma3)) {
-      if (family != architecture::gemma3 && hf == "pre_feedforward_layernorm")
-        continue;  // read as the same, written otherwise
+  for (const intaglio::family& of : intaglio::families_table) {
+    const architecture family = of.type;
+    for (const auto& [hf, gguf] : hf_parts(of)) {
+      if (!of.norms_behind && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
       const std::string name = "model.layers.17." + std::string(hf) + ".weight";
       CHECK(hf_name(gguf_name(name, family).value(), family) == name);
     }

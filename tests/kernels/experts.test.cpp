@@ -61,16 +61,19 @@ std::vector<std::uint32_t> lists_of(const spread& of, std::uint32_t list_tokens)
 TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens past the count alone", "[kernels]") {
   kernel_device on;
   random_numbers random(7);
-  const std::uint32_t many = GENERATE(4u, 8u, 65u), of = many == 4 ? 4 : 3;
+  const std::uint32_t many = GENERATE(4u, 8u, 65u, 128u), of = many == 4 ? 4 : many == 128 ? 8 : 3;
+  const bool over_all = GENERATE(false, true);
   auto logits = random.floats(std::size_t{room} * many, -6, 6);
   logits[many - 1] = logits[1] = 7;
   std::vector<std::uint32_t> expected(2 * of * room, 0xa5a5a5a5u);
   for (std::uint32_t t = 0; t < tokens; ++t)
-    reference::route(std::span(logits).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of));
+    reference::route(std::span(logits).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of),
+                     over_all);
   for (const std::uint32_t subgroups : on.widths()) {
     const auto in = on.filled(logits), choice = on.poisoned(4 * expected.size()),
                state = on.filled(fresh_state(5, tokens, room, 64));
-    on.run(kernels::kernel::route, subgroups, {{"experts", many}, {"experts_used", of}},
+    on.run(kernels::kernel::route, subgroups,
+           {{"experts", many}, {"experts_used", of}, {"over_all", over_all ? 1u : 0u}},
            {{"logits", &in}, {"choice", &choice}, {"state", &state}}, {1, room, 1});
     const auto found = choice.read<std::uint32_t>();
     for (std::uint32_t t = 0; t < room; ++t)

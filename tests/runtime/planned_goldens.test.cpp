@@ -44,11 +44,15 @@ std::ostream& operator<<(std::ostream& out, const golden_file& of) { return out 
 }  // namespace
 
 TEST_CASE("files of a family give the goldens of transformers", "[once]") {
-  const golden_file each = GENERATE(golden_file{"qwen3-tiny", "base", "hf"}, golden_file{"qwen3u-tiny", "base", "hf"},
-                                    golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
-                                    golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
-                                    golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
-                                    golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"});
+  const golden_file each =
+      GENERATE(golden_file{"qwen3-tiny", "base", "hf"}, golden_file{"qwen3u-tiny", "base", "hf"},
+               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
+               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
+               golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
+               golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"},
+               golden_file{"qwen3moe-tiny", "base", "hf"}, golden_file{"qwen3moe-tiny", "nonorm", "hf-nonorm"},
+               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
+               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"});
   INFO(each);
   const std::filesystem::path golden = shared("conformance2") / each.model,
                               folder = conformance(each.model, "conformance2", "confgen2.py");

@@ -10,8 +10,8 @@
 
 namespace intaglio {
 
-enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3 };
-inline constexpr architecture last_architecture = architecture::qwen3;
+enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe };
+inline constexpr architecture last_architecture = architecture::qwen3moe;
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
 /// Llama 3.1's division of the slow angles alone (transformers' modeling_rope_utils.py).
@@ -62,6 +62,7 @@ struct decoder_config {
   std::uint32_t num_local_experts =
       0;  ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
+  bool norm_topk_prob = true;             ///< what a token's experts count adds up to 1; else: softmax over all experts
 
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
   constexpr std::uint32_t kv_size() const { return num_key_value_heads * head_dim; }
@@ -80,7 +81,7 @@ struct decoder_config {
 };
 
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet", "llama", "gemma3", "qwen3"};
+  constexpr std::string_view names[] = {"bitnet", "llama", "gemma3", "qwen3", "qwen3moe"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

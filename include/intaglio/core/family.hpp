@@ -11,58 +11,83 @@
 
 namespace intaglio {
 
+/// Whether blocks are mixtures of experts.
+enum class mixtures : std::uint8_t { none, some, all };
+
 struct family {
   architecture type;
-  std::string_view config_names;       ///< model_type of config.json; several are apart by a blank
-  bool ternary = false;                ///< matrices are ternary
-  bool head_norms = false;             ///< attn_q_norm, attn_k_norm: norms of each head of q and k
-  bool norms_behind = false;           ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
-  bool sub_norms = false;              ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
-  bool gguf_rows_in_pairs = false;     ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
-  float hf_norm_addend = 0.f;          ///< safetensors has norm weights less this
+  std::string_view config_names;    ///< model_type of config.json; several are apart by a blank
+  std::string_view gguf_names;      ///< general.architecture of GGUF, likewise
+  bool ternary = false;             ///< matrices are ternary
+  bool head_norms = false;          ///< attn_q_norm, attn_k_norm: norms of each head of q and k
+  bool norms_behind = false;        ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
+  bool sub_norms = false;           ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
+  bool gguf_rows_in_pairs = false;  ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
+  float hf_norm_addend = 0.f;       ///< safetensors has norm weights less this
+  mixtures experts = mixtures::none;
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 4> families_table{{
+inline constexpr std::array<family, 5> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
+     .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
      .ternary = true,
      .sub_norms = true,
      .act = activation::relu_squared},
-    {.type = architecture::llama, .config_names = "llama mistral mixtral", .gguf_rows_in_pairs = true},
+    {.type = architecture::llama,
+     .config_names = "llama mistral mixtral",
+     .gguf_names = "llama",
+     .gguf_rows_in_pairs = true,
+     .experts = mixtures::some},
     {.type = architecture::gemma3,
      .config_names = "gemma3 gemma3_text",
+     .gguf_names = "gemma3",
      .head_norms = true,
      .norms_behind = true,
      .hf_norm_addend = 1.f,
      .default_head_dim = 256,
      .act = activation::gelu_tanh},
-    {.type = architecture::qwen3, .config_names = "qwen3", .head_norms = true, .default_head_dim = 128},
+    {.type = architecture::qwen3,
+     .config_names = "qwen3",
+     .gguf_names = "qwen3",
+     .head_norms = true,
+     .default_head_dim = 128},
+    {.type = architecture::qwen3moe,
+     .config_names = "qwen3_moe",
+     .gguf_names = "qwen3moe",
+     .head_norms = true,
+     .experts = mixtures::all,
+     .default_head_dim = 128},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
 
-/// The family that config.json's model_type names; nullptr for another name.
-constexpr const family* family_named(std::string_view model_type) {
+/// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.
+constexpr const family* family_with(std::string_view family::*member, std::string_view name) {
   for (const family& each : families_table) {
-    std::string_view names = each.config_names;
+    std::string_view names = each.*member;
     while (!names.empty()) {
       const std::size_t blank = names.find(' ');
-      if (names.substr(0, blank) == model_type) return &each;
+      if (names.substr(0, blank) == name) return &each;
       names = blank == std::string_view::npos ? std::string_view{} : names.substr(blank + 1);
     }
   }
   return nullptr;
 }
+/// The family that config.json's model_type names; nullptr for another name.
+constexpr const family* family_named(std::string_view model_type) {
+  return family_with(&family::config_names, model_type);
+}
 
-/// All of config.json's names of families, for messages.
-constexpr auto family_names() {
+/// All names of families in config.json or GGUF, for messages.
+constexpr auto family_names(std::string_view family::*member = &family::config_names) {
   text<256> out;
   for (const family& each : families_table) {
     if (&each != families_table.data()) out.append(", ");
-    for (const char letter : each.config_names) letter == ' ' ? out.append(", ") : out.append(letter);
+    for (const char letter : each.*member) letter == ' ' ? out.append(", ") : out.append(letter);
   }
   return out;
 }

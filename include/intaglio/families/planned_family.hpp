@@ -11,6 +11,7 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/qwen3.hpp"
+#include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/plan/planned.hpp"
 
 namespace intaglio::families {
@@ -42,6 +43,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3:
       models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::qwen3moe:
+      models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::gemma3:
       models::gemma3_graph<any>(c, types.embedding).forward(t);

@@ -28,14 +28,12 @@ class gguf_config {
  public:
   explicit gguf_config(const gguf& file) : file_(file) {
     const auto stated = file.value<std::string>("general.architecture");
-    if (!stated) refuse("general.architecture", "one of: " + std::string(known), "no such key");
+    const std::string known = "one of: " + std::string(family_names(&family::gguf_names).view());
+    if (!stated) refuse("general.architecture", known, "no such key");
     architecture_ = *stated;
-    if (architecture_ == "bitnet" || architecture_ == "bitnet-b1.58" || architecture_ == "bitnet-25")
-      config_.model_type = architecture::bitnet;
-    else if (architecture_ == "llama") config_.model_type = architecture::llama;
-    else if (architecture_ == "gemma3") config_.model_type = architecture::gemma3;
-    else if (architecture_ == "qwen3") config_.model_type = architecture::qwen3;
-    else refuse("general.architecture", "one of: " + std::string(known), "'" + printable(architecture_, 60) + "'");
+    const family* const found = family_with(&family::gguf_names, architecture_);
+    if (found == nullptr) refuse("general.architecture", known, "'" + printable(architecture_, 60) + "'");
+    config_.model_type = found->type;
     read();
     check_config(config_, file.path());
   }
@@ -45,8 +43,6 @@ class gguf_config {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  static constexpr std::string_view known = "bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, qwen3";
-
   void read() {
     const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
     config_.hidden_size = required("embedding_length");
@@ -78,12 +74,17 @@ class gguf_config {
 
   void read_experts() {
     const auto experts = value("expert_count"), used = value("expert_used_count");
+    const mixtures of = family_of(config_.model_type).experts;
     if (experts.value_or(0) == 0) {
+      if (of == mixtures::all) refuse(key("expert_count"), "a number above 0", experts ? "0" : "no such key");
       if (used.value_or(0) != 0) refuse(key("expert_used_count"), "0 without expert_count", std::to_string(*used));
       return;
     }
-    if (config_.model_type != architecture::llama) refuse(key("expert_count"), "0", std::to_string(*experts));
+    if (of == mixtures::none) refuse(key("expert_count"), "0", std::to_string(*experts));
     config_.num_local_experts = *experts;
+    // Where dense layers have a width of their own, experts have another key; all layers here have experts.
+    if (const auto width = value("expert_feed_forward_length")) config_.intermediate_size = *width;
+    else if (of == mixtures::all) refuse(key("expert_feed_forward_length"), "a number", "no such key");
     config_.num_experts_per_tok = required("expert_used_count");
   }
 

@@ -56,7 +56,9 @@ class hf_tensor_collector {
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     const std::string shown = printable(tensor.name, 100);
     if (config_.config.num_local_experts != 0)
-      if (const auto expert = expert_of(tensor.name)) return add_expert(tensor, file, *expert);
+      for (const std::string_view experts : {std::string_view(".block_sparse_moe.experts."), own_experts})
+        if (const auto expert = expert_of(tensor.name, "model.layers.", experts))
+          return add_expert(tensor, file, *expert);
     const auto name = gguf_name(tensor.name, config_.config.model_type);
     if (!name) return builder_.fault("not part of the model: " + shown);
     if (!tensor.type)

@@ -70,7 +70,7 @@ inline std::string hex8(std::uint32_t value) {
 }
 
 template <class Enum>
-Enum named(const json_place& place, std::initializer_list<Enum> all) {
+Enum named(const json_place& place, const std::vector<Enum>& all) {
   std::string names;
   for (const Enum each : all) {
     if (place.text() == name(each)) return each;
@@ -148,10 +148,11 @@ inline feature_manifest feature_manifest_of(strict_json& document) {
   out.codec = root["codec"].text();
   const json_place config = root["config"];
   decoder_config& c = out.config;
-  c.model_type = feature_json::named(
-      config["model_type"], {architecture::bitnet, architecture::llama, architecture::gemma3, architecture::qwen3});
-  c.hidden_act =
-      feature_json::named(config["hidden_act"], {activation::relu_squared, activation::silu, activation::gelu_tanh});
+  std::vector<architecture> known;
+  for (const family& each : families_table) known.push_back(each.type);
+  c.model_type = feature_json::named(config["model_type"], known);
+  c.hidden_act = feature_json::named<activation>(config["hidden_act"],
+                                                 {activation::relu_squared, activation::silu, activation::gelu_tanh});
   c.hidden_size = feature_json::u32(config["hidden_size"], config_limits::hidden_size);
   c.intermediate_size = feature_json::u32(config["intermediate_size"], config_limits::intermediate_size);
   c.num_hidden_layers = feature_json::u32(config["num_hidden_layers"], config_limits::num_hidden_layers);

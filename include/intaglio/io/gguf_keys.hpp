@@ -49,6 +49,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scale_linear"},
     {"expert_count"},
     {"expert_used_count"},
+    {"expert_feed_forward_length"},
     // Of YaRN, which is refused by its type; finetuned says how the weights were made.
     {"rope.scaling.finetuned", gguf_key_use::harmless},
     {"rope.scaling.original_context_length", gguf_key_use::harmless},

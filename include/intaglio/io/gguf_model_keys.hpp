@@ -126,6 +126,10 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   if (c.num_local_experts != 0) {
     out.set(prefix + "expert_count", c.num_local_experts);
     out.set(prefix + "expert_used_count", c.num_experts_per_tok);
+    if (family_of(c.model_type).experts == mixtures::all)
+      out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
+    if (!c.norm_topk_prob)
+      warnings.push_back("GGUF has no norm_topk_prob, and programs take true; the model's is false");
   }
   if (c.rope_scaling.type == rope_type::linear) {
     out.set(prefix + "rope.scaling.type", "linear");

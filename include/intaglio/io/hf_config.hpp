@@ -65,14 +65,7 @@ class hf_config_reader {
       document_.refuse("use_bidirectional_attention", "false", "true");
     for (const char* key : {"attention_bias", "mlp_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
-    const bool mixture = out_.model_type == "mixtral";
-    if (mixture) {
-      out_.config.num_local_experts = text["num_local_experts"].present() ? size(text["num_local_experts"]) : 8;
-      out_.config.num_experts_per_tok = text["num_experts_per_tok"].present() ? size(text["num_experts_per_tok"]) : 2;
-    }
-    for (const char* key : {"num_experts", "num_local_experts"})
-      if (!mixture && text[key].present() && text[key].natural() != 0)
-        document_.refuse(key, "0", std::to_string(text[key].natural()));
+    read_experts(text);
     const json_place tied =
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
     if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
@@ -105,6 +98,30 @@ class hf_config_reader {
     }
     if (out_.config.model_type == architecture::bitnet)
       judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
+  }
+
+  /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
+  void read_experts(const json_place& text) {
+    decoder_config& c = out_.config;
+    const bool mixtral = out_.model_type == "mixtral", all = family_of(c.model_type).experts == mixtures::all;
+    const auto size_or = [&](const json_place& place, std::uint32_t absent) {
+      return place.present() ? size(place) : absent;
+    };
+    if (mixtral || all) {
+      const json_place count = text[mixtral || !text["num_experts"].present() ? "num_local_experts" : "num_experts"];
+      c.num_local_experts = size_or(count, mixtral ? 8 : 128);
+      c.num_experts_per_tok = size_or(text["num_experts_per_tok"], mixtral ? 2 : 8);
+      if (c.num_local_experts == 0) document_.refuse(count.where(), "a number above 0", "0");
+    }
+    if (all) {
+      c.intermediate_size = size_or(text["moe_intermediate_size"], 768);
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(false);
+      if (text["decoder_sparse_step"].present() && text["decoder_sparse_step"].natural() != 1)
+        text["decoder_sparse_step"].refuse("1: experts in all layers");
+    }
+    for (const char* key : {"num_experts", "num_local_experts"})
+      if (!mixtral && !all && text[key].present() && text[key].natural() != 0)
+        document_.refuse(key, "0", std::to_string(text[key].natural()));
   }
 
   void read_sizes(const json_place& text) {

@@ -16,7 +16,8 @@ struct hf_part {
   std::string_view hf, gguf;
 };
 /// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
-constexpr std::array<hf_part, 16> hf_parts(bool gemma) {
+constexpr std::array<hf_part, 16> hf_parts(const family& of) {
+  const bool gemma = of.norms_behind;
   return {
       {{"input_layernorm", "attn_norm"},
        {"self_attn.q_proj", "attn_q"},
@@ -29,7 +30,7 @@ constexpr std::array<hf_part, 16> hf_parts(bool gemma) {
        {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
        {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
        {"post_feedforward_layernorm", "post_ffw_norm"},
-       {"block_sparse_moe.gate", "ffn_gate_inp"},
+       {of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate", "ffn_gate_inp"},
        {"mlp.gate_proj", "ffn_gate"},
        {"mlp.up_proj", "ffn_up"},
        {"mlp.down_proj", "ffn_down"},
@@ -39,7 +40,6 @@ constexpr std::array<hf_part, 16> hf_parts(bool gemma) {
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
 /// for other names.
 inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
-  const bool gemma = family_of(type).norms_behind;
   if (name == "lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these.
   for (const std::string_view prefix : {"language_model.model.", "model.language_model.", "model."})
@@ -59,7 +59,7 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       if (tail <= digits) return std::nullopt;
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
       if (what != "weight" && what != "weight_scale" && what != "bias") return std::nullopt;
-      for (const auto& [hf, gguf] : hf_parts(gemma))
+      for (const auto& [hf, gguf] : hf_parts(family_of(type)))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
       return std::nullopt;
     }
@@ -67,11 +67,12 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
 }
 
 /// Which expert's matrix a name means: "model.layers.3.block_sparse_moe.experts.7.w1.weight" is number 7 of
-/// "blk.3.ffn_gate_exps.weight".
+/// "blk.3.ffn_gate_exps.weight", as is "model.layers.3.mlp.experts.7.gate_proj.weight".
 struct expert_name {
   std::string gguf;
   std::uint32_t number = 0;
 };
+inline constexpr std::string_view own_experts = ".mlp.experts.";  ///< in front of an expert whose matrices have names
 /// @param layers, experts what stands in front of the two numbers
 inline std::optional<expert_name> expert_of(std::string_view name, std::string_view layers = "model.layers.",
                                             std::string_view experts = ".block_sparse_moe.experts.") {
@@ -93,13 +94,16 @@ inline std::optional<expert_name> expert_of(std::string_view name, std::string_v
   if (!layer || dot == rest.npos) return std::nullopt;
   const auto expert = number(rest.substr(0, dot));
   const std::string_view what = rest.substr(dot + 1);
-  if (!expert || (what != "w1" && what != "w2" && what != "w3")) return std::nullopt;
-  return expert_name{"blk." + std::to_string(*layer) +
-                         (what == "w1"   ? ".ffn_gate_exps"
-                          : what == "w2" ? ".ffn_down_exps"
-                                         : ".ffn_up_exps") +
-                         std::string(end),
-                     *expert};
+  if (!expert) return std::nullopt;
+  for (const auto& [matrix, gguf] : {hf_part{"w1", ".ffn_gate_exps"},
+                                     {"w2", ".ffn_down_exps"},
+                                     {"w3", ".ffn_up_exps"},
+                                     {"gate_proj", ".ffn_gate_exps"},
+                                     {"down_proj", ".ffn_down_exps"},
+                                     {"up_proj", ".ffn_up_exps"}})
+    if (what == matrix && (what[0] == 'w') == (experts != own_experts))
+      return expert_name{"blk." + std::to_string(*layer) + std::string(gguf) + std::string(end), *expert};
+  return std::nullopt;
 }
 
 /// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.
@@ -108,7 +112,7 @@ inline std::string hf_name(std::string_view name, architecture type) {
   if (name == "output_norm.weight") return "model.norm.weight";
   if (name == "output.weight") return "lm_head.weight";
   if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos)
-    for (const auto& [hf, gguf] : hf_parts(family_of(type).norms_behind))
+    for (const auto& [hf, gguf] : hf_parts(family_of(type)))
       if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == ".weight")
         return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + ".weight";
   return std::string(name);

@@ -173,6 +173,7 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   };
   const auto number = [](std::uint32_t value) { return std::to_string(value); };
   const auto named = [](auto value) { return name(value); };
+  const auto truth = [](bool value) { return value ? "true" : "false"; };
   compare("model_type", engraved.model_type, file.model_type, named);
   compare("hidden_size", engraved.hidden_size, file.hidden_size, number);
   compare("intermediate_size", engraved.intermediate_size, file.intermediate_size, number);
@@ -187,8 +188,7 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
           [](const rope_scaling_config& scaling) { return scaling_text(scaling); });
   compare("rms_norm_eps", engraved.rms_norm_eps, file.rms_norm_eps, number_text);
   compare("hidden_act", engraved.hidden_act, file.hidden_act, named);
-  compare("tie_word_embeddings", engraved.tie_word_embeddings, file.tie_word_embeddings,
-          [](bool value) { return value ? "true" : "false"; });
+  compare("tie_word_embeddings", engraved.tie_word_embeddings, file.tie_word_embeddings, truth);
   compare("activation_type", engraved.activation_type, file.activation_type, named);
   compare("sliding_window", engraved.sliding_window, file.sliding_window, number);
   if (engraved.sliding_window != 0 && file.sliding_window != 0) {
@@ -197,6 +197,7 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   }
   compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
   compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
+  compare("norm_topk_prob", engraved.norm_topk_prob, file.norm_topk_prob, truth);
   compare("query_pre_attn_scalar", engraved.attention_scalar(), file.attention_scalar(), number);
   return out;
 }

@@ -165,6 +165,7 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.query_pre_attn_scalar, "query_pre_attn_scalar");
   with.number(c.num_local_experts, "num_local_experts");
   with.number(c.num_experts_per_tok, "num_experts_per_tok");
+  with.flag(c.norm_topk_prob, "norm_topk_prob");
   with.maybe(index.vocabulary, "vocabulary", [&](auto& words) {
     const auto text = [&](auto& value) { with.text(value, "vocabulary"); };
     const auto number = [&](auto& value) { with.number(value, "vocabulary"); };

@@ -31,7 +31,7 @@ enum class op_kind : std::uint8_t {
   attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that
               ///< is 0
   gated,      ///< act of gate and up
-  route,      ///< the top_k largest of a token's logits, one an expert, and the softmax over them
+  route,      ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
   weigh,      ///< sum of what top_k experts gave, times their weights
   add,        ///< sum of two values of one shape
 };
@@ -69,6 +69,7 @@ struct op {
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  bool over_all = false;                 ///< route: the softmax is over all experts, not over those that are chosen
   std::uint32_t experts = 0, top_k = 0;  ///< a mixture of experts: how many there are, and how many a token has
   shader::activation_function act{};
   bool walk = false;  ///< gated: features whose gate is 0 may be left unread, here and in the product behind

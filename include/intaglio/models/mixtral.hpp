@@ -15,20 +15,21 @@
 
 namespace intaglio::models {
 
-/// The layers of a Mixtral, for a model type and for plans that are made at run time.
-template <dtype W, dtype R = dtype::f32>
+/// The layers of a Mixtral or, with norms of q's and k's heads, a Qwen3 with experts, for a model type and for plans
+/// that are made at run time.
+template <dtype W, dtype R = dtype::f32, graph::qk_norm Norm = graph::qk_norm::none>
 constexpr auto mixtral_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
        | repeat(c.num_hidden_layers,
              residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                    | self_attention<W>{c}
+                    | self_attention<W, input_type<W>, Norm>{c}
                     | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
            | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
                     | moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
                           gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
-                          c.num_experts_per_tok}))
+                          c.num_experts_per_tok, !c.norm_topk_prob}))
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};

@@ -94,6 +94,7 @@ struct node {
   ir::value_id out = ir::none;     ///< ir::none: the kernel writes to the cache or the state only
   ir::value_id choice = ir::none;  ///< which experts a token has, or which tokens an expert
   std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
+  bool over_all = false;                 ///< of route: the softmax is over all experts
   std::uint32_t list_tokens = 0;         ///< `choice` is of lists so long (expert_tiles); 0: of route
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
@@ -213,7 +214,7 @@ class fuser {
         take(n, i);
         n.lowered = true;
         n.kernel = kernels::kernel::route;
-        n.experts = o.experts, n.top_k = o.top_k;
+        n.experts = o.experts, n.top_k = o.top_k, n.over_all = o.over_all;
         return n;
       }
       case kind::weigh: {

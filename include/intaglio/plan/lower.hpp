@@ -1150,6 +1150,7 @@ class lowering {
     bind_state();
     set("experts", n.experts);
     set("experts_used", n.top_k);
+    set("over_all", n.over_all ? 1u : 0u);
     d_->groups = {1, c_.tokens, 1};
   }
 

@@ -13,7 +13,8 @@
 namespace intaglio::reference {
 
 /// @shape  logits: [experts] of one token; choice: [2 * experts used]
-inline void route(std::span<const float> logits, std::span<std::uint32_t> choice) {
+/// @param over_all whether what the experts count adds up to 1 over all, not over those that were chosen
+inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, bool over_all = false) {
   const std::size_t used = choice.size() / 2;
   std::vector<bool> taken(logits.size());
   std::vector<float> parts;
@@ -27,6 +28,10 @@ inline void route(std::span<const float> logits, std::span<std::uint32_t> choice
     parts.push_back(kernels::arithmetic::exp(logits[best] - largest));
     sum += parts.back();
     choice[j] = static_cast<std::uint32_t>(best);
+  }
+  if (over_all) {
+    sum = 0;
+    for (const float logit : logits) sum += kernels::arithmetic::exp(logit - largest);
   }
   for (std::size_t j = 0; j < used; ++j) choice[used + j] = std::bit_cast<std::uint32_t>(parts[j] / sum);
 }

@@ -431,7 +431,7 @@ class machine {
       const std::size_t experts = constant("experts"), used = constant("experts_used");
       for (std::size_t t = 0; t < tokens(); ++t)
         reference::route(memory<float>("logits").subspan(t * experts, experts),
-                         memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used));
+                         memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0);
     }
     void expert_sum() {
       const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();

@@ -87,7 +87,7 @@ inline double route(kernel_trial& trial, const plan::dispatch& call) {
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
     std::vector<std::uint32_t> expected(2 * used);
-    reference::route(std::span(logits).subspan(t * experts, experts), expected);
+    reference::route(std::span(logits).subspan(t * experts, experts), expected, trial.constant(call, "over_all") != 0);
     const auto found = read<std::uint32_t>(out, t * 2 * used, 2 * used);
     if (!std::equal(found.begin(), found.begin() + used, expected.begin())) return 1;
     for (std::size_t j = used; j < 2 * used; ++j)

@@ -31,7 +31,8 @@ concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) {
   { l.forward(t, x, x) } -> std::same_as<ir::value_id>;
 };
 
-/// sum over the top_k experts e of largest router(x): softmax over them of router(x)_e, times experts_e(x).
+/// sum over the top_k experts e of largest router(x): softmax over them of router(x)_e, times experts_e(x); with
+/// over_all softmax over all experts.
 /// @shape  x, out: [tokens, hidden_size] f32
 /// @error  does not fit: more experts a token than there are
 /// @source Shazeer et al. 2017; Jiang et al. 2024 (Mixtral); transformers, MixtralSparseMoeBlock
@@ -40,13 +41,16 @@ struct moe {
   Router router;
   Experts experts;
   std::uint32_t top_k;
+  bool over_all = false;
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id choice = t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k);
+    const ir::value_id choice = t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all);
     return t.weigh(experts.forward(t, x, choice), choice, "ffn_down_exps.weight");
   }
 };
 template <class Router, class Experts>
 moe(Router, Experts, std::uint32_t) -> moe<Router, Experts>;
+template <class Router, class Experts>
+moe(Router, Experts, std::uint32_t, bool) -> moe<Router, Experts>;
 
 }  // namespace intaglio::graph

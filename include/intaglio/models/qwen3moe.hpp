@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Qwen3 with experts: Mixtral's mixture behind the attention of a Qwen3. Source: transformers, models/qwen3_moe; Qwen3
+// Technical Report 2025; values from the published config.json.
+#pragma once
+
+#include "intaglio/models/mixtral.hpp"
+
+namespace intaglio::models {
+
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam R of the router's
+template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
+          dtype R = dtype::f32>
+struct qwen3moe {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return mixtral_graph<W, R, graph::qk_norm::rms>(c, H, D); }
+};
+
+/// Qwen/Qwen3-30B-A3B; intermediate_size is config.json's moe_intermediate_size
+inline constexpr decoder_config qwen3_30b_a3b_config{.model_type = architecture::qwen3moe,
+                                                     .hidden_size = 2048,
+                                                     .intermediate_size = 768,
+                                                     .num_hidden_layers = 48,
+                                                     .num_attention_heads = 32,
+                                                     .num_key_value_heads = 4,
+                                                     .head_dim = 128,
+                                                     .vocab_size = 151'936,
+                                                     .max_position_embeddings = 40'960,
+                                                     .rope_theta = 1'000'000.f,
+                                                     .rms_norm_eps = 1e-6f,
+                                                     .hidden_act = activation::silu,
+                                                     .tie_word_embeddings = false,
+                                                     .num_local_experts = 128,
+                                                     .num_experts_per_tok = 8};
+template <dtype W = dtype::bf16>
+struct qwen3_30b_a3b : qwen3moe<qwen3_30b_a3b_config, W> {
+  static constexpr std::string_view name = "qwen3_30b_a3b";
+};
+
+}  // namespace intaglio::models
