@@ -25,7 +25,6 @@
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
-#include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
@@ -70,6 +69,7 @@
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_rows.hpp"
+#include "intaglio/kernels/spirv/turn.hpp"
 #include "intaglio/kernels/spirv/walk_down.hpp"
 #include "intaglio/kernels/spirv/walk_down_cpu.hpp"
 #include "intaglio/kernels/spirv/walk_down_portable.hpp"
@@ -268,7 +268,6 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"matmul", words_of(spirv::matmul_spirv)},
       {"matmul_portable", words_of(spirv::matmul_portable_spirv)},
       {"matmul_cpu", words_of(spirv::matmul_cpu_spirv)},
-      {"head_norm", words_of(spirv::head_norm_spirv)},
       {"norm_add", words_of(spirv::norm_add_spirv)},
       {"route", words_of(spirv::route_spirv)},
       {"expert_sum", words_of(spirv::expert_sum_spirv)},
@@ -282,6 +281,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"walk_gate_up", words_of(spirv::walk_gate_up_spirv)},
       {"walk_gate_up_portable", words_of(spirv::walk_gate_up_portable_spirv)},
       {"walk_gate_up_cpu", words_of(spirv::walk_gate_up_cpu_spirv)},
+      {"turn", words_of(spirv::turn_spirv)},
       {"walk_down", words_of(spirv::walk_down_spirv)},
       {"walk_down_portable", words_of(spirv::walk_down_portable_spirv)},
       {"walk_down_cpu", words_of(spirv::walk_down_cpu_spirv)},

@@ -188,19 +188,74 @@ TEST_CASE("q, k and v of one codec are one product, with window and rotation", "
   CHECK(nodes[2].scale == 0.1f);
   CHECK(nodes[3].epilogue == kernels::epilogue::add);
   CHECK(nodes[3].prologue == kernels::prologue::plain);
-  // Ternary products have neither windows nor scaled rotation.
-  failure = {};
-  (void)fused(attention(dtype::i2_s, dtype::i2_s, false, 48), true, failure);
-  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes rope"));
-  failure = {};
-  (void)fused(attention(dtype::i2_s, dtype::i2_s, false, 0, rope), true, failure);
-  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes rope"));
-  failure = {};
-  (void)fused(attention(dtype::q4_k, dtype::q6_k, false), true, failure);
-  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes rope"));
 }
 
-TEST_CASE("normalised heads go through head_norm, post norms through norm_add", "[plan][fuse]") {
+TEST_CASE("q, k and v that no one product computes meet in turn", "[plan][fuse]") {
+  text<256> failure;
+  const rope_parameters rope{5e5f, {rope_type::linear, 8.f}};
+  const auto check = [&](const std::vector<plan::node>& nodes, std::uint32_t window, kernels::turn_norms norms) {
+    INFO(failure.view());
+    REQUIRE(nodes.size() >= 7);
+    for (const std::size_t i : {1u, 2u, 3u}) {
+      CHECK(nodes[i].epilogue == kernels::epilogue::store);
+      CHECK(nodes[i].prologue == kernels::prologue::norm);
+      CHECK(nodes[i].weight_count == 1);
+      CHECK(nodes[i].out_width == 0);
+    }
+    CHECK(nodes[4].kernel == kernel::turn);
+    CHECK(nodes[4].in == nodes[1].out);
+    CHECK(nodes[4].k_in == nodes[2].out);
+    CHECK(nodes[4].v_in == nodes[3].out);
+    CHECK(nodes[4].window == window);
+    CHECK(nodes[4].norms == norms);
+    CHECK(nodes[5].kernel == kernel::attention);
+    CHECK(nodes[5].in == nodes[4].out);
+  };
+  using enum kernels::turn_norms;
+  check(fused(attention(dtype::q4_k, dtype::q6_k, false, 48), true, failure), 48, none);
+  check(fused(attention(dtype::q4_k, dtype::q6_k, true), true, failure), 0, each_head);
+  // The epilogue of ternary products has neither windows nor scaled rotation.
+  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 48), true, failure), 48, none);
+  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 0, rope), true, failure), 0, none);
+}
+
+namespace {
+/// Biases of all or of some of q, k and v, and a norm of all heads at once.
+constexpr auto biased(bool of_v, bool norms) {
+  return [=](ir::trace& t, ir::value_id x) {
+    auto q = t.bias(t.matmul(x, "attn_q.weight", 256, 256, dtype::f16), "attn_q.bias"),
+         k = t.bias(t.matmul(x, "attn_k.weight", 128, 256, dtype::f16), "attn_k.bias"),
+         v = t.matmul(x, "attn_v.weight", 128, 256, dtype::f16);
+    if (of_v) v = t.bias(v, "attn_v.bias");
+    if (norms) q = t.rms_norm(q, "attn_q_norm.weight", 1e-6f), k = t.rms_norm(k, "attn_k_norm.weight", 1e-6f);
+    q = t.rope(q, "attn_q", 64, {}), k = t.rope(k, "attn_k", 64, {});
+    t.cache_write(k, v, 2, 64);
+    return t.add(x, t.matmul(t.attention(q, 4, 2, 64), "attn_output.weight", 256, 256, dtype::f16));
+  };
+}
+}  // namespace
+
+TEST_CASE("biases of q, k and v and norms of all heads are turn's", "[plan][fuse]") {
+  text<256> failure;
+  for (const bool norms : {false, true}) {
+    const auto nodes = fused(biased(true, norms), true, failure);
+    INFO(failure.view());
+    REQUIRE(nodes.size() == 5);
+    CHECK(nodes[1].weight_count == 3);
+    CHECK(nodes[1].out_width == 512);
+    CHECK(nodes[2].kernel == kernel::turn);
+    CHECK(nodes[2].k_in == ir::none);
+    CHECK(nodes[2].biases[0] != ir::none);
+    CHECK(nodes[2].biases[2] != ir::none);
+    CHECK(nodes[2].norms == (norms ? kernels::turn_norms::all_heads : kernels::turn_norms::none));
+    CHECK(nodes[2].op_count == (norms ? 8 : 6));
+  }
+  (void)fused(biased(false, false), true, failure);
+  CHECK_THAT(std::string(failure.view()),
+             ContainsSubstring("no kernel computes bias") && ContainsSubstring("biases of all three"));
+}
+
+TEST_CASE("normalised heads go through turn, post norms through norm_add", "[plan][fuse]") {
   text<256> failure;
   const auto nodes = fused(attention(dtype::q8_0, dtype::q8_0, true, 32), true, failure);
   REQUIRE(nodes.size() == 6);
@@ -208,7 +263,8 @@ TEST_CASE("normalised heads go through head_norm, post norms through norm_add", 
   CHECK(nodes[1].weight_count == 3);
   CHECK(nodes[1].out_width == 512);
   CHECK(plan::rules[nodes[1].rule].name == "norm_float");
-  CHECK(nodes[2].kernel == kernel::head_norm);
+  CHECK(nodes[2].kernel == kernel::turn);
+  CHECK(nodes[2].norms == kernels::turn_norms::each_head);
   CHECK(nodes[2].in == nodes[1].out);
   CHECK(nodes[2].heads == 4);
   CHECK(nodes[2].kv_heads == 2);
@@ -219,7 +275,7 @@ TEST_CASE("normalised heads go through head_norm, post norms through norm_add", 
   CHECK(nodes[5].kernel == kernel::norm_add);
   CHECK(nodes[5].stream == nodes[0].out);
   CHECK(nodes[5].in == nodes[4].out);
-  // A norm of q alone is not what head_norm does.
+  // A norm of q alone is not what turn does.
   const auto q_alone = [](ir::trace& t, ir::value_id x) {
     auto q = t.matmul(x, "attn_q.weight", 256, 256, dtype::f16), k = t.matmul(x, "attn_k.weight", 128, 256, dtype::f16);
     const auto v = t.matmul(x, "attn_v.weight", 128, 256, dtype::f16);

@@ -26,6 +26,7 @@ enum class op_kind : std::uint8_t {
   quantize,     ///< absmax int8 per token
   matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second
                 ///< operand chose
+  bias,         ///< x + weight, [width]
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
   attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that
@@ -35,8 +36,8 @@ enum class op_kind : std::uint8_t {
   weigh,      ///< sum of what top_k experts gave, times their weights
   add,        ///< sum of two values of one shape
 };
-inline constexpr std::string_view op_names[] = {"embedding", "rms_norm", "quantize", "matmul", "rope", "cache_write",
-                                                "attention", "gated",    "route",    "weigh",  "add"};
+inline constexpr std::string_view op_names[] = {"embedding",   "rms_norm",  "quantize", "matmul", "bias",  "rope",
+                                                "cache_write", "attention", "gated",    "route",  "weigh", "add"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.

@@ -105,6 +105,12 @@ class trace {
     return push(o, "matmul", name, dtype::f32, rows);
   }
 
+  /// x + weight; weight [width] f32
+  constexpr value_id bias(value_id x, std::string_view name) {
+    op o{.kind = op_kind::bias, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32)};
+    return push(o, "bias", name, dtype::f32, width(x));
+  }
+
   constexpr value_id rope(value_id x, std::string_view name, std::uint32_t head_dim, const rope_parameters& how) {
     if (head_dim == 0 || head_dim % 4 != 0) fail(where(name).view(), "rope head_dim in multiples of ", 4, "", head_dim);
     if (!(how.theta > 1)) fail(where(name).view(), "rope expects a theta above 1, found 1 or less");

@@ -22,7 +22,6 @@
 #include "intaglio/kernels/expert_tiles.hpp"
 #include "intaglio/kernels/fixed.hpp"
 #include "intaglio/kernels/halves.hpp"
-#include "intaglio/kernels/head_norm.hpp"
 #include "intaglio/kernels/head_rescore.hpp"
 #include "intaglio/kernels/head_screen.hpp"
 #include "intaglio/kernels/interface.hpp"
@@ -49,6 +48,7 @@
 #include "intaglio/kernels/ternary_float.hpp"
 #include "intaglio/kernels/ternary_matmul.hpp"
 #include "intaglio/kernels/ternary_rows.hpp"
+#include "intaglio/kernels/turn.hpp"
 #include "intaglio/kernels/walk_down.hpp"
 #include "intaglio/kernels/walk_gate_up.hpp"
 #include "intaglio/kernels/walk_select.hpp"
@@ -72,7 +72,7 @@ using all_kernels =
     kernel_list<embed_kernel, norm_quantize_kernel, ternary_matmul_kernel, ternary_few_kernel, ternary_chunk_kernel,
                 ternary_float_kernel, attention_kernel, attention_chunk_kernel, dense_matmul_kernel, dense_few_kernel,
                 head_screen_kernel, head_rescore_kernel, sample_kernel, accept_kernel, layers_kernel, matmul_kernel,
-                head_norm_kernel, norm_add_kernel, route_kernel, expert_sum_kernel, halves_kernel, matmul_chunk_kernel,
+                turn_kernel, norm_add_kernel, route_kernel, expert_sum_kernel, halves_kernel, matmul_chunk_kernel,
                 attention_halves_kernel, walk_gate_up_kernel, walk_down_kernel, pages_kernel, walk_select_kernel,
                 walk_up_kernel, walk_sum_kernel, fixed_kernel, matmul_few_kernel, layers_coded_kernel,
                 walk_trace_kernel, rms_norm_kernel, attention_few_kernel, expert_tiles_kernel, dense_rows_kernel,
@@ -105,7 +105,7 @@ inline constexpr const kernel_interface* catalogue[kernel_count] = {&embed_inter
                                                                     &accept_interface,
                                                                     &layers_interface,
                                                                     &matmul_interface,
-                                                                    &head_norm_interface,
+                                                                    &turn_interface,
                                                                     &norm_add_interface,
                                                                     &route_interface,
                                                                     &expert_sum_interface,

@@ -23,7 +23,6 @@
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
-#include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
@@ -69,6 +68,7 @@
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_rows.hpp"
+#include "intaglio/kernels/spirv/turn.hpp"
 #include "intaglio/kernels/spirv/walk_down.hpp"
 #include "intaglio/kernels/spirv/walk_down_cpu.hpp"
 #include "intaglio/kernels/spirv/walk_down_portable.hpp"
@@ -126,7 +126,7 @@ static_assert(shader_interface<matches(layers_ternary_few_interface, spirv::laye
 static_assert(shader_interface<matches(matmul_interface, spirv::matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_interface, spirv::matmul_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_interface, spirv::matmul_cpu_spirv)>::agrees);
-static_assert(shader_interface<matches(head_norm_interface, spirv::head_norm_spirv)>::agrees);
+static_assert(shader_interface<matches(turn_interface, spirv::turn_spirv)>::agrees);
 static_assert(shader_interface<matches(norm_add_interface, spirv::norm_add_spirv)>::agrees);
 static_assert(shader_interface<matches(rms_norm_interface, spirv::rms_norm_spirv)>::agrees);
 static_assert(shader_interface<matches(route_interface, spirv::route_spirv)>::agrees);

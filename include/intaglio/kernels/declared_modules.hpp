@@ -73,7 +73,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(matmul, gpu, matmul),
     INTAGLIO_MODULE(matmul, gpu, matmul_portable),
     INTAGLIO_MODULE(matmul, cpu, matmul_cpu),
-    INTAGLIO_MODULE(head_norm, any, head_norm),
+    INTAGLIO_MODULE(turn, any, turn),
     INTAGLIO_MODULE(norm_add, any, norm_add),
     INTAGLIO_MODULE(route, any, route),
     INTAGLIO_MODULE(expert_sum, any, expert_sum),

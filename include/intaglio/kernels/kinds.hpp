@@ -26,7 +26,7 @@ enum class kernel : std::uint8_t {
   accept,
   layers,
   matmul,
-  head_norm,
+  turn,
   norm_add,
   route,
   expert_sum,

@@ -8,7 +8,7 @@
 
 namespace intaglio::kernels {
 
-/// The same for products of coded weights behind norms (matmul, head_norm, norm_add), for GPUs on which all workgroups
+/// The same for products of coded weights behind norms (matmul, turn, norm_add), for GPUs on which all workgroups
 /// run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do.
 /// codec: of all four products. head_norms 1: norms of the heads of q and k. inner_norms 1: norms before additions to
 /// the stream. window, ring: of the layers that do not see all positions, as attention has them; full_every: of so many

@@ -9,7 +9,7 @@
 
 namespace intaglio::kernels {
 
-/// The same with the norms that Gemma-3 has besides (head_norm, norm_add), its weights coded or halves as they are.
+/// The same with the norms that Gemma-3 has besides (turn, norm_add), its weights coded or halves as they are.
 /// arguments of a layer as of layers_coded with inner norms, but the first. window, full_every as layers_coded has
 /// them. shapes as plan::normed_few_fits has them; workgroups of as many subgroups as plan::normed_few_subgroups says.
 inline constexpr kernel_interface layers_few_normed_interface{"layers_few_normed",

@@ -100,8 +100,7 @@ class coded_layers_in_one : public layers_in_one {
       if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 ||
                        constant(attends, "context") != context_))
         return false;
-      if (head_norms_ && (at(1).kernel != kernel::head_norm || constant(at(1), "eps") != constant(at(0), "eps")))
-        return false;
+      if (head_norms_ && (!normalises_heads(at(1)) || constant(at(1), "eps") != constant(at(0), "eps"))) return false;
       if (inner_norms_ && (!adds_normalised(at(4)) || !adds_normalised(at(7)))) return false;
       const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
       if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) ||
@@ -196,6 +195,21 @@ class coded_layers_in_one : public layers_in_one {
     }
     push(d, "input") = in, push(d, "output") = out;
   }
+  /// The same of turn, whose q, k and v lie behind each other.
+  static constexpr void turns(dispatch& d, operand in, operand out) {
+    const std::uint64_t old_in = push(d, "q").offset;
+    for (std::size_t i = 0; i < d.access_count; ++i) {
+      access& a = d.accesses[i];
+      if (a.where != region::arena) continue;
+      a.offset = a.write ? out.offset : in.offset + (a.offset - old_in);
+      a.layer_stride = a.write ? out.layer_stride : in.layer_stride;
+    }
+    for (const auto name : {"q", "k", "v"}) {
+      operand& o = push(d, name);
+      o.offset = in.offset + (o.offset - old_in), o.layer_stride = in.layer_stride;
+    }
+    push(d, "output") = out;
+  }
 
   constexpr void bind(std::size_t first) {
     const auto at = [&](std::size_t step) -> dispatch& { return period[first + step]; };
@@ -204,7 +218,7 @@ class coded_layers_in_one : public layers_in_one {
     for (std::size_t i = 0; i < qkv.access_count; ++i)
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
         a.bytes = std::uint64_t{4} * (config_.q_size() + 2 * config_.kv_size());
-    if (head_norms_) between(at(1), query_, turned_, nullptr);
+    if (head_norms_) turns(at(1), query_, turned_);
     dispatch& attends = at(attention_step());
     const bool splits = constant(attends, "splits") > 1;
     const std::uint64_t told = push(attends, "partials").offset;

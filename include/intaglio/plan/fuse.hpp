@@ -58,9 +58,9 @@ inline constexpr std::array rules{
     rule{"norm_float", "rms_norm, products of f32 inputs",
          "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
     rule{"stack_plain", "3 matmuls of one input",
-         "one read of the input; q and k are normalised before they are rotated, so the sums go to memory"},
-    rule{"head_norm", "rms_norm, rms_norm, rope, rope, cache_write",
-         "a head's norm, rotation and its way to the cache in one workgroup"},
+         "one read of the input; biases and norms come before q and k are rotated, so the sums go to memory"},
+    rule{"turn", "3 biases, rms_norm, rms_norm, rope, rope, cache_write",
+         "a head's bias, norm, rotation and its way to the cache in one workgroup"},
     rule{"norm_add", "rms_norm, add", "the stream is updated in place"},
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs",
@@ -88,8 +88,9 @@ struct node {
   std::array<std::uint16_t, max_merged_ops> ops{};
   std::uint8_t op_count = 0;
   std::uint8_t rule = 0;
-  ir::value_id in = ir::none;      ///< the input that the kernel transforms
-  ir::value_id stream = ir::none;  ///< what `add` adds to, overwritten by out
+  ir::value_id in = ir::none;                     ///< the input that the kernel transforms
+  ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where `in` is q alone and not q, k and v stacked
+  ir::value_id stream = ir::none;                 ///< what `add` adds to, overwritten by out
   std::uint32_t out_width = 0;     ///< elements a token of `out` where it holds more than the graph's value, 0: as that
   ir::value_id out = ir::none;     ///< ir::none: the kernel writes to the cache or the state only
   ir::value_id choice = ir::none;  ///< which experts a token has, or which tokens an expert
@@ -99,6 +100,8 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
+  std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};  ///< of turn: of q, k and v, or none
+  kernels::turn_norms norms = kernels::turn_norms::none;
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
   float eps = 0, scale = 0;  ///< scale 0: the kernel's own
@@ -199,7 +202,9 @@ class fuser {
       case kind::embedding:
         return embed(i, n);
       case kind::rms_norm:
-        return o.head_dim != 0 ? head_norm(i, n) : norm(i, n);
+        return norm(i, n);
+      case kind::cache_write:
+        return turn(i, n);
       case kind::matmul:
         return product(o) ? fused_product(i, n) : n;
       case kind::attention: {
@@ -272,58 +277,75 @@ class fuser {
     return n;
   }
 
-  /// q, k and v of one input on their way to the cache; k_norm and q_norm are nowhere where they are not normalised.
+  /// q, k and v of one input on their way to the cache. What a model does not have is nowhere.
   struct qkv {
-    std::size_t q = nowhere, k = nowhere, v = nowhere, q_norm = nowhere, k_norm = nowhere, q_rope = nowhere,
-                k_rope = nowhere, write = nowhere;
+    std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
+    std::size_t q_norm = nowhere, k_norm = nowhere, q_rope = nowhere, k_rope = nowhere, write = nowhere;
+    bool stacked = false;  ///< one product computes all three
     constexpr bool found() const { return write != nowhere; }
+    constexpr bool biased() const { return biases[0] != nowhere; }
     constexpr bool normalised() const { return q_norm != nowhere; }
   };
+  /// The value of op i, or nothing where other ops than one read it.
+  constexpr ir::value_id only_for_one(std::size_t i) const {
+    return i != nowhere && uses(at(i).out) == 1 ? at(i).out : ir::none;
+  }
   constexpr qkv find_qkv(std::size_t q) const {
     qkv out;
-    out.q = q;
-    out.k = sibling(q);
-    out.v = out.k == nowhere ? nowhere : sibling(out.k);
-    if (out.v == nowhere || uses(at(q).out) != 1 || uses(at(out.k).out) != 1 || uses(at(out.v).out) != 1) return out;
-    ir::value_id turned_q = at(q).out, turned_k = at(out.k).out;
-    const auto qn = reader(turned_q, kind::rms_norm, q), kn = reader(turned_k, kind::rms_norm, q);
+    out.products[0] = q;
+    for (std::size_t i = 1; i < 3 && out.products[i - 1] != nowhere; ++i)
+      out.products[i] = reader_of_input(out.products[i - 1]);
+    std::array<ir::value_id, 3> y{};
+    for (std::size_t i = 0; i < 3; ++i) {
+      y[i] = only_for_one(out.products[i]);
+      if (y[i] == ir::none) return out;
+      out.biases[i] = reader(y[i], kind::bias, q);
+      if ((out.biases[i] == nowhere) == out.biased()) return out;
+      if (out.biased()) y[i] = only_for_one(out.biases[i]);
+    }
+    const auto qn = reader(y[0], kind::rms_norm, q), kn = reader(y[1], kind::rms_norm, q);
     if ((qn == nowhere) != (kn == nowhere)) return out;
     if (qn != nowhere) {
-      turned_q = at(qn).out, turned_k = at(kn).out;
-      if (at(qn).head_dim == 0 || at(qn).head_dim != at(kn).head_dim || at(qn).eps != at(kn).eps ||
-          uses(turned_q) != 1 || uses(turned_k) != 1)
-        return out;
+      if (at(qn).head_dim != at(kn).head_dim || at(qn).eps != at(kn).eps) return out;
+      y[0] = only_for_one(qn), y[1] = only_for_one(kn);
     }
-    const auto rq = reader(turned_q, kind::rope, q), rk = reader(turned_k, kind::rope, q);
+    const auto rq = reader(y[0], kind::rope, q), rk = reader(y[1], kind::rope, q);
     if (rq == nowhere || rk == nowhere || uses(at(rk).out) != 1 || at(rq).rope != at(rk).rope ||
         at(rq).head_dim != at(rk).head_dim)
       return out;
-    if (qn != nowhere && at(qn).head_dim != at(rq).head_dim) return out;
+    if (qn != nowhere && at(qn).head_dim != 0 && at(qn).head_dim != at(rq).head_dim) return out;
     const auto w = reader(at(rk).out, kind::cache_write, q);
-    if (w == nowhere || at(w).in[1] != at(out.v).out || at(w).head_dim != at(rq).head_dim) return out;
+    if (w == nowhere || at(w).in[1] != y[2] || at(w).head_dim != at(rq).head_dim) return out;
     out.q_norm = qn, out.k_norm = kn, out.q_rope = rq, out.k_rope = rk, out.write = w;
     return out;
   }
 
-  /// Heads of q and k that are normalised; the products before them were stacked by stack_qkv.
-  constexpr node head_norm(std::size_t i, node n) {
-    for (std::size_t s = 0; s < stacked_.size(); ++s) {
-      const qkv& each = stacked_[s];
-      if (each.q_norm != i) continue;
-      for (const auto index : {each.q_norm, each.k_norm, each.q_rope, each.k_rope, each.write}) take(n, index);
+  /// Heads of q, k and v on their way to attention, where their products only store them.
+  constexpr node turn(std::size_t i, node n) {
+    for (const qkv& each : turned_) {
+      if (each.write != i) continue;
+      for (const auto index : each.biases)
+        if (index != nowhere) take(n, index);
+      for (const auto index : {each.q_norm, each.k_norm, each.q_rope, each.k_rope, each.write})
+        if (index != nowhere) take(n, index);
       n.lowered = true;
-      n.kernel = kernels::kernel::head_norm;
-      n.rule = rule_index("head_norm");
-      n.in = at(each.q).out;
+      n.kernel = kernels::kernel::turn;
+      n.rule = rule_index("turn");
+      n.in = at(each.products[0]).out;
+      if (!each.stacked) n.k_in = at(each.products[1]).out, n.v_in = at(each.products[2]).out;
       n.out = at(each.q_rope).out;
-      n.norm = at(each.q_norm).weight;
-      add_weight(n, at(each.k_norm).weight);
-      n.eps = at(i).eps;
+      for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
+      if (each.normalised()) {
+        n.norms = at(each.q_norm).head_dim != 0 ? kernels::turn_norms::each_head : kernels::turn_norms::all_heads;
+        n.norm = at(each.q_norm).weight;
+        add_weight(n, at(each.k_norm).weight);
+        n.eps = at(each.q_norm).eps;
+      }
       n.rope = at(each.q_rope).rope;
       n.head_dim = at(each.q_rope).head_dim;
-      n.kv_heads = at(each.write).kv_heads;
+      n.kv_heads = at(i).kv_heads;
       n.heads = graph_.values[static_cast<std::size_t>(n.out)].width / n.head_dim;
-      n.window = at(each.write).window;
+      n.window = at(i).window;
     }
     return n;
   }
@@ -366,31 +388,51 @@ class fuser {
     add_weight(n, at(i).weight);
   }
 
-  /// The next unmerged product behind i that reads the same input, by weights of the same type.
-  constexpr std::size_t sibling(std::size_t i) const {
+  /// The next unmerged product behind i that reads the same input.
+  constexpr std::size_t reader_of_input(std::size_t i) const {
     for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
       if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && at(k).in[1] == at(i).in[1] &&
-          product(at(k)) && weight_type(at(k)) == weight_type(at(i)))
+          product(at(k)))
         return k;
     return nowhere;
   }
+  /// The same, by weights of the same type.
+  constexpr std::size_t sibling(std::size_t i) const {
+    std::size_t k = reader_of_input(i);
+    while (k != nowhere && weight_type(at(k)) != weight_type(at(i))) k = reader_of_input(k);
+    return k;
+  }
 
+  /// Whether one product computes q, k and v, stacked.
+  constexpr bool one_codec(const qkv& of) const {
+    const dtype type = weight_type(at(of.products[0]));
+    return type == weight_type(at(of.products[1])) && type == weight_type(at(of.products[2]));
+  }
+
+  /// q, k and v of one codec are one product. Where nothing but the rotation stands between it and attention, its
+  /// epilogue does that; else turn does. Of several codecs each is a product of its own, and q's is made here; so are
+  /// ternary ones whose epilogue cannot rotate as these layers do.
   constexpr bool stack_qkv(std::size_t q, node& n) {
-    const qkv found = find_qkv(q);
+    qkv found = find_qkv(q);
     if (!found.found()) return false;
     const ir::op& write = at(found.write);
-    const bool ternary = n.kernel != kernels::kernel::matmul;
-    if (ternary && (found.normalised() || at(found.q_rope).rope.scaling.type != rope_type::plain || write.window != 0))
-      return false;
-    for (const auto index : {found.q, found.k, found.v}) take(n, index), add_weight(n, at(index).weight);
-    n.head_dim = write.head_dim;
-    n.kv_heads = write.kv_heads;
-    if (found.normalised()) {
-      n.rule = rule_index("stack_plain");
+    const bool ternary = n.kernel != kernels::kernel::matmul,
+               turns = found.normalised() || found.biased() ||
+                       (ternary && (at(found.q_rope).rope.scaling.type != rope_type::plain || write.window != 0));
+    found.stacked = one_codec(found) && !(ternary && turns);
+    for (std::size_t i = 0; i < (found.stacked ? 3u : 1u); ++i)
+      take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);
+    if (found.stacked) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
+    if (turns || !found.stacked) {
       n.epilogue = kernels::epilogue::store;
-      for (const auto index : {found.q, found.k, found.v})
-        n.out_width += graph_.values[static_cast<std::size_t>(at(index).out)].width;
-      stacked_.push_back(found);
+      if (found.stacked) n.rule = rule_index("stack_plain");
+      for (const auto index : found.products)
+        if (found.stacked) n.out_width += graph_.values[static_cast<std::size_t>(at(index).out)].width;
+      for (const auto index : found.biases)
+        if (index != nowhere) taken_[index] = true;
+      for (const auto index : {found.q_norm, found.k_norm, found.q_rope, found.k_rope})
+        if (index != nowhere) taken_[index] = true;
+      turned_.push_back(found);
       return true;
     }
     for (const auto index : {found.q_rope, found.k_rope, found.write}) take(n, index);
@@ -535,6 +577,9 @@ class fuser {
       case kind::quantize:
         failure.append("expected rms_norm in front of it, found another op");
         break;
+      case kind::bias:
+        failure.append("expected a product of q, k or v in front of it, and biases of all three");
+        break;
       case kind::rope:
       case kind::cache_write:
         failure.append("expected q, k and v of one input with one rope each for q and k");
@@ -550,7 +595,7 @@ class fuser {
   std::vector<std::uint32_t> uses_;
   std::vector<char> taken_;  // std::vector<bool> of libstdc++ 12 cannot be evaluated by clang 16
   std::vector<node> nodes_;
-  std::vector<qkv> stacked_;  ///< whose heads are normalised
+  std::vector<qkv> turned_;  ///< whose products store them, for turn
   struct walked {
     ir::value_id values = ir::none,
                  choice = ir::none;  ///< of the features that count, and which they are: none where all do

@@ -299,8 +299,8 @@ class lowering {
       case kernels::kernel::halves:
         halves(n);
         break;
-      case kernels::kernel::head_norm:
-        head_norm(n);
+      case kernels::kernel::turn:
+        turn(n);
         break;
       case kernels::kernel::norm_add:
         norm_add(n);
@@ -1127,11 +1127,49 @@ class lowering {
   /// Of 32 KiB of shared memory, what a norm in front leaves of it.
   static constexpr std::uint64_t most_staged_bytes = 24576;
 
-  constexpr void head_norm(const node& n) {
-    d_->label.append("attn_q_norm+attn_k_norm");
-    bind_value("input", n.in, false);
-    bind_norm(n.norm, "q_norm");
-    bind_norm(n.weights[0], "k_norm");
+  /// q, k and v in three values, or one behind the other in one.
+  constexpr void bind_qkv(const node& n) {
+    const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
+    bind_value("q", n.in, false);
+    if (n.k_in != ir::none) {
+      bind_value("k", n.k_in, false);
+      bind_value("v", n.v_in, false);
+      set("q_stride", q);
+      set("k_stride", kv);
+      set("v_stride", kv);
+      return;
+    }
+    const std::uint64_t at = placement_.offset(n.in), bytes = std::uint64_t{4} * c_.tokens * (q + 2 * kv);
+    bind("k", {region::arena, 0, at + std::uint64_t{4} * q}, bytes - std::uint64_t{4} * q, false);
+    bind("v", {region::arena, 0, at + std::uint64_t{4} * (q + kv)}, bytes - std::uint64_t{4} * (q + kv), false);
+    for (const auto name : {"q_stride", "k_stride", "v_stride"}) set(name, q + 2 * kv);
+  }
+  /// Biases of q, k and v, one behind the other.
+  constexpr void bind_biases(const node& n) {
+    if (n.biases[0] == ir::none) return;
+    weight w{.source_count = 3,
+             .per_layer = tensor(n.biases[0]).where == ir::section::period,
+             .layout = weight_layout::vector_f32,
+             .rows = 1};
+    for (std::size_t i = 0; i < 3; ++i) {
+      w.sources[i] = tensor(n.biases[i]).name;
+      w.source_rows[i] = tensor(n.biases[i]).columns;
+      w.columns += w.source_rows[i];
+    }
+    w.bytes = std::uint64_t{4} * w.columns;
+    bind_weight("bias", w);
+    set("biased", 1u);
+  }
+  constexpr void turn(const node& n) {
+    d_->label.append(n.norms != kernels::turn_norms::none ? "attn_q_norm+attn_k_norm"
+                     : n.biases[0] != ir::none            ? "attn_q.bias+attn_k.bias+attn_v.bias"
+                                                          : "rope");
+    bind_qkv(n);
+    if (n.norms != kernels::turn_norms::none) {
+      bind_norm(n.norm, "q_norm");
+      bind_norm(n.weights[0], "k_norm");
+    }
+    bind_biases(n);
     bind_value("output", n.out, true);
     bind_state();
     bind_cache(n, true);
@@ -1140,6 +1178,7 @@ class lowering {
     set("kv_heads", n.kv_heads);
     set("head_dim", n.head_dim);
     set("eps", n.eps);
+    set("norms", n.norms);
     d_->groups = {n.heads + 2 * n.kv_heads, c_.tokens, 1};
   }
 

@@ -98,10 +98,9 @@ class normed_few_layers_in_one : public batch_layers_in_one {
       const bool sees_all = kind + 1 == kinds;  // the last layer of a pattern; the others see a window
       const dispatch& norms = at(kind, heads);
       if (!prepares_(at(kind, 0), true, hidden) ||
-          !multiplies_(at(kind, qkv), epilogue::store, hidden, q + 2 * config_.kv_size()) ||
-          norms.kernel != kernel::head_norm || constant(norms, "eps") != constant(at(0, 0), "eps") ||
-          constant(norms, "ring") != 0 || !attends(at(kind, attends_), !sees_all) ||
-          !prepares_(at(kind, projection - 1), false, q) ||
+          !multiplies_(at(kind, qkv), epilogue::store, hidden, q + 2 * config_.kv_size()) || !normalises_heads(norms) ||
+          constant(norms, "eps") != constant(at(0, 0), "eps") || constant(norms, "ring") != 0 ||
+          !attends(at(kind, attends_), !sees_all) || !prepares_(at(kind, projection - 1), false, q) ||
           !multiplies_(at(kind, projection), epilogue::store, q, hidden) ||
           !adds_normalised(at(kind, projection + 1)) || !prepares_(at(kind, gated - 1), true, hidden) ||
           !multiplies_(at(kind, gated), epilogue::gated, hidden, 2 * ffn) ||

@@ -89,6 +89,8 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const node& n = nodes[i];
     touch(n.in, i);
+    touch(n.k_in, i);
+    touch(n.v_in, i);
     touch(n.stream, i);
     touch(n.choice, i);
     for (const ir::value_id id : {n.gates, n.values})

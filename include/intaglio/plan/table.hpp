@@ -60,7 +60,7 @@ struct access {
   std::uint64_t layer_stride = 0;  ///< as of operand
 };
 
-inline constexpr std::size_t max_accesses = 10;
+inline constexpr std::size_t max_accesses = 11;
 inline constexpr std::size_t max_merged_ops = 12;
 
 /// One kernel call of a sequence.
@@ -113,6 +113,14 @@ constexpr bool is_resident(const dispatch& d) {
          (d.kernel == kernels::kernel::layers && d.subgroups > 1);
 }
 
+/// Whether it is turn that normalises each head of one stacked product, and does no more.
+constexpr bool normalises_heads(const dispatch& d) {
+  if (d.kernel != kernels::kernel::turn) return false;
+  const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
+  return c.norms == kernels::turn_norms::each_head && c.biased == 0 &&
+         c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
+}
+
 /// Layers whose workgroups find blank before the pass what they tell each other; where these are not all, workgroups
 /// make the others so.
 constexpr std::uint32_t blank_layers(const dispatch& all, std::uint32_t layers) {
@@ -157,9 +165,9 @@ struct weight {
   weight_layout layout = weight_layout::vector_f32;
   row_order order = row_order::plain;
   kernels::codec codec = kernels::codec::f32;
-  std::uint32_t head_dim = 0;  ///< for rope_pairs and rope_turns
-  rope_parameters rope{};      ///< for rope_turns
-  std::array<std::uint32_t, 3> source_rows{};
+  std::uint32_t head_dim = 0;                  ///< for rope_pairs and rope_turns
+  rope_parameters rope{};                      ///< for rope_turns
+  std::array<std::uint32_t, 3> source_rows{};  ///< of vectors behind each other (biases): elements
   std::uint32_t rows = 0, columns = 0;
   std::uint64_t offset = 0;  ///< inside the block of global weights, or of one layer's weights
   std::uint64_t bytes = 0;

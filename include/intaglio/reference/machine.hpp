@@ -128,8 +128,8 @@ class machine {
       case kernels::kernel::halves:
         c.halves();
         break;
-      case kernels::kernel::head_norm:
-        c.head_norm();
+      case kernels::kernel::turn:
+        c.turn();
         break;
       case kernels::kernel::norm_add:
         c.norm_add();
@@ -416,15 +416,22 @@ class machine {
       }
     }
 
-    void head_norm() {
-      const head_norm_shape shape{constant("heads"),       constant("kv_heads"), constant("head_dim"),
-                                  constant("context"),     real("eps"),          constant("ring") != 0,
-                                  element("cache_element")};
-      const std::size_t n = tokens(), q = std::size_t{shape.heads} * shape.head_dim,
-                        kv = std::size_t{shape.kv_heads} * shape.head_dim;
-      reference::head_norm(shape, memory<float>("input").first(n * (q + 2 * kv)), weight<float>("q_norm"),
-                           weight<float>("k_norm"), memory<float>("output").first(n * q), position(),
-                           memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
+    void turn() {
+      const turn_shape shape{constant("heads"),
+                             constant("kv_heads"),
+                             constant("head_dim"),
+                             constant("context"),
+                             real("eps"),
+                             constant("ring") != 0,
+                             element("cache_element"),
+                             {constant("q_stride"), constant("k_stride"), constant("v_stride")},
+                             static_cast<kernels::turn_norms>(constant("norms"))};
+      turn_inputs in{{memory<float>("q"), memory<float>("k"), memory<float>("v")}};
+      if (shape.norms != kernels::turn_norms::none) in.norms = {weight<float>("q_norm"), weight<float>("k_norm")};
+      if (constant("biased") != 0) in.bias = weight<float>("bias");
+      reference::turn(shape, in, memory<float>("output").first(std::size_t{tokens()} * shape.heads * shape.head_dim),
+                      position(), memory<std::byte>("keys"), memory<std::byte>("values"),
+                      weight<std::uint64_t>("rope"));
     }
 
     void route() {

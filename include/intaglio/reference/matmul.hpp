@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels matmul, head_norm and norm_add on the CPU. matmul's prologue `norm` is reference::rms_norm called before.
+// Kernels matmul, turn and norm_add on the CPU. matmul's prologue `norm` is reference::rms_norm called before.
 #pragma once
 
 #include <algorithm>
@@ -307,43 +307,59 @@ inline void matmul(const matmul_shape& shape, std::span<const float> input, std:
   }
 }
 
-/// Kernel head_norm: q of stacked q, k and v [tokens, (heads + 2 kv_heads) * head_dim] to output [tokens, heads,
-/// head_dim], k and v to the cache.
-struct head_norm_shape {
+/// Kernel turn: q to output [tokens, heads, head_dim], k and v to the cache.
+struct turn_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   float eps = 1e-6f;
   bool ring = false;
   kernels::element cache_element = kernels::element::f16;
+  std::array<std::uint32_t, 3> strides{};  ///< of q, k and v: floats from one token to the next
+  kernels::turn_norms norms = kernels::turn_norms::none;
 };
-inline void head_norm(const head_norm_shape& shape, std::span<const float> input, std::span<const float> q_norm,
-                      std::span<const float> k_norm, std::span<float> output, std::uint32_t position,
-                      std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
-  const std::uint32_t d = shape.head_dim, all = shape.heads + 2 * shape.kv_heads;
-  std::vector<float> y(d);
-  for (std::uint32_t token = 0; token < input.size() / (std::size_t{all} * d); ++token)
-    for (std::uint32_t head = 0; head < all; ++head) {
-      const auto x = input.subspan((std::size_t{token} * all + head) * d, d);
-      const bool is_q = head < shape.heads, is_k = !is_q && head < shape.heads + shape.kv_heads;
-      const std::uint32_t place = position + token, slot = cache_slot(place, shape.context, shape.ring);
-      std::copy(x.begin(), x.end(), y.begin());
-      if (is_q || is_k) {
-        rms_norm(x, is_q ? q_norm : k_norm, shape.eps, y);
+struct turn_inputs {
+  std::array<std::span<const float>, 3> qkv;         ///< [tokens, stride], the last row may end early
+  std::array<std::span<const float>, 2> norms = {};  ///< of q and k; empty without
+  std::span<const float> bias = {};                  ///< of q, k and v; empty: none
+};
+/// One token's q, k or v: with its bias, and normalised. @param which 0, 1 or 2
+inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& in, std::size_t token,
+                                   std::size_t which) {
+  const std::size_t d = shape.head_dim, q = shape.heads * d, kv = shape.kv_heads * d, width = which == 0 ? q : kv;
+  const auto x = in.qkv[which].subspan(token * shape.strides[which], width);
+  std::vector<float> y(x.begin(), x.end());
+  const std::size_t before = which == 0 ? 0 : which == 1 ? q : q + kv;
+  for (std::size_t i = 0; !in.bias.empty() && i < width; ++i) y[i] += in.bias[before + i];
+  if (which == 2 || shape.norms == kernels::turn_norms::none) return y;
+  const std::size_t at_once = shape.norms == kernels::turn_norms::each_head ? d : width;
+  std::vector<float> out(width);
+  for (std::size_t at = 0; at < width; at += at_once)
+    rms_norm(std::span<const float>(y).subspan(at, at_once), in.norms[which], shape.eps,
+             std::span(out).subspan(at, at_once));
+  return out;
+}
+inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float> output, std::uint32_t position,
+                 std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
+  const std::uint32_t d = shape.head_dim, q_size = shape.heads * d;
+  for (std::uint32_t token = 0; token < output.size() / q_size; ++token) {
+    const std::uint32_t place = position + token, slot = cache_slot(place, shape.context, shape.ring);
+    for (std::size_t which = 0; which < 3; ++which) {
+      std::vector<float> y = turn_row(shape, in, token, which);
+      for (std::size_t at = 0; which < 2 && at < y.size(); at += d)
         for (std::uint32_t pair = 0; pair < d / 2; ++pair) {
-          const auto both = rotated(y[pair], y[pair + d / 2], place, rope[pair]);
-          y[pair] = both[0];
-          y[pair + d / 2] = both[1];
+          const auto both = rotated(y[at + pair], y[at + pair + d / 2], place, rope[pair]);
+          y[at + pair] = both[0];
+          y[at + pair + d / 2] = both[1];
         }
+      if (which == 0) {
+        std::ranges::copy(y, output.subspan(std::size_t{token} * q_size).begin());
+        continue;
       }
-      for (std::uint32_t c = 0; c < d; ++c) {
-        if (is_q) {
-          output[(std::size_t{token} * shape.heads + head) * d + c] = y[c];
-        } else if (slot < shape.context) {
-          const std::uint32_t kv_head = head - shape.heads - (is_k ? 0 : shape.kv_heads);
-          const auto index = is_k ? kernels::key_cache_index : kernels::value_cache_index;
-          elements(is_k ? keys : values, shape.cache_element).store(index(kv_head, slot, c, d, shape.context), y[c]);
-        }
-      }
+      const auto index = which == 1 ? kernels::key_cache_index : kernels::value_cache_index;
+      for (std::uint32_t i = 0; slot < shape.context && i < y.size(); ++i)
+        elements(which == 1 ? keys : values, shape.cache_element)
+            .store(index(i / d, slot, i % d, d, shape.context), y[i]);
     }
+  }
 }
 
 /// Kernel norm_add: output += rms_norm(input) * weight, [tokens, width] each.

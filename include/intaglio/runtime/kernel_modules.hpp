@@ -30,7 +30,6 @@
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
-#include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
@@ -75,6 +74,7 @@
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_rows.hpp"
+#include "intaglio/kernels/spirv/turn.hpp"
 #include "intaglio/kernels/spirv/walk_down.hpp"
 #include "intaglio/kernels/spirv/walk_down_cpu.hpp"
 #include "intaglio/kernels/spirv/walk_down_portable.hpp"
@@ -126,7 +126,6 @@ inline constexpr std::tuple every_module{
            kernels::spirv::expert_tiles_parts},
     listed{kernels::variant::fixed, kernels::spirv::fixed_source_hash, kernels::spirv::fixed_parts},
     listed{kernels::variant::halves, kernels::spirv::halves_source_hash, kernels::spirv::halves_parts},
-    listed{kernels::variant::head_norm, kernels::spirv::head_norm_source_hash, kernels::spirv::head_norm_parts},
     listed{kernels::variant::head_rescore, kernels::spirv::head_rescore_source_hash,
            kernels::spirv::head_rescore_parts},
     listed{kernels::variant::head_screen, kernels::spirv::head_screen_source_hash, kernels::spirv::head_screen_parts},
@@ -199,6 +198,7 @@ inline constexpr std::tuple every_module{
            kernels::spirv::ternary_matmul_portable_parts},
     listed{kernels::variant::ternary_rows, kernels::spirv::ternary_rows_source_hash,
            kernels::spirv::ternary_rows_parts},
+    listed{kernels::variant::turn, kernels::spirv::turn_source_hash, kernels::spirv::turn_parts},
     listed{kernels::variant::walk_down, kernels::spirv::walk_down_source_hash, kernels::spirv::walk_down_parts},
     listed{kernels::variant::walk_down_cpu, kernels::spirv::walk_down_cpu_source_hash,
            kernels::spirv::walk_down_cpu_parts},

@@ -95,7 +95,7 @@ class kernel_proof {
     const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves ||
                         call.kernel == kernels::kernel::attention_halves;
     const bool fills_cache =
-        call.kernel == kernels::kernel::head_norm ||
+        call.kernel == kernels::kernel::turn ||
         ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) &&
          trial_.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
     const bool rounds_cache = fills_cache && trial_.table->cache_element == kernels::element::f16;
@@ -186,8 +186,8 @@ class kernel_proof {
         return proofs::expert_tiles(trial_, call);
       case kernels::kernel::expert_sum:
         return proofs::expert_sum(trial_, call);
-      case kernels::kernel::head_norm:
-        return proofs::head_norm(trial_, call);
+      case kernels::kernel::turn:
+        return proofs::turn(trial_, call);
       case kernels::kernel::norm_add:
         return proofs::norm_add(trial_, call);
       case kernels::kernel::rms_norm:

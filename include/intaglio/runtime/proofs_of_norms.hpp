@@ -162,28 +162,38 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
-inline double head_norm(kernel_trial& trial, const plan::dispatch& call) {
-  const reference::head_norm_shape shape{trial.constant(call, "heads"),
-                                         trial.constant(call, "kv_heads"),
-                                         trial.constant(call, "head_dim"),
-                                         trial.constant(call, "context"),
-                                         trial.real(call, "eps"),
-                                         trial.constant(call, "ring") != 0,
-                                         static_cast<kernels::element>(trial.constant(call, "cache_element"))};
-  const std::size_t q_size = std::size_t{shape.heads} * shape.head_dim,
-                    in_width = q_size + std::size_t{2} * shape.kv_heads * shape.head_dim;
-  const auto input = trial.floats(trial.tokens * in_width);
-  const gpu::buffer in = trial.filled(input, trial.width * in_width), out = trial.room(4 * trial.width * q_size),
-                    keys = trial.room(trial.cache_of(call).key_bytes),
+inline double turn(kernel_trial& trial, const plan::dispatch& call) {
+  const auto c = kernels::constants_of<kernels::turn_kernel>(call.specialization);
+  const reference::turn_shape shape{c.heads, c.kv_heads,  c.head_dim,      c.context,
+                                    c.eps,   c.ring != 0, c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
+                                    c.norms};
+  const std::size_t q_size = std::size_t{c.heads} * c.head_dim, kv_size = std::size_t{c.kv_heads} * c.head_dim;
+  std::array<std::vector<float>, 3> rows;
+  for (std::size_t i = 0; i < 3; ++i) rows[i] = trial.floats(std::size_t{trial.tokens} * shape.strides[i]);
+  const gpu::buffer q = trial.filled(rows[0], std::size_t{trial.width} * c.q_stride),
+                    k = trial.filled(rows[1], std::size_t{trial.width} * c.k_stride),
+                    v = trial.filled(rows[2], std::size_t{trial.width} * c.v_stride),
+                    out = trial.room(4 * trial.width * q_size), keys = trial.room(trial.cache_of(call).key_bytes),
                     cached = trial.room(trial.cache_of(call).value_bytes), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
-  const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
-  std::vector<std::byte> k(keys.mapped().size()), v(cached.mapped().size());
-  std::vector<float> q(trial.tokens * q_size);
-  reference::head_norm(shape, input, trial.weight<float>(trial.operand(call, "q_norm"), 0, shape.head_dim),
-                       trial.weight<float>(trial.operand(call, "k_norm"), 0, shape.head_dim), q, kernel_trial::position,
-                       k, v, trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, shape.head_dim / 2));
-  return (std::max)(apart(read<float>(out, 0, q.size()), q), caches_apart(keys, k, cached, v, element));
+  trial.run(
+      call,
+      {{"q", &q}, {"k", &k}, {"v", &v}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
+  reference::turn_inputs in{{rows[0], rows[1], rows[2]}};
+  std::vector<float> q_norm, k_norm, bias;
+  if (c.norms != kernels::turn_norms::none) {
+    const bool all = c.norms == kernels::turn_norms::all_heads;
+    q_norm = trial.weight<float>(trial.operand(call, "q_norm"), 0, all ? q_size : c.head_dim);
+    k_norm = trial.weight<float>(trial.operand(call, "k_norm"), 0, all ? kv_size : c.head_dim);
+    in.norms = {q_norm, k_norm};
+  }
+  if (c.biased != 0) in.bias = bias = trial.weight<float>(trial.operand(call, "bias"), 0, q_size + 2 * kv_size);
+  const std::size_t element = c.cache_element == kernels::element::f32 ? 4 : 2;
+  std::vector<std::byte> expected_keys(keys.mapped().size()), expected_values(cached.mapped().size());
+  std::vector<float> expected(trial.tokens * q_size);
+  reference::turn(shape, in, expected, kernel_trial::position, expected_keys, expected_values,
+                  trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, c.head_dim / 2));
+  return (std::max)(apart(read<float>(out, 0, expected.size()), expected),
+                    caches_apart(keys, expected_keys, cached, expected_values, element));
 }
 
 }  // namespace intaglio::runtime::proofs

@@ -74,7 +74,7 @@ class weight_image {
     const plan::weight& w = table_->weights[slot];
     switch (w.layout) {
       case plan::weight_layout::vector_f32:
-        fill_rows(w, layer, begin, out, 4);
+        fill_vectors(w, layer, begin, out);
         break;
       case plan::weight_layout::matrix:
         fill_rows(w, layer, begin, out, w.codec == kernels::codec::f32 ? 4 : 2);
@@ -160,10 +160,12 @@ class weight_image {
   void find(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
     const std::string name = name_of(w, index, layer);
     const io::checkpoint_tensor* const tensor = from_->find(name);
-    const std::string shape = "[" + std::to_string(w.source_rows[index]) + ", " + std::to_string(w.columns) + "]";
+    const bool vectors = w.layout == plan::weight_layout::vector_f32 && w.source_count > 1;
+    const std::uint32_t rows = vectors ? 1 : w.source_rows[index], columns = vectors ? w.source_rows[index] : w.columns;
+    const std::string shape = "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
     if (tensor == nullptr) throw file_error(from_->path(), std::nullopt, "tensor '" + name + "'", shape, "none");
     const io::stored_tensor& stored = tensor->stored;
-    if (stored.rows != w.source_rows[index] || stored.columns != w.columns)
+    if (stored.rows != rows || stored.columns != columns)
       throw file_error(from_->path(), stored.offset, "tensor '" + name + "'", shape,
                        "[" + std::to_string(stored.rows) + ", " + std::to_string(stored.columns) + "]");
     source& entry = sources_[name];
@@ -172,6 +174,19 @@ class weight_image {
   }
   const source& at(const plan::weight& w, std::uint8_t index, std::uint32_t layer) const {
     return sources_.find(name_of(w, index, layer))->second;
+  }
+
+  /// One vector, or several behind each other.
+  void fill_vectors(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    std::uint64_t before = 0;
+    std::vector<float> values;
+    for (std::uint8_t s = 0; s < w.source_count; ++s) {
+      const io::checkpoint_tensor& tensor = *at(w, s, layer).tensor;
+      values.resize(static_cast<std::size_t>(tensor.stored.columns));
+      from_->read_f32(tensor, 0, 1, values);
+      copy_overlap(before, std::as_bytes(std::span(values)), begin, out);
+      before += 4 * tensor.stored.columns;
+    }
   }
 
   void fill_rows(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out,

@@ -273,23 +273,6 @@ constexpr void halves_demands(module_use& d) {
   const unsigned v10 = d.quotient(v8, 4u);
   d.add(4ull * v10, 4);
 }
-inline constexpr unsigned head_norm_capabilities[] = {1, 61, 65, 5347};
-constexpr void head_norm_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(3);
-  const unsigned v2 = v1 + 127u;
-  const unsigned v3 = d.quotient(v2, 128u);
-  const unsigned v4 = v3 + 1u;
-  d.add(4ull * v4, 4);
-  const unsigned v5 = d.constant(0);
-  const unsigned v6 = d.quotient(v5, 4u);
-  d.add(4ull * v6, 4);
-  const unsigned v7 = d.quotient(v1, 4u);
-  d.add(16ull * v7, 16);
-}
 inline constexpr unsigned head_rescore_capabilities[] = {1, 61, 65, 5347};
 constexpr void head_rescore_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -1480,6 +1463,28 @@ constexpr void ternary_rows_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
+}
+inline constexpr unsigned turn_capabilities[] = {1, 61, 65, 5347};
+constexpr void turn_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(14);
+  const unsigned v2 = (v1 == 2u) ? 1u : 0u;
+  const unsigned v3 = d.constant(1);
+  const unsigned v4 = d.constant(3);
+  const unsigned v5 = v3 * v4;
+  const unsigned v6 = v2 != 0u ? v5 : v4;
+  const unsigned v7 = v6 + 127u;
+  const unsigned v8 = d.quotient(v7, 128u);
+  const unsigned v9 = v8 + 1u;
+  d.add(4ull * v9, 4);
+  const unsigned v10 = d.constant(0);
+  const unsigned v11 = d.quotient(v10, 4u);
+  d.add(4ull * v11, 4);
+  const unsigned v12 = d.quotient(v4, 4u);
+  d.add(16ull * v12, 16);
 }
 inline constexpr unsigned walk_down_capabilities[] = {1, 61, 65, 5347, 6018, 6019};
 constexpr void walk_down_demands(module_use& d) {

@@ -4,21 +4,66 @@
 using namespace intaglio;
 using namespace intaglio::testing;
 
-TEST_CASE("head_norm: heads normalised and rotated, keys and values in their slots") {
+namespace {
+
+struct turn_case {
+  reference::turn_shape shape;
+  std::uint32_t position = 0;
+  bool biased = false;
+};
+/// One product's q, k and v, stacked.
+reference::turn_shape stacked(reference::turn_shape s) {
+  const std::uint32_t all = (s.heads + 2 * s.kv_heads) * s.head_dim;
+  s.strides = {all, all, all};
+  return s;
+}
+/// Those of three products.
+reference::turn_shape apart(reference::turn_shape s) {
+  s.strides = {s.heads * s.head_dim, s.kv_heads * s.head_dim, s.kv_heads * s.head_dim};
+  return s;
+}
+
+const turn_case turn_cases[] = {
+    {stacked({.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 20, .norms = kernels::turn_norms::each_head}), 18},
+    {stacked({.heads = 2,
+              .kv_heads = 1,
+              .head_dim = 256,
+              .context = 256,
+              .ring = true,
+              .norms = kernels::turn_norms::each_head}),
+     1022},
+    {stacked({.heads = 1,
+              .kv_heads = 1,
+              .head_dim = 8,
+              .context = 4,
+              .cache_element = kernels::element::f32,
+              .norms = kernels::turn_norms::each_head}),
+     0},
+    {apart({.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 20}), 7},
+    {stacked({.heads = 8, .kv_heads = 2, .head_dim = 32, .context = 20}), 7, true},
+    {apart({.heads = 14, .kv_heads = 2, .head_dim = 64, .context = 64, .ring = true}), 70, true},
+    {stacked({.heads = 4, .kv_heads = 4, .head_dim = 64, .context = 20, .norms = kernels::turn_norms::all_heads}), 7},
+    {apart({.heads = 40, .kv_heads = 8, .head_dim = 128, .context = 8, .norms = kernels::turn_norms::all_heads}), 3},
+    {stacked({.heads = 2, .kv_heads = 1, .head_dim = 96, .context = 8, .norms = kernels::turn_norms::all_heads}), 3,
+     true},
+    {apart({.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 20, .norms = kernels::turn_norms::each_head}), 7,
+     true},
+};
+
+}  // namespace
+
+TEST_CASE("turn: heads biased, normalised and rotated, keys and values in their slots") {
   kernel_device on;
   on.fixed_width = GENERATE(true, false);
   random_numbers random(31);
-  for (const auto& [shape, position] :
-       {std::pair{reference::head_norm_shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 20}, 18u},
-        std::pair{reference::head_norm_shape{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 256, .ring = true},
-                  1022u},
-        std::pair{reference::head_norm_shape{
-                      .heads = 1, .kv_heads = 1, .head_dim = 8, .context = 4, .cache_element = kernels::element::f32},
-                  0u}}) {
-    const std::uint32_t d = shape.head_dim, tokens = 3;
-    const std::size_t width = std::size_t{shape.heads + 2 * shape.kv_heads} * d;
-    const auto x = random.floats(tokens * width, -2, 2), q = random.floats(d, 0.5f, 1.5f),
-               k = random.floats(d, 0.5f, 1.5f);
+  for (const auto& [shape, position, biased] : turn_cases) {
+    const std::uint32_t d = shape.head_dim, tokens = 3, q_size = shape.heads * d, kv_size = shape.kv_heads * d;
+    CAPTURE(shape.heads, d, biased, shape.norms);
+    const bool is_stacked = shape.strides[0] != q_size, all = shape.norms == kernels::turn_norms::all_heads;
+    std::array<std::vector<float>, 3> x;
+    for (std::size_t i = 0; i < 3; ++i) x[i] = random.floats(std::size_t{tokens} * shape.strides[i], -2, 2);
+    const auto q = random.floats(all ? q_size : d, 0.5f, 1.5f), k = random.floats(all ? kv_size : d, 0.5f, 1.5f),
+               bias = random.floats(q_size + 2 * kv_size, -1, 1);
     const auto rope = plain_rope(d, 1e6L);
     std::vector<std::byte> keys(kernels::key_cache_elements(shape.kv_heads, d, shape.context) *
                                     reference::elements::size_bytes(shape.cache_element),
@@ -26,29 +71,46 @@ TEST_CASE("head_norm: heads normalised and rotated, keys and values in their slo
     std::vector<std::byte> values(kernels::value_cache_elements(shape.kv_heads, d, shape.context) *
                                       reference::elements::size_bytes(shape.cache_element),
                                   poison);
-    std::vector<float> expected(std::size_t{tokens} * shape.heads * d);
-    const auto input = on.filled(x), q_norm = on.filled(q), k_norm = on.filled(k), turns = on.filled(rope),
-               key_cache = on.filled(keys), value_cache = on.filled(values),
-               state = on.filled(fresh_state(position, tokens, tokens, shape.context)),
+    std::vector<float> expected(std::size_t{tokens} * q_size);
+    // Stacked: k and v stand behind q in each row, so that three places of one value are given as three values.
+    reference::turn_inputs in{{x[0], x[1], x[2]}};
+    if (is_stacked)
+      in.qkv = {x[0], std::span<const float>(x[0]).subspan(q_size),
+                std::span<const float>(x[0]).subspan(q_size + kv_size)};
+    std::array<std::vector<float>, 3> rows;
+    for (std::size_t i = 0; i < 3; ++i) rows[i].assign(in.qkv[i].begin(), in.qkv[i].end());
+    if (shape.norms != kernels::turn_norms::none) in.norms = {q, k};
+    if (biased) in.bias = bias;
+    const auto q_in = on.filled(rows[0]), k_in = on.filled(rows[1]), v_in = on.filled(rows[2]), q_norm = on.filled(q),
+               k_norm = on.filled(k), biases = on.filled(bias), turns = on.filled(rope), key_cache = on.filled(keys),
+               value_cache = on.filled(values), state = on.filled(fresh_state(position, tokens, tokens, shape.context)),
                output = on.poisoned(expected.size() * 4);
-    on.run(kernels::kernel::head_norm, 1,
+    on.run(kernels::kernel::turn, 1,
            {{"heads", shape.heads},
             {"kv_heads", shape.kv_heads},
             {"head_dim", d},
             {"eps", shape.eps},
             {"context", shape.context},
             {"ring", shape.ring ? 1u : 0u},
-            {"cache_element", static_cast<std::uint32_t>(shape.cache_element)}},
-           {{"input", &input},
+            {"cache_element", static_cast<std::uint32_t>(shape.cache_element)},
+            {"q_stride", shape.strides[0]},
+            {"k_stride", shape.strides[1]},
+            {"v_stride", shape.strides[2]},
+            {"norms", static_cast<std::uint32_t>(shape.norms)},
+            {"biased", biased ? 1u : 0u}},
+           {{"q", &q_in},
+            {"k", &k_in},
+            {"v", &v_in},
             {"q_norm", &q_norm},
             {"k_norm", &k_norm},
+            {"bias", &biases},
             {"output", &output},
             {"state", &state},
             {"keys", &key_cache},
             {"values", &value_cache},
             {"rope", &turns}},
            {shape.heads + 2 * shape.kv_heads, tokens, 1});
-    reference::head_norm(shape, x, q, k, expected, position, keys, values, rope);
+    reference::turn(shape, in, expected, position, keys, values, rope);
     CHECK_SAME(on, output.read<float>(), expected);
     if (on.device().description().type != gpu::device_type::cpu) continue;
     CHECK(key_cache.read<std::byte>() == keys);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// The kernel turn: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// What q and k are normalised by before they are rotated: nothing, the root mean square of each head, or that of all
+/// heads of q, or of k, at once.
+enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2 };
+
+/// What stands between the products of q, k and v and attention, where their own epilogue (rope_cache of matmul) is not
+/// enough. bias is added where `biased` is 1; heads of q and k become rms_norm(head) * q_norm or k_norm where `norms`
+/// says so, and are rotated; q goes to output f32 [tokens, heads, head_dim], k and v to the cache.
+/// q, k, v: f32, q_stride, k_stride and v_stride elements from one token to the next, multiples of 4: three values, or
+/// three places of one stacked product. q_norm, k_norm: [head_dim], of all_heads [heads * head_dim] and [kv_heads *
+/// head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v. rope and ring as in matmul.
+/// One workgroup a head (x) of q, then k, then v, and token (y).
+inline constexpr kernel_interface turn_interface{
+    "turn",
+    {{{"q"}, {"k"}, {"v"}, {"q_norm"}, {"k_norm"}, {"bias"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"eps", field_type::f32},
+      {"context"},
+      {"ring"},
+      {"cache_element"},
+      {"subgroup_width"},
+      {"slot_words"},
+      {"page_size"},
+      {"q_stride"},
+      {"k_stride"},
+      {"v_stride"},
+      {"norms"},
+      {"biased"}}}};
+
+struct turn_kernel {
+  static constexpr kernel id = kernel::turn;
+  static constexpr candidate candidates[] = {{variant::turn, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t head_dim{};
+    float eps{};
+    std::uint32_t context{};
+    std::uint32_t ring{};
+    element cache_element{};
+    std::uint32_t subgroup_width{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t q_stride{};
+    std::uint32_t k_stride{};
+    std::uint32_t v_stride{};
+    turn_norms norms{};
+    std::uint32_t biased{};
+  };
+};
+
+}  // namespace intaglio::kernels

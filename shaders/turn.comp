@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Heads of q, k and v between their products and attention: biases, norms of q and k, rotary embedding of q and k; then
+// q goes to the output, k and v to the cache. One workgroup a head (x) and token (y).
+// variant: turn -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint heads = 4;
+layout(constant_id = 2) const uint kv_heads = 1;
+layout(constant_id = 3) const uint head_dim = 64;
+layout(constant_id = 4) const float eps = 1e-6;
+layout(constant_id = 5) const uint context = 256;
+layout(constant_id = 6) const uint ring = 0;
+layout(constant_id = 7) const uint cache_element = 0;
+layout(constant_id = 8) const uint subgroup_width = 0;
+layout(constant_id = 9) const uint slot_words = 0;
+layout(constant_id = 10) const uint page_size = 0;
+layout(constant_id = 11) const uint q_stride = 256;  // floats from one token to the next
+layout(constant_id = 12) const uint k_stride = 64;
+layout(constant_id = 13) const uint v_stride = 64;
+layout(constant_id = 14) const uint norms = 0;  // kernels::turn_norms
+layout(constant_id = 15) const uint biased = 0;
+layout(local_size_x_id = 0) in;
+#include "subgroup.glsl"
+
+layout(push_constant, scalar) uniform Push { Words q, k, v, q_norm, k_norm, bias, output_, state, keys, values, rope; };
+
+const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
+const uint rows = q_size + 2u * kv_size, epilogue = 2u;
+const uint head_quads = head_dim / 4u;
+const uint norms_none = 0u, norms_all_heads = 2u;
+
+bool is_query;
+uint bias_shift;  // from a quad of the input to its bias
+vec4 biased_quad(Words from, uint quad) {
+  precise vec4 x = float_quad(from, quad);
+  if (biased != 0u) x = x + float_quad(bias, quad + bias_shift);
+  return x;
+}
+#define input_quad biased_quad
+#define norm_width (norms == norms_all_heads ? (is_query ? q_size : kv_size) : head_dim)
+#define norm_width_max (norms == norms_all_heads ? q_size : head_dim)
+#include "norm.glsl"
+
+#define UNSCALED
+#define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
+#define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
+#define PAGED
+#include "slots.glsl"
+#define position_of(token) (batched ? row_position(token) : first_position + (token))
+#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
+#include "epilogue.glsl"
+
+shared vec4 shared_y[head_dim / 4u];
+
+// The head in shared_y. `first`: its first quad in the input; `in_norm`: in the weight of a norm of all heads.
+void normalise(Words from, uint first, Words weight, uint in_norm) {
+  bool all_heads = norms == norms_all_heads;
+  float largest, r = inverse_rms(from, all_heads ? first - in_norm : first, weight, eps, largest);
+  if (all_heads) {
+    for (uint quad = gl_LocalInvocationIndex; quad < head_quads; quad += workgroup_size) {
+      precise vec4 product = biased_quad(from, first + quad) * float_quad(weight, in_norm + quad);
+      precise vec4 y = product * r;
+      shared_y[quad] = y;
+    }
+    return;
+  }
+  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
+    reload_chunk(from, first, weight, chunk);
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i)) shared_y[norm_quad(chunk, i)] =
+        normalised(i, r);
+  }
+}
+
+void main() {
+  find_place();
+  uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y;
+  bool wanted = token < state.at[state_count];
+  if (subgroup_width < 32u && !wanted)
+    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+  read_epilogue();
+  is_query = head < heads;
+  bool is_value = head >= heads + kv_heads;
+  Words from = is_query ? q : is_value ? v : k;
+  uint before = is_query   ? 0u
+                : is_value ? heads + kv_heads
+                           : heads,
+       row = token * ((is_query   ? q_stride
+                       : is_value ? v_stride
+                                  : k_stride) /
+                      4u),
+       own = (head - before) * head_quads;
+  bias_shift = before * head_quads - row;
+  if (norms != norms_none && !is_value) {
+    normalise(from, row + own, is_query ? q_norm : k_norm, own);
+  } else {
+    for (uint quad = gl_LocalInvocationIndex; quad < head_quads; quad += workgroup_size)
+      shared_y[quad] = biased_quad(from, row + own + quad);
+  }
+  workgroup_barrier();
+  for (uint i = gl_LocalInvocationIndex; i < head_dim / 4u; i += workgroup_size) {
+    uint low = 2u * i, high = low + head_dim / 2u;  // two neighbouring pairs
+    if (wanted)
+      rope_cache(token, head * head_quads + i,
+                 vec4(shared_y[low >> 2][low & 3u], shared_y[high >> 2][high & 3u], shared_y[low >> 2][(low & 3u) + 1u],
+                      shared_y[high >> 2][(high & 3u) + 1u]));
+  }
+}
