@@ -21,7 +21,7 @@ class Intaglio(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     options = {"system_deps": [True, False]}
     default_options = {"system_deps": False, "boost/*:header_only": True}
-    exports_sources = "include/*", "LICENSE"
+    exports_sources = "include/*", "cmake/intaglio_compiled.cmake", "LICENSE"
     no_copy_source = True
 
     def set_version(self):
@@ -61,12 +61,14 @@ class Intaglio(ConanFile):
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         copy(self, "*", os.path.join(self.source_folder, "include"), os.path.join(self.package_folder, "include"))
+        copy(self, "intaglio_compiled.cmake", os.path.join(self.source_folder, "cmake"), os.path.join(self.package_folder, "cmake"))
 
     def package_info(self):
         self.cpp_info.bindirs = []
         self.cpp_info.libdirs = []
         self.cpp_info.set_property("cmake_file_name", "intaglio")
         self.cpp_info.set_property("cmake_target_name", "intaglio::intaglio")
+        self.cpp_info.set_property("cmake_build_modules", ["cmake/intaglio_compiled.cmake"])  # intaglio::compiled
         self.cpp_info.set_property("pkg_config_name", "intaglio")
         if self.settings.os in ("Linux", "FreeBSD"):
             # The Vulkan loader is opened at run time, nothing links to it.

@@ -9,7 +9,7 @@ configure_package_config_file(cmake/intaglio-config.cmake.in "${PROJECT_BINARY_D
                               INSTALL_DESTINATION ${intaglio_package} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/intaglio-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/intaglio-config.cmake" "${PROJECT_BINARY_DIR}/intaglio-config-version.cmake"
-              cmake/intaglio_vulkan_headers.cmake cmake/intaglio_xxhash.cmake DESTINATION ${intaglio_package})
+              cmake/intaglio_compiled.cmake cmake/intaglio_vulkan_headers.cmake cmake/intaglio_xxhash.cmake DESTINATION ${intaglio_package})
 
 set(intaglio_pc_libs "-pthread")
 if(CMAKE_DL_LIBS)

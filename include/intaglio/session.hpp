@@ -10,5 +10,9 @@
 #if defined(INTAGLIO_DEFINITIONS_ARE_INLINE)
 #error "define INTAGLIO_IMPLEMENTATION before the first include of intaglio: other files would not find the definitions"
 #endif
+#if defined(INTAGLIO_COMPILED)  // the target intaglio::compiled has the rest
+#include "intaglio/runtime/engraved_session.hpp"
+#else
 #include "intaglio/runtime/session.hpp"
+#endif
 #endif

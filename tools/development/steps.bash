@@ -241,7 +241,7 @@ step_serve() {
   return $status
 }
 
-step_consume_subdirectory() { tests/consumers/run subdirectory faces && CXX=$clang tests/consumers/run fetch_content faces && count 4 0; }
+step_consume_subdirectory() { tests/consumers/run subdirectory faces && CXX=$clang tests/consumers/run fetch_content compiled && count 4 0; }
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
 

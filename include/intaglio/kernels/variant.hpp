@@ -13,159 +13,95 @@
 
 namespace intaglio::kernels {
 
-/// A module, named as its header in kernels/spirv.
-enum class variant : std::uint8_t {
-  accept,
-  attention,
-  attention_cpu,
-  attention_chunk,
-  attention_few,
-  attention_halves,
-  attention_halves_portable,
-  dense_few,
-  dense_matmul,
-  dense_matmul_cpu,
-  dense_rows,
-  embed,
-  expert_sum,
-  expert_tiles,
-  fixed,
-  halves,
-  head_rescore,
-  head_screen,
-  head_screen_portable,
-  layers,
-  layers_cpu,
-  layers_long,
-  layers_coded,
-  layers_dense,
-  layers_few,
-  layers_few_normed,
-  layers_many,
-  layers_many_normed,
-  layers_ternary_few,
-  matmul,
-  matmul_cpu,
-  matmul_portable,
-  matmul_chunk,
-  matmul_chunk_few,
-  matmul_chunk_fragments,
-  matmul_chunk_matrix,
-  matmul_few,
-  matmul_few_matrix,
-  matmul_few_portable,
-  matmul_few_tiled,
-  norm_add,
-  norm_quantize,
-  norm_quantize_cpu,
-  pages,
-  rms_norm,
-  route,
-  sample,
-  sample_cpu,
-  ternary_chunk,
-  ternary_chunk_matrix,
-  ternary_chunk_portable,
-  ternary_few,
-  ternary_few_matrix,
-  ternary_few_portable,
-  ternary_float,
-  ternary_float_cpu,
-  ternary_matmul,
-  ternary_matmul_cpu,
-  ternary_matmul_portable,
-  ternary_rows,
-  turn,
-  walk_down,
-  walk_down_cpu,
-  walk_down_portable,
-  walk_gate_up,
-  walk_gate_up_cpu,
-  walk_gate_up_portable,
-  walk_select,
-  walk_sum,
-  walk_trace,
-  walk_up
-};
-inline constexpr std::size_t variant_count = 71;
+/// Every module, each(NAME, KERNEL): named as its header in kernels/spirv, and the kernel that it computes.
+// clang-format off
+#define INTAGLIO_VARIANTS(each) \
+  each(accept, accept) \
+  each(attention, attention) \
+  each(attention_cpu, attention) \
+  each(attention_chunk, attention_chunk) \
+  each(attention_few, attention_few) \
+  each(attention_halves, attention_halves) \
+  each(attention_halves_portable, attention_halves) \
+  each(dense_few, dense_few) \
+  each(dense_matmul, dense_matmul) \
+  each(dense_matmul_cpu, dense_matmul) \
+  each(dense_rows, dense_rows) \
+  each(embed, embed) \
+  each(expert_sum, expert_sum) \
+  each(expert_tiles, expert_tiles) \
+  each(fixed, fixed) \
+  each(halves, halves) \
+  each(turn, turn) \
+  each(head_rescore, head_rescore) \
+  each(head_screen, head_screen) \
+  each(head_screen_portable, head_screen) \
+  each(layers, layers) \
+  each(layers_cpu, layers) \
+  each(layers_long, layers) \
+  each(layers_coded, layers_coded) \
+  each(layers_dense, layers_coded) \
+  each(layers_few, layers_few) \
+  each(layers_few_normed, layers_few_normed) \
+  each(layers_many, layers_many) \
+  each(layers_many_normed, layers_many_normed) \
+  each(layers_ternary_few, layers_ternary_few) \
+  each(matmul, matmul) \
+  each(matmul_cpu, matmul) \
+  each(matmul_portable, matmul) \
+  each(matmul_chunk, matmul_chunk) \
+  each(matmul_chunk_few, matmul_chunk) \
+  each(matmul_chunk_fragments, matmul_chunk) \
+  each(matmul_chunk_matrix, matmul_chunk) \
+  each(matmul_few, matmul_few) \
+  each(matmul_few_matrix, matmul_few) \
+  each(matmul_few_portable, matmul_few) \
+  each(matmul_few_tiled, matmul_few) \
+  each(norm_add, norm_add) \
+  each(norm_quantize, norm_quantize) \
+  each(norm_quantize_cpu, norm_quantize) \
+  each(pages, pages) \
+  each(rms_norm, rms_norm) \
+  each(route, route) \
+  each(sample, sample) \
+  each(sample_cpu, sample) \
+  each(ternary_chunk, ternary_chunk) \
+  each(ternary_chunk_matrix, ternary_chunk) \
+  each(ternary_chunk_portable, ternary_chunk) \
+  each(ternary_few, ternary_few) \
+  each(ternary_few_matrix, ternary_few) \
+  each(ternary_few_portable, ternary_few) \
+  each(ternary_float, ternary_float) \
+  each(ternary_float_cpu, ternary_float) \
+  each(ternary_matmul, ternary_matmul) \
+  each(ternary_matmul_cpu, ternary_matmul) \
+  each(ternary_matmul_portable, ternary_matmul) \
+  each(ternary_rows, ternary_rows) \
+  each(walk_down, walk_down) \
+  each(walk_down_cpu, walk_down) \
+  each(walk_down_portable, walk_down) \
+  each(walk_gate_up, walk_gate_up) \
+  each(walk_gate_up_cpu, walk_gate_up) \
+  each(walk_gate_up_portable, walk_gate_up) \
+  each(walk_select, walk_select) \
+  each(walk_sum, walk_sum) \
+  each(walk_trace, walk_trace) \
+  each(walk_up, walk_up)
+// clang-format on
+
+#define INTAGLIO_EACH(module, of) module,
+enum class variant : std::uint8_t { INTAGLIO_VARIANTS(INTAGLIO_EACH) };
+#undef INTAGLIO_EACH
 
 struct variant_entry {
   std::string_view name;
-  kernel of;  ///< the kernel that it computes
+  kernel of;
 };
 /// By variant.
-inline constexpr std::array<variant_entry, variant_count> variant_table{
-    {{"accept", kernel::accept},
-     {"attention", kernel::attention},
-     {"attention_cpu", kernel::attention},
-     {"attention_chunk", kernel::attention_chunk},
-     {"attention_few", kernel::attention_few},
-     {"attention_halves", kernel::attention_halves},
-     {"attention_halves_portable", kernel::attention_halves},
-     {"dense_few", kernel::dense_few},
-     {"dense_matmul", kernel::dense_matmul},
-     {"dense_matmul_cpu", kernel::dense_matmul},
-     {"dense_rows", kernel::dense_rows},
-     {"embed", kernel::embed},
-     {"expert_sum", kernel::expert_sum},
-     {"expert_tiles", kernel::expert_tiles},
-     {"fixed", kernel::fixed},
-     {"halves", kernel::halves},
-     {"head_rescore", kernel::head_rescore},
-     {"head_screen", kernel::head_screen},
-     {"head_screen_portable", kernel::head_screen},
-     {"layers", kernel::layers},
-     {"layers_cpu", kernel::layers},
-     {"layers_long", kernel::layers},
-     {"layers_coded", kernel::layers_coded},
-     {"layers_dense", kernel::layers_coded},
-     {"layers_few", kernel::layers_few},
-     {"layers_few_normed", kernel::layers_few_normed},
-     {"layers_many", kernel::layers_many},
-     {"layers_many_normed", kernel::layers_many_normed},
-     {"layers_ternary_few", kernel::layers_ternary_few},
-     {"matmul", kernel::matmul},
-     {"matmul_cpu", kernel::matmul},
-     {"matmul_portable", kernel::matmul},
-     {"matmul_chunk", kernel::matmul_chunk},
-     {"matmul_chunk_few", kernel::matmul_chunk},
-     {"matmul_chunk_fragments", kernel::matmul_chunk},
-     {"matmul_chunk_matrix", kernel::matmul_chunk},
-     {"matmul_few", kernel::matmul_few},
-     {"matmul_few_matrix", kernel::matmul_few},
-     {"matmul_few_portable", kernel::matmul_few},
-     {"matmul_few_tiled", kernel::matmul_few},
-     {"norm_add", kernel::norm_add},
-     {"norm_quantize", kernel::norm_quantize},
-     {"norm_quantize_cpu", kernel::norm_quantize},
-     {"pages", kernel::pages},
-     {"rms_norm", kernel::rms_norm},
-     {"route", kernel::route},
-     {"sample", kernel::sample},
-     {"sample_cpu", kernel::sample},
-     {"ternary_chunk", kernel::ternary_chunk},
-     {"ternary_chunk_matrix", kernel::ternary_chunk},
-     {"ternary_chunk_portable", kernel::ternary_chunk},
-     {"ternary_few", kernel::ternary_few},
-     {"ternary_few_matrix", kernel::ternary_few},
-     {"ternary_few_portable", kernel::ternary_few},
-     {"ternary_float", kernel::ternary_float},
-     {"ternary_float_cpu", kernel::ternary_float},
-     {"ternary_matmul", kernel::ternary_matmul},
-     {"ternary_matmul_cpu", kernel::ternary_matmul},
-     {"ternary_matmul_portable", kernel::ternary_matmul},
-     {"ternary_rows", kernel::ternary_rows},
-     {"turn", kernel::turn},
-     {"walk_down", kernel::walk_down},
-     {"walk_down_cpu", kernel::walk_down},
-     {"walk_down_portable", kernel::walk_down},
-     {"walk_gate_up", kernel::walk_gate_up},
-     {"walk_gate_up_cpu", kernel::walk_gate_up},
-     {"walk_gate_up_portable", kernel::walk_gate_up},
-     {"walk_select", kernel::walk_select},
-     {"walk_sum", kernel::walk_sum},
-     {"walk_trace", kernel::walk_trace},
-     {"walk_up", kernel::walk_up}}};
+#define INTAGLIO_EACH(module, of) variant_entry{#module, kernel::of},
+inline constexpr auto variant_table = std::to_array<variant_entry>({INTAGLIO_VARIANTS(INTAGLIO_EACH)});
+#undef INTAGLIO_EACH
+inline constexpr std::size_t variant_count = variant_table.size();
 constexpr kernel kernel_of(variant which) { return variant_table[static_cast<std::size_t>(which)].of; }
 constexpr std::string_view name(variant which) { return variant_table[static_cast<std::size_t>(which)].name; }
 

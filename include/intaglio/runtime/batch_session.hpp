@@ -1,41 +1,8 @@
 // SPDX-License-Identifier: MIT
-// batch_session<Model, Shape>: sessions of one model that decode together, with the engraved plans. Only the
-// constructors know the plans.
+// Batches of sessions whole: the constructors that know the plans, and what they run.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
 
-#include <array>
-
-#include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/runtime/basic_batch.hpp"
-
-namespace intaglio {
-namespace runtime {
-
-/// The plans that a batch's type carries.
-template <class Model, plan::batch_shape Shape, const plan::profile&... Profiles>
-inline constexpr std::array<const plan::table*, sizeof...(Profiles)> engraved_batch_tables{
-    &plan::engraved_batch<Model, Profiles, Shape>::table...};
-template <class Model, plan::batch_shape Shape>
-inline constexpr std::array<const plan::table*, 2> engraved_batch_tables<Model, Shape>{
-    &plan::engraved_batch<Model, plan::profiles::cpu, Shape>::table,
-    &plan::engraved_batch<Model, plan::profiles::portable, Shape>::table};
-
-}  // namespace runtime
-
-template <class Model, plan::batch_shape Shape, const plan::profile&... Profiles>
-batch_session<Model, Shape, Profiles...>::batch_session(const gpu::device& on, const std::filesystem::path& path,
-                                                        const session_options& options)
-    : basic_batch(
-          on, runtime::engraved_batch_tables<Model, Shape, Profiles...>, path, options,
-          &runtime::modules_of<plan::variants_used(runtime::engraved_batch_tables<Model, Shape, Profiles...>)>) {}
-
-template <class Model, plan::batch_shape Shape, const plan::profile&... Profiles>
-batch_session<Model, Shape, Profiles...>::batch_session(const gpu::device& on, const io::checkpoint& from,
-                                                        const session_options& options)
-    : basic_batch(
-          on, runtime::engraved_batch_tables<Model, Shape, Profiles...>, from, options,
-          &runtime::modules_of<plan::variants_used(runtime::engraved_batch_tables<Model, Shape, Profiles...>)>) {}
-
-}  // namespace intaglio
+#include "intaglio/runtime/engraved_batch_session.hpp"

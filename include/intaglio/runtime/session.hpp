@@ -1,37 +1,8 @@
 // SPDX-License-Identifier: MIT
-// session<Model>: the engraved plans of a model, loaded onto a device. Only the constructors know the plans: a program
-// whose other files have runtime/session_handle.hpp alone writes `template class intaglio::session<Model>;` in one.
+// Sessions whole: the constructors that know the plans, and what they run.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
 
-#include <array>
-
-#include "intaglio/plan/engrave.hpp"
 #include "intaglio/runtime/basic_session.hpp"
-
-namespace intaglio {
-namespace runtime {
-
-/// The plans that a session type carries.
-template <class Model, const plan::profile&... Profiles>
-inline constexpr std::array<const plan::table*, sizeof...(Profiles)> engraved_tables{
-    &plan::engraved<Model, Profiles>::table...};
-template <class Model>
-inline constexpr std::array<const plan::table*, 2> engraved_tables<Model>{
-    &plan::engraved<Model, plan::profiles::cpu>::table, &plan::engraved<Model, plan::profiles::portable>::table};
-
-}  // namespace runtime
-
-template <class Model, const plan::profile&... Profiles>
-session<Model, Profiles...>::session(const gpu::device& on, const std::filesystem::path& path,
-                                     const session_options& options)
-    : basic_session(on, runtime::engraved_tables<Model, Profiles...>, path, options,
-                    &runtime::modules_of<plan::variants_used(runtime::engraved_tables<Model, Profiles...>)>) {}
-
-template <class Model, const plan::profile&... Profiles>
-session<Model, Profiles...>::session(const gpu::device& on, const io::checkpoint& from, const session_options& options)
-    : basic_session(on, runtime::engraved_tables<Model, Profiles...>, from, options,
-                    &runtime::modules_of<plan::variants_used(runtime::engraved_tables<Model, Profiles...>)>) {}
-
-}  // namespace intaglio
+#include "intaglio/runtime/engraved_session.hpp"
