@@ -93,6 +93,8 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     return {"qwen3moe", "qwen3moe", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.num_local_experts != 0)
     return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.model_type == architecture::qwen2)
+    return {"qwen2", "qwen2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::qwen3)
     return {"qwen3", "qwen3", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};

@@ -15,12 +15,14 @@ static_assert(rows_stand_in_order());
 static_assert(family_named("mixtral")->type == architecture::llama);
 static_assert(family_named("gemma3_text")->type == architecture::gemma3);
 static_assert(family_named("qwen3")->head_norms && !family_named("qwen3")->norms_behind);
+static_assert(family_named("qwen2")->qkv_biases && !family_named("qwen2")->head_norms);
 static_assert(family_named("mix") == nullptr && family_named("") == nullptr &&
               family_named("llama mistral") == nullptr);
 }  // namespace
 
 TEST_CASE("families are named in one line", "[core][family]") {
-  CHECK(family_names().view() == "bitnet, llama, mistral, mixtral, gemma3, gemma3_text, qwen3, qwen3_moe");
-  CHECK(family_names(&family::gguf_names).view() == "bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, qwen3, qwen3moe");
+  CHECK(family_names().view() == "bitnet, llama, mistral, mixtral, gemma3, gemma3_text, qwen3, qwen3_moe, qwen2");
+  CHECK(family_names(&family::gguf_names).view() ==
+        "bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, qwen3, qwen3moe, qwen2");
   for (const family& each : families_table) CHECK(family_with(&family::gguf_names, name(each.type)) == &each);
 }

@@ -292,3 +292,19 @@ TEST_CASE("hf_config: a Qwen3 with experts") {
   CHECK_THAT(refusal(with(R"("mlp_only_layers":[1])")), ContainsSubstring("mlp_only_layers"));
   CHECK_THAT(refusal(with(R"("num_experts":0)")), ContainsSubstring("num_experts: expected a number above 0, found 0"));
 }
+
+TEST_CASE("hf_config: a Qwen2, whose window is inert") {
+  const auto with = [](const std::string& fields) {
+    return R"({"model_type":"qwen2","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,)"
+           R"("num_attention_heads":8,"num_key_value_heads":2,"vocab_size":1024,"max_position_embeddings":512,)"
+           R"("rms_norm_eps":1e-6,"sliding_window":64,"max_window_layers":2)" +
+           (fields.empty() ? "" : "," + fields) + "}";
+  };
+  const auto plain = read(with(R"("use_sliding_window":false,"use_mrope":false)"));
+  CHECK((plain.config.model_type == architecture::qwen2 && plain.config.head_dim == 32));
+  CHECK(plain.config.sliding_window == 0);
+  CHECK(plain.warnings.empty());
+  CHECK_THAT(refusal(with(R"("use_sliding_window":true)")),
+             ContainsSubstring("use_sliding_window: expected false, found true"));
+  CHECK_THAT(refusal(with(R"("use_mrope":true)")), ContainsSubstring("use_mrope"));
+}

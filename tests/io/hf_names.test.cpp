@@ -59,12 +59,14 @@ TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
     const architecture family = of.type;
     for (const auto& [hf, gguf] : hf_parts(of)) {
       if (!of.norms_behind && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
-      const std::string name = "model.layers.17." + std::string(hf) + ".weight";
-      CHECK(hf_name(gguf_name(name, family).value(), family) == name);
+      for (const char* end : {".weight", ".bias"}) {
+        const std::string name = "model.layers.17." + std::string(hf) + end;
+        CHECK(hf_name(gguf_name(name, family).value(), family) == name);
+      }
     }
     for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"})
       CHECK(hf_name(gguf_name(name, family).value(), family) == name);
   }
-  for (const char* name : {"rope_freqs.weight", "blk.1", "blk.1.attn_q.bias", "blk.1.attn_qq.weight", ""})
+  for (const char* name : {"rope_freqs.weight", "blk.1", "blk.1.attn_q.biases", "blk.1.attn_qq.weight", ""})
     CHECK(hf_name(name, architecture::llama) == name);
 }

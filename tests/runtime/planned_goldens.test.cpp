@@ -52,7 +52,9 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
                golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"},
                golden_file{"qwen3moe-tiny", "base", "hf"}, golden_file{"qwen3moe-tiny", "nonorm", "hf-nonorm"},
                golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
-               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"});
+               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"},
+               golden_file{"qwen2-tiny", "base", "hf"}, golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
+               golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"});
   INFO(each);
   const std::filesystem::path golden = shared("conformance2") / each.model,
                               folder = conformance(each.model, "conformance2", "confgen2.py");

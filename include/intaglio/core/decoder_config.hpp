@@ -10,8 +10,8 @@
 
 namespace intaglio {
 
-enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe };
-inline constexpr architecture last_architecture = architecture::qwen3moe;
+enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2 };
+inline constexpr architecture last_architecture = architecture::qwen2;
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
 /// Llama 3.1's division of the slow angles alone (transformers' modeling_rope_utils.py).
@@ -81,7 +81,7 @@ struct decoder_config {
 };
 
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet", "llama", "gemma3", "qwen3", "qwen3moe"};
+  constexpr std::string_view names[] = {"bitnet", "llama", "gemma3", "qwen3", "qwen3moe", "qwen2"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

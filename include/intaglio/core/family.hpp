@@ -20,6 +20,7 @@ struct family {
   std::string_view gguf_names;      ///< general.architecture of GGUF, likewise
   bool ternary = false;             ///< matrices are ternary
   bool head_norms = false;          ///< attn_q_norm, attn_k_norm: norms of each head of q and k
+  bool qkv_biases = false;          ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
   bool norms_behind = false;        ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
   bool sub_norms = false;           ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   bool gguf_rows_in_pairs = false;  ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
@@ -30,7 +31,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 5> families_table{{
+inline constexpr std::array<family, 6> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -61,6 +62,7 @@ inline constexpr std::array<family, 5> families_table{{
      .head_norms = true,
      .experts = mixtures::all,
      .default_head_dim = 128},
+    {.type = architecture::qwen2, .config_names = "qwen2", .gguf_names = "qwen2", .qkv_biases = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

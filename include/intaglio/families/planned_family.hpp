@@ -10,6 +10,7 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
 #include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -43,6 +44,11 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3:
       models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::qwen2:
+      models::llama_graph<any, graph::gated_ffn, graph::qk_norm::none, graph::qkv_bias::added>(c, types.head,
+                                                                                               types.embedding)
+          .forward(t);
       break;
     case architecture::qwen3moe:
       models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);

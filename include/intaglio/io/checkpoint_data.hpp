@@ -380,16 +380,14 @@ class checkpoint_builder {
 
  private:
   static std::string shape(std::uint64_t rows, std::uint64_t columns, tensor_role role) {
-    const bool vector = role == tensor_role::norm || role == tensor_role::factor;
-    return "[" + (vector ? "" : std::to_string(rows) + ", ") + std::to_string(columns) + "]";
+    return "[" + (is_vector(role) ? "" : std::to_string(rows) + ", ") + std::to_string(columns) + "]";
   }
   bool judge(const checkpoint_tensor& tensor, const tensor_rule& rule) {
     const stored_tensor& stored = tensor.stored;
-    const bool vector = rule.role == tensor_role::norm || rule.role == tensor_role::factor;
     const bool same = stored.rows == rule.rows && stored.columns == rule.columns &&
-                      tensor.dimensions == (vector              ? 1u
-                                            : rule.experts != 0 ? 3u
-                                                                : 2u);
+                      tensor.dimensions == (is_vector(rule.role) ? 1u
+                                            : rule.experts != 0  ? 3u
+                                                                 : 2u);
     const std::string name = printable(tensor.stored_name, 100);
     if (!same) {
       std::string found = tensor.dimensions == 1 ? "[" + std::to_string(stored.columns) + "]"
@@ -420,8 +418,8 @@ class checkpoint_builder {
     else fault("a factor without its matrix: " + printable(tensor.stored_name, 100));
   }
 
-  /// The families here have no biases; llama.cpp and transformers add those that a file has. Zeros change nothing and
-  /// are left out, with a warning; any other value is a difference.
+  /// Biases that the family does not have; llama.cpp and transformers add those that a file has. Zeros change nothing
+  /// and are left out, with a warning; any other value is a difference.
   void take_zero_biases(const std::vector<tensor_rule>& rules) {
     constexpr std::string_view ending = ".bias";
     std::map<std::string, const tensor_rule*, std::less<>> owners;
@@ -444,7 +442,8 @@ class checkpoint_builder {
     if (zeros != 0)
       warn(std::to_string(zeros) + (zeros == 1 ? " bias is zeros and is" : " biases are zeros and are") +
            " left out, the first: " + first);
-    else if (biases_stated_) fault("the config states biases, of which the files have none");
+    else if (biases_stated_ && !family_of(out_.config_.model_type).qkv_biases)
+      fault("the config states biases, of which the files have none");
   }
   /// @param size of the vector @return false after a fault
   bool is_zero_bias(const checkpoint_tensor& tensor, std::uint64_t size) {

@@ -146,6 +146,7 @@ class model_converter {
   dtype target(const checkpoint_tensor& tensor) {
     switch (tensor.role) {
       case tensor_role::norm:
+      case tensor_role::bias:
       case tensor_role::factor:
         return dtype::f32;
       case tensor_role::embedding: {

@@ -49,7 +49,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"hidden_act"},
     {"hidden_activation", config_key_use::read, "gemma3 gemma3_text"},
     {"tie_word_embeddings"},
-    {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text qwen3 qwen3_moe"},
+    {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text qwen2 qwen3 qwen3_moe"},
     {"use_sliding_window"},
     {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
     {"sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
@@ -58,6 +58,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"query_pre_attn_scalar", config_key_use::read, "gemma3 gemma3_text"},
     {"attn_logit_softcapping"},
     {"final_logit_softcapping"},
+    {"use_mrope", config_key_use::off},
     {"attention_bias"},
     {"mlp_bias"},
     {"use_bidirectional_attention"},

@@ -113,8 +113,9 @@ inline std::string hf_name(std::string_view name, architecture type) {
   if (name == "output.weight") return "lm_head.weight";
   if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos)
     for (const auto& [hf, gguf] : hf_parts(family_of(type)))
-      if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == ".weight")
-        return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + ".weight";
+      for (const std::string_view end : {".weight", ".bias"})
+        if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == end)
+          return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + std::string(end);
   return std::string(name);
 }
 

@@ -15,7 +15,12 @@
 namespace intaglio::io {
 
 /// What a tensor is for; it decides the types that it may have.
-enum class tensor_role : std::uint8_t { embedding, norm, matrix, factor };
+enum class tensor_role : std::uint8_t { embedding, norm, bias, matrix, factor };
+
+/// Whether a tensor of this role has one row, and no second dimension.
+constexpr bool is_vector(tensor_role role) {
+  return role == tensor_role::norm || role == tensor_role::bias || role == tensor_role::factor;
+}
 
 /// A tensor that the config asks for (or permits): a matrix is [rows, columns], a vector [columns] with one row.
 struct tensor_rule {
@@ -32,6 +37,7 @@ constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype
   const bool plain = type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
   switch (role) {
     case tensor_role::norm:
+    case tensor_role::bias:
       return plain;
     case tensor_role::factor:
       return type == dtype::f32;
@@ -61,13 +67,18 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
-      out.push_back({prefix + std::string(name) + ".weight", role, rows, columns});
+      out.push_back({prefix + std::string(name) + (role == bias ? ".bias" : ".weight"), role, rows, columns});
       if (facts.ternary && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
     };
     add("attn_norm", norm, 1, hidden);
     add("attn_q", matrix, q, hidden);
     add("attn_k", matrix, kv, hidden);
     add("attn_v", matrix, kv, hidden);
+    if (facts.qkv_biases) {
+      add("attn_q", bias, 1, q);
+      add("attn_k", bias, 1, kv);
+      add("attn_v", bias, 1, kv);
+    }
     if (facts.head_norms) {
       add("attn_q_norm", norm, 1, c.head_dim);
       add("attn_k_norm", norm, 1, c.head_dim);

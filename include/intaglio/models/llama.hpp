@@ -15,16 +15,17 @@
 
 namespace intaglio::models {
 
-/// The layers of a Llama, a Mistral or, with norms of q's and k's heads, a Qwen3, for a model type and for plans that
-/// are made at run time.
-template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none>
+/// The layers of a Llama, a Mistral or, with norms of q's and k's heads, a Qwen3, with biases a Qwen2, for a model type
+/// and for plans that are made at run time.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none,
+          graph::qkv_bias Bias = graph::qkv_bias::none>
 constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
        | repeat(c.num_hidden_layers,
              residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                    | self_attention<W, input_type<W>, Norm>{c}
+                    | self_attention<W, input_type<W>, Norm, Bias>{c}
                     | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
            | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
                     | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}

@@ -33,7 +33,7 @@ inline std::vector<recoding> recodings(const io::checkpoint& file, const plan::t
   std::vector<recoding> out;
   const auto add = [&](const std::string& name, dtype computed) {
     const io::checkpoint_tensor* tensor = file.find(name);
-    if (tensor == nullptr || tensor->stored.type == computed || tensor->role == io::tensor_role::norm) return;
+    if (tensor == nullptr || tensor->stored.type == computed || io::is_vector(tensor->role)) return;
     const auto same = [&](const recoding& each) {
       return each.stored == tensor->stored.type && each.computed == computed;
     };

@@ -30,6 +30,8 @@ constexpr std::uint64_t next_random(std::uint64_t& state) {
 inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random) {
   switch (w.layout) {
     case plan::weight_layout::vector_f32:
+      if (w.sources[0].view().ends_with(".bias")) break;
+      [[fallthrough]];
     case plan::weight_layout::column_norms:
       return std::bit_cast<std::uint32_t>(1.f);
     case plan::weight_layout::ternary_scales:

@@ -20,14 +20,18 @@ constexpr attention_reach full(const decoder_config& c) { return {c.rope()}; }
 /// Norms of every head of q and k before they are turned.
 enum class qk_norm : std::uint8_t { none, rms };
 
+/// Whether biases are added to q, k and v.
+enum class qkv_bias : bool { none, added };
+
 /// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache, of the last `window`
 /// positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm and
-/// attn_k_norm, [head_dim].
+/// attn_k_norm, [head_dim]; with qkv_bias::added attn_q.bias, attn_k.bias and attn_v.bias, f32 as wide as what they are
+/// added to.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 /// @error  does not fit: heads do not share kv heads evenly; head_dim is no multiple of 4
 /// @source Ainslie et al. 2023 (GQA); Su et al. 2021 (RoPE, NeoX pairs); Beltagy et al. 2020 (windows); Gemma 3 report
 /// 2025 (norms of q and k)
-template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none>
+template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none, qkv_bias Bias = qkv_bias::none>
 struct self_attention {
   std::uint32_t hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   attention_reach reach;
@@ -45,7 +49,12 @@ struct self_attention {
     const ir::value_id h = activations<A>(t, x, "attn_q.weight");
     ir::value_id q = t.matmul(h, "attn_q.weight", num_attention_heads * head_dim, hidden_size, W);
     ir::value_id k = t.matmul(h, "attn_k.weight", num_key_value_heads * head_dim, hidden_size, W);
-    const ir::value_id v = t.matmul(h, "attn_v.weight", num_key_value_heads * head_dim, hidden_size, W);
+    ir::value_id v = t.matmul(h, "attn_v.weight", num_key_value_heads * head_dim, hidden_size, W);
+    if constexpr (Bias == qkv_bias::added) {
+      q = t.bias(q, "attn_q.bias");
+      k = t.bias(k, "attn_k.bias");
+      v = t.bias(v, "attn_v.bias");
+    }
     if constexpr (Norm == qk_norm::rms) {
       q = t.head_norm(q, "attn_q_norm.weight", eps, head_dim);
       k = t.head_norm(k, "attn_k_norm.weight", eps, head_dim);
