@@ -101,8 +101,17 @@ const uint most_spans = (context + span_positions - 1u) / span_positions, partia
 const uint merged_together = 6u;
 const uint nothing = 0xffffffffu;  // no number that arithmetic gives
 
-// x of a product, or what attention has of a span: sums of values by octet.
-const uint x_units = dense ? (columns_max + 7u) / 8u : columns_max / 32u;  // octets, blocks
+// x of a product, or what attention has of a span: sums of values by octet. x_units: octets, blocks.
+#if DENSE_ALONE
+// Of a wider input shared memory holds a part at a time, the first of part_octets.
+const uint most_dense_columns = 11264u, part_octets = 896u;
+const bool in_parts = intermediate_size > most_dense_columns;
+const uint octets_max = (columns_max + 7u) / 8u, rest_octets = octets_max > part_octets ? octets_max - part_octets : 0u,
+           narrow_octets = (narrow + 7u) / 8u, widest_part = rest_octets > part_octets ? rest_octets : part_octets,
+           widest = widest_part > narrow_octets ? widest_part : narrow_octets, x_units = in_parts ? widest : octets_max;
+#else
+const uint x_units = dense ? (columns_max + 7u) / 8u : columns_max / 32u;
+#endif
 const uint x_quads = x_units * (dense ? 2u : 6u),
            pool_quads = x_quads > 32u * quads + 208u ? x_quads : 32u * quads + 208u;
 shared uvec4 pool[pool_quads];
@@ -610,6 +619,79 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
   }
 }
 
+#if DENSE_ALONE
+// Octets of v from `first` on as floats. Barriers around it are the caller's.
+void stage_part(uint first, uint end) {
+  [[unroll]] for (uint a = 0u; a < 4u; ++a)
+    if (a * threads < end && (a + 1u) * threads > first) {
+      uint octet_ = pair_of(a);
+      if (octet_ >= first && octet_ < end) {
+        pool[octet_ - first] = floatBitsToUint(v[2u * a]);
+        pool[x_units + octet_ - first] = floatBitsToUint(v[2u * a + 1u]);
+      }
+    }
+}
+// The down projection whose input comes in two parts: sums go on over both, so that bits are those of multiply(). All
+// subgroups pass its barriers, those without a pair of rows as well.
+void multiply_in_parts(uint64_t weight, uint64_t to) {
+  const uint n = units_of(down), rounds = rounds_of(down), part_rounds = part_octets / 32u;
+  uint count = own_pairs(down);
+  pair_place here = first_place(weight, down);
+  for (uint first = 0u; first < count; first += members) {
+    uint p = first + sub, next = first + members;
+    bool last = next >= count;
+    pair_place there = place_of(weight, down, pair_at(down, min(next + sub, count - 1u)));
+    precise vec4 low[2], high[2];
+    [[unroll]] for (uint r = 0u; r < 2u; ++r)
+      low[r] = high[r] = vec4(0.0);
+    if (first != 0u) barrier();
+    stage_part(0u, part_octets);
+    barrier();
+    BY_CODEC for (uint base = 0u; base < rounds; base += slots) {
+      if (base == part_rounds) {
+        barrier();
+        stage_part(part_octets, n);
+        barrier();
+      }
+      uint staged = base < part_rounds ? 0u : part_octets, from_round = 0u, left = last ? 0u : rounds;
+      pair_place from = there;
+      if (base + slots < rounds) {
+        from = behind(here, base + slots);
+        from_round = base + slots;
+        left = rounds - from_round;
+      }
+      [[unroll]] for (uint k = 0u; k < slots; ++k) {
+        uint round = base + k, index = 32u * round + lane;
+        if (round < rounds) {
+          pair_unit now = next_units[k];
+          bool inside = !ragged || index < n;
+          if (ragged) index = min(index, n - 1u);
+          octet x = octet(uintBitsToFloat(pool[index - staged]), uintBitsToFloat(pool[x_units + index - staged]));
+          [[unroll]] for (uint r = 0u; r < 2u; ++r) {
+            octet w = octet_of(now.row[r]);
+            precise vec4 product_low = w.low * x.low, product_high = w.high * x.high;
+            precise vec4 low_sum = low[r] + product_low, high_sum = high[r] + product_high;
+            low[r] = inside ? low_sum : low[r];
+            high[r] = inside ? high_sum : high[r];
+          }
+        }
+        if (k < left) next_units[k] = load_pair(from, k, from_round + k);
+      }
+    }
+    float y[2];
+    [[unroll]] for (uint r = 0u; r < 2u; ++r)
+      y[r] = sum8(low[r], high[r]);
+    bool upper = (lane & 16u) != 0u;
+    precise float sum = (upper ? y[1] : y[0]) + subgroupShuffleXor(upper ? y[0] : y[1], 16u);
+    [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1)
+      sum = sum + subgroupShuffleXor(sum, d);
+    float other = subgroupShuffleXor(sum, 16u);
+    if (p < count) finish_pair(to, down, p, pair_at(down, p), vec2(sum, other));
+    here = there;
+  }
+}
+#endif
+
 #include "layers_attention.glsl"
 
 // A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all
@@ -650,8 +732,15 @@ void step(uint layer, uint product, bool normalises) {
     barrier();  // the x before has been read
   }
   if (product == gate_up) keep_place(layer + 1u, next_place);
-  stage(quads_, product == down ? coded_columns / 4u : 0u);
-  multiply(product, weight, to);
+#if DENSE_ALONE
+  if (in_parts && !normalises && product == down) {
+    multiply_in_parts(weight, to);
+  } else
+#endif
+  {
+    stage(quads_, product == down ? coded_columns / 4u : 0u);
+    multiply(product, weight, to);
+  }
   if (whole_blocks != 0u && product == gate_up) hand_on(to);
   weight = next_weight;
   x = to;

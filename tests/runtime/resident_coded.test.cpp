@@ -61,6 +61,11 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   // Over the end of attention's first span; over Gemma's window and the end of its rings.
   agrees(plan::planned::of<models::mistral_7b<dtype::q4_1>>(plan::profiles::portable, 1024), 300);
   agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 4096), 1700);
+  // Inputs in two parts, and two turns of each where workgroups are fewer.
+  agrees(plan::planned::of<models::mistral_7b<dtype::bf16>>(plan::profiles::portable, 1024), 40);
+  agrees(plan::planned::of<models::mistral_7b<dtype::f16>>(plan::profiles::portable, 1024), 40, 108);
+  agrees(plan::planned::of<models::mistral_7b<dtype::q4_k>>(plan::profiles::portable, 1024), 40);
+  agrees(plan::planned::of<models::mistral_7b<dtype::q6_k>>(plan::profiles::portable, 1024), 40);
   // No rings, because windows are no shorter than the context, or nearly as long: up to its end.
   agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 300), 299);
   agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 1060), 1059);

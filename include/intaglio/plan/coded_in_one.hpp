@@ -15,8 +15,8 @@ class coded_layers_in_one : public layers_in_one {
                                 std::uint64_t counters_end, const layer_pattern& pattern)
       : layers_in_one(config, target, context, counters_end), pattern_(pattern) {}
 
-  /// @return false where the profile wants none, a block is another one, its shapes are none that the kernel has room
-  /// for, or the chain is faster
+  /// @return false where the profile wants none, a block is another one, or its shapes are none that the kernel has
+  /// room for
   constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
                       const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
@@ -109,15 +109,9 @@ class coded_layers_in_one : public layers_in_one {
           at(gated_step()).activation != period[gated_step()].activation)
         return false;
     }
-    const auto type = static_cast<kernels::codec>(constant(period[0], "codec"));
-    // Unpacking blocks of 256 takes longest. Where a layer has many of them, the chain's many workgroups gain more than
-    // waits between dispatches cost.
-    const bool super_blocks = type == kernels::codec::q4_k || type == kernels::codec::q6_k;
-    const std::uint64_t weights =
-        std::uint64_t{hidden} * (config_.q_size() + config_.q_size() + 2 * config_.kv_size() + 3 * ffn);
-    if (super_blocks && weights > target_.layers_super_block_weights) return false;
     ring_ = ring;
-    return resident_coded_fits(config_, type, head_norms_, workgroups(), context_, ring);
+    return resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), head_norms_,
+                               workgroups(), context_, ring);
   }
 
   constexpr void place_values() {

@@ -46,8 +46,6 @@ struct profile {
                                ///< one workgroup draws
   std::uint32_t attention_heads = 1;  ///< heads that share keys and values and are done by one workgroup, at most
   bool attention_splits = false;      ///< decode: a head's spans of positions go to workgroups of their own
-  std::uint64_t layers_super_block_weights =
-      1u << 27;  ///< of a layer in blocks of 256 (Q4_K, Q6_K), at most, with all layers in one dispatch
   std::uint32_t layers_parts = 0;  ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
   std::uint32_t layers_subgroups =
       1;  ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
