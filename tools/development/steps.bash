@@ -3,7 +3,7 @@
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
-  compile_fail flags examples serve consume_subdirectory consume_installed consume_conan)
+  compile_fail flags examples serve docs consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-4}  # each target's; longer by hand
 jobs=${INTAGLIO_JOBS:-$(nproc)}
@@ -241,6 +241,15 @@ step_serve() {
   return $status
 }
 
+# What README and docs say against the tree and the programs (tests/docs).
+step_docs() {
+  local status=0
+  build_release
+  on_lavapipe "$(lavapipe_22)" tests/docs/run build/bin/intaglio build/bin/intaglio-serve build/docs "$clang" >build/test/docs.log || status=$?
+  result=$(cat build/test/docs.log)
+  return $status
+}
+
 step_consume_subdirectory() { tests/consumers/run subdirectory faces && CXX=$clang tests/consumers/run fetch_content compiled && count 4 0; }
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
@@ -257,7 +266,7 @@ step_size() {
 }
 
 # These leave cores idle, so they run side by side, behind all others.
-side_by_side=(sanitize compile_fail flags examples serve consume_subdirectory consume_installed consume_conan)
+side_by_side=(sanitize compile_fail flags examples serve docs consume_subdirectory consume_installed consume_conan)
 
 run_step() {
   local step=$1 status=0 wall user system told

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// What stands around a snippet that packs a model.
+#include <intaglio/models/bitnet_b158.hpp>
+#include <intaglio/plan/engrave.hpp>
+#include <intaglio/runtime/pack.hpp>
+
+#include <array>
+
+using namespace intaglio;
+using Model = models::fable;
+
+void shown() {
+// the block
+}
