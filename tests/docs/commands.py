@@ -59,7 +59,8 @@ class Checker:
         usage = subprocess.run(["./dev", "help"], cwd=root, capture_output=True, text=True, check=True).stdout
         self.dev = {m[1]: set(re.findall(r"--\w+", m[2])) for m in re.finditer(r"^  (\w+)(.*(?:\n {6,}.*)*)", usage, re.MULTILINE)} | {"help": set()}
         self.steps = set(subprocess.run(["./dev", "test", "--list"], cwd=root, capture_output=True, text=True, check=True).stdout.split())
-        self.cmake = "".join((root / name).read_text(encoding="utf-8") for name in ("CMakeLists.txt", "CMakePresets.json", "examples/CMakeLists.txt", "examples/serve/CMakeLists.txt", "examples/tool/CMakeLists.txt", "bench/CMakeLists.txt"))
+        lists = [root / "CMakeLists.txt", root / "CMakePresets.json", *root.glob("cmake/*"), *root.glob("examples/**/CMakeLists.txt"), *root.glob("bench/CMakeLists.txt")]
+        self.cmake = "".join(path.read_text(encoding="utf-8") for path in lists)
 
     def help(self, program, chain=()):
         if (program, chain) not in self.helps:
