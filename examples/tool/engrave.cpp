@@ -81,11 +81,12 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     return {"bitnet_b158", "bitnet_b158", ""};
   }
   const families::weight_types types = computed_types(model, codec);
-  if (const families::file_types found = families::types_of(model); codec.empty() && found.recoded)
-    throw file_error(
-        model.path(), std::nullopt, "codecs of the matrices",
-        "one, or --codec " + std::string(name(types.layers)) + " to compute all in it, which changes values",
-        found.list);
+  if (const families::file_types found = families::types_of(model);
+      codec.empty() && (found.recoded || !types.matrices.empty()))
+    throw file_error(model.path(), std::nullopt, "codecs of the matrices",
+                     "one in a model's type (`intaglio run` computes each in its own, --codec " +
+                         std::string(name(types.layers)) + " all in one, which changes values)",
+                     found.list);
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
   if (c.model_type == architecture::gemma3)
     return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};

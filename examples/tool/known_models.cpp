@@ -106,7 +106,7 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
   if (!type || std::find(known.begin(), known.end(), *type) == known.end())
     throw argument_error("--codec", ternary ? "f16, of a ternary model's embedding" : list,
                          "'" + printable(codec, 40) + "'");
-  if (!ternary) out.layers = families::computed_in(*type);
+  if (!ternary) out.layers = families::computed_in(*type), out.matrices.clear(), out.sets.clear();
   return out;
 }
 

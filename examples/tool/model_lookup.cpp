@@ -23,8 +23,8 @@ std::string codec_list(const std::vector<dtype>& codecs) {
 bool fits(const io::checkpoint& file, const engraved_model& plans, const std::string& codec) {
   if (file.packed() != nullptr)
     return runtime::holds_weights(*file.packed(), plans.cpu) || runtime::holds_weights(*file.packed(), plans.portable);
-  const dtype wanted = computed_types(file, codec).layers;  // refuses a codec that there is not
-  return layer_codec(plans.cpu).value_or(wanted) == wanted;
+  const families::weight_types wanted = computed_types(file, codec);  // refuses a codec that there is not
+  return wanted.matrices.empty() && layer_codec(plans.cpu).value_or(wanted.layers) == wanted.layers;
 }
 
 /// The codecs of files whose matrices a plan's kernels take as they lie on the device.
@@ -79,7 +79,7 @@ const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_
 
 void judge_codecs(const io::checkpoint& file, const engraved_model& plans, const std::string& codec) {
   std::vector<std::string> lossy;
-  dtype asked = layer_codec(plans.cpu).value_or(dtype::f16);  // a ternary model has one table of floats
+  const dtype asked = layer_codec(plans.cpu) ? computed_types(file, {}).layers : dtype::f16;  // ternary: of its table
   for (const runtime::recoding& each : runtime::recodings(file, plans.cpu)) {
     const std::string text = runtime::recoding_text(each);
     if (!runtime::is_exact(each.stored, each.computed)) lossy.push_back(text);

@@ -95,3 +95,95 @@ TEST_CASE("a Qwen3 decodes with all layers in one dispatch", "[families]") {
   CHECK(resident(models::qwen3_8b_config, dtype::q8_0));
   CHECK(resident(models::qwen3_8b_config, dtype::q4_0));
 }
+
+namespace {
+
+constexpr std::array<std::string_view, 7> llama_matrices{"attn_q.weight",      "attn_k.weight",   "attn_v.weight",
+                                                         "attn_output.weight", "ffn_gate.weight", "ffn_up.weight",
+                                                         "ffn_down.weight"};
+void add_set(weight_types& types, dtype all, dtype down) {
+  const auto set = static_cast<std::uint8_t>(types.matrices.size() / llama_matrices.size());
+  for (const auto name : llama_matrices)
+    types.matrices.push_back({std::string(name), name == "ffn_down.weight" ? down : all, set});
+}
+
+const plan::weight& weight_of(const plan::table& of, std::string_view name, kernels::codec codec) {
+  for (const plan::weight& each : of.weights)
+    if (each.sources[0] == name && each.codec == codec) return each;
+  FAIL("no such weight");
+  return of.weights[0];
+}
+
+}  // namespace
+
+TEST_CASE("layers of several types are kinds in any sequence", "[families]") {
+  decoder_config c = models::mistral_7b_v02_config;
+  c.num_hidden_layers = 128;
+  weight_types types{dtype::q4_k, dtype::q4_k, dtype::q6_k};
+  constexpr std::array downs{dtype::q4_k, dtype::q6_k, dtype::q8_0, dtype::q4_0,
+                             dtype::q4_1, dtype::bf16, dtype::f16,  dtype::f32};
+  for (const dtype all : {dtype::q4_k, dtype::q6_k})
+    for (const dtype down : downs) add_set(types, all, down);
+  std::array<std::uint32_t, 16> layers{};
+  for (std::uint32_t layer = 0; layer < 128; ++layer) {
+    types.sets.push_back(static_cast<std::uint8_t>(layer < 16 ? layer : layer * layer * 7 % 16));
+    ++layers[types.sets.back()];
+  }
+  for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
+    const plan::planned made = planned_of(c, types, "any", *target, 512);
+    const plan::table& t = made.table();
+    CHECK(t.pattern.kinds() == 16);
+    CHECK(t.pattern.period == 128);
+    for (std::uint32_t layer = 0; layer < 128; ++layer) CHECK(t.pattern(layer) == types.sets[layer]);
+    const plan::weight& norm = t.weights[t.decode.block(0)[0].accesses[1].slot];
+    CHECK(norm.sources[0] == std::string_view("attn_norm.weight"));
+    CHECK((t.copies(norm) == 128 && t.copy_of(norm, 77) == 77));
+    const plan::weight& down = weight_of(t, "ffn_down.weight", kernels::codec::q8_0);
+    CHECK(t.copies(down) == layers[2] + layers[10]);
+    CHECK((t.has(down, 2) && t.has(down, 10) && !t.has(down, 3) && t.copy_of(down, 10) == 1));
+    std::uint64_t bytes = t.global_weight_bytes;
+    for (const plan::weight& each : t.weights) bytes += each.per_layer ? t.copies(each) * plan::aligned(each.bytes) : 0;
+    CHECK(t.weight_bytes() == bytes);
+    std::uint64_t read = 0;
+    for (const plan::dispatch& each : t.decode.period) read += t.decode.times(each) * each.weight_bytes;
+    CHECK(read < bytes);
+    CHECK(bytes - read < t.global_weight_bytes + (std::uint64_t{64} << 10) * 128);
+  }
+}
+
+TEST_CASE("a sequence that repeats is planned as the short list that it is", "[families]") {
+  weight_types types{dtype::q4_0, dtype::q4_0, dtype::q4_0};
+  add_set(types, dtype::q4_0, dtype::q8_0);
+  add_set(types, dtype::q4_0, dtype::q4_0);
+  for (std::uint32_t layer = 0; layer < 32; ++layer) types.sets.push_back(layer % 3 == 2 ? 1 : 0);
+  const plan::planned made = planned_of(models::mistral_7b_v02_config, types, "x", plan::profiles::portable, 512);
+  CHECK(made.table().pattern == layer_pattern{3, {0, 0, 1}});
+  CHECK(made.table().decode_in_one.in_one.empty());  // its kernel has one codec for all layers
+}
+
+TEST_CASE("windows and types make kinds together", "[families]") {
+  weight_types types{dtype::q4_0, dtype::q4_0, dtype::q4_0};
+  add_set(types, dtype::q4_0, dtype::q8_0);
+  add_set(types, dtype::q4_0, dtype::q4_0);
+  const decoder_config& c = models::gemma3_1b_config;
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) types.sets.push_back(layer % 2);
+  const plan::planned made = planned_of(c, types, "x", plan::profiles::portable, 2048);
+  const plan::table& t = made.table();
+  CHECK(t.pattern == layer_pattern{6, {0, 1, 0, 1, 0, 2}});
+  CHECK((t.caches[0].window == 512 && t.caches[1].window == 512 && t.caches[2].window == 0));
+}
+
+TEST_CASE("as many types as layers have kinds for", "[families]") {
+  decoder_config c = models::stories260k_config;
+  c.num_hidden_layers = 65;
+  weight_types types{dtype::f32, dtype::f32, dtype::f32};
+  for (std::uint32_t layer = 0; layer < 65; ++layer) {
+    add_set(types, dtype::f32, dtype::f32);
+    types.sets.push_back(static_cast<std::uint8_t>(layer));
+  }
+  CHECK_THROWS_WITH(planned_of(c, types, "x", plan::profiles::cpu, 64),
+                    ContainsSubstring("at most 64 kinds, found 65"));
+  types.sets.pop_back();
+  CHECK_THROWS_WITH(planned_of(c, types, "x", plan::profiles::cpu, 64),
+                    ContainsSubstring("a set of types for each layer, 65, found 64"));
+}

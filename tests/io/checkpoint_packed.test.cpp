@@ -167,8 +167,8 @@ TEST_CASE("checkpoint_packed: a sealed index that says what cannot be is refused
   CHECK_THAT(refusal_of([](packed_index& i) { i.config.head_dim = 0; }), ContainsSubstring("head_dim"));
   CHECK_THAT(refusal_of([](packed_index& i) { i.vocabulary->tokens.resize(9); }),
              ContainsSubstring("tokens: expected at most 8, the rows of the embedding, found 9"));
-  CHECK_THAT(refusal_of([](packed_index& i) { i.weights[0].copies = 2; }),
-             ContainsSubstring("weight 'one': copies: expected 1 or one a layer, 3, found 2"));
+  CHECK_THAT(refusal_of([](packed_index& i) { i.weights[0].copies = 4; }),
+             ContainsSubstring("weight 'one': copies: expected 1 to 3, one a layer, found 4"));
   CHECK_THAT(refusal_of([](packed_index& i) {
                i.weights[0].bytes = 0;
                i.weights.erase(i.weights.begin() + 1, i.weights.end());

@@ -41,29 +41,16 @@ struct golden_file {
 };
 std::ostream& operator<<(std::ostream& out, const golden_file& of) { return out << of.model << "/" << of.path; }
 
-}  // namespace
+io::checkpoint opened(const golden_file& of) {
+  return io::checkpoint::open(conformance(of.model, "conformance2", "confgen2.py") / of.path);
+}
 
-TEST_CASE("files of a family give the goldens of transformers", "[once]") {
-  const golden_file each =
-      GENERATE(golden_file{"qwen3-tiny", "base", "hf"}, golden_file{"qwen3u-tiny", "base", "hf"},
-               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
-               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
-               golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
-               golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"},
-               golden_file{"qwen3moe-tiny", "base", "hf"}, golden_file{"qwen3moe-tiny", "nonorm", "hf-nonorm"},
-               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
-               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"},
-               golden_file{"qwen2-tiny", "base", "hf"}, golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
-               golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"});
-  INFO(each);
-  const std::filesystem::path golden = shared("conformance2") / each.model,
-                              folder = conformance(each.model, "conformance2", "confgen2.py");
-  const io::checkpoint file = io::checkpoint::open(folder / each.path);
-  const families::file_types codecs = families::types_of(file);
-  CHECK_FALSE(codecs.recoded);
+/// Logits of the prompts and the greedy tokens, of a file held in some types.
+void check_goldens(const golden_file& each, const io::checkpoint& file, const families::weight_types& types) {
+  const std::filesystem::path golden = shared("conformance2") / each.model;
   constexpr std::uint32_t context = 256;
   const auto plans = [&](const plan::profile& target) {
-    return families::planned_of(file.config(), codecs.types, each.model, target, context);
+    return families::planned_of(file.config(), types, each.model, target, context);
   };
   const plan::planned cpu = plans(plan::profiles::cpu), portable = plans(plan::profiles::portable);
   checked_device on;
@@ -93,4 +80,50 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
     while (stream.next()) {}
     CHECK(stream.result().ids == tokens);
   }
+}
+
+/// Another type for each of some matrices of a layer, its values all kept.
+void hold(families::weight_types& types, std::uint32_t layer, std::string_view name, dtype type) {
+  types.matrices.push_back({std::string(name), type, static_cast<std::uint8_t>(layer)});
+}
+
+}  // namespace
+
+TEST_CASE("files of a family give the goldens of transformers", "[once]") {
+  const golden_file each =
+      GENERATE(golden_file{"qwen3-tiny", "base", "hf"}, golden_file{"qwen3u-tiny", "base", "hf"},
+               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
+               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
+               golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
+               golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"},
+               golden_file{"qwen3-tiny", "q4_k_m", "gguf/qwen3-tiny-q4_k_m.gguf"},
+               golden_file{"qwen3moe-tiny", "base", "hf"}, golden_file{"qwen3moe-tiny", "nonorm", "hf-nonorm"},
+               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
+               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"},
+               golden_file{"qwen2-tiny", "base", "hf"}, golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
+               golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"});
+  INFO(each);
+  const io::checkpoint file = opened(each);
+  const families::file_types codecs = families::types_of(file);
+  CHECK_FALSE(codecs.recoded);
+  check_goldens(each, file, codecs.types);
+}
+
+// What bf16 holds f32 holds too: the goldens are the same, whatever layer has which of them.
+TEST_CASE("layers of several types, in any sequence, give the goldens of one", "[once]") {
+  const golden_file each = GENERATE(golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
+                                    golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"});
+  INFO(each);
+  const io::checkpoint file = opened(each);
+  families::weight_types types = families::types_of(file).types;
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    for (const auto name : {"attn_q.weight", "attn_k.weight"})
+      hold(types, layer, name, layer == 2 ? dtype::f32 : dtype::bf16);
+    hold(types, layer, "attn_v.weight", layer == 0 ? dtype::bf16 : dtype::f32);
+    hold(types, layer, "attn_output.weight", dtype::bf16);
+    for (const auto name : {"ffn_gate.weight", "ffn_up.weight"}) hold(types, layer, name, dtype::f32);
+    hold(types, layer, "ffn_down.weight", layer == 1 ? dtype::f32 : dtype::bf16);
+  }
+  types.sets = {0, 1, 2};
+  check_goldens(each, file, types);
 }

@@ -61,12 +61,11 @@ TEST_CASE("a file is computed in its own codec unless another one is asked for")
   // Rows of 172 are no whole blocks: ffn_down becomes f16 beside the others' q8_0.
   REQUIRE(call({"convert", in, mixed, "--codec", "q8_0"}).code == 0);
   const std::vector<std::string> run{"run", "-m", mixed, "--prompt", "Once", "-n", "4", "--temperature", "0"};
-  const outcome refused = call(run);
-  CAPTURE(refused.err);
-  CHECK(refused.code == 1);
-  CHECK(contains(refused.first_error(), "mixed.gguf: stories260k would compute "));
-  CHECK(contains(refused.first_error(), " of q8_0 as f16"));
-  CHECK(contains(refused.first_error(), "; --codec f16 asks for that"));
+  const outcome own = call(run);
+  CAPTURE(own.err);
+  CHECK(own.code == 0);
+  CHECK_FALSE(contains(own.err, "warning: "));
+  CHECK_FALSE(own.out.empty());
   auto asked = run;
   asked.insert(asked.end(), {"--codec", "f16"});
   const outcome told = call(asked);
@@ -289,9 +288,10 @@ TEST_CASE("what cannot be engraved is refused before anything is built") {
   const std::string mixed = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf").string();
   const outcome several = call({"engrave", mixed, "-o", folder / "made"});
   CHECK(several.code == 1);
-  CHECK(contains(several.first_error(),
-                 "llama-tiny-q4_k_m.gguf: codecs of the matrices: expected one, or --codec "
-                 "q6_k to compute all in it"));
+  CHECK(contains(
+      several.first_error(),
+      "llama-tiny-q4_k_m.gguf: codecs of the matrices: expected one in a model's type (`intaglio run` computes "
+      "each in its own, --codec q6_k all in one, which changes values)"));
   const outcome no_sources =
       call({"engrave", fable(), "-o", folder / "made"},
            {.environment = {{"INTAGLIO_SOURCE", folder / "nowhere"}}, .input = {}, .stdout_path = {}});

@@ -1,20 +1,35 @@
 // SPDX-License-Identifier: MIT
-// Which kind of block each of a model's layers is, where they are not all of one kind: a short list that is gone
-// through again and again.
+// Which kind of block each of a model's layers is, where they are not all of one kind: a list that is gone through
+// again and again, short where kinds alternate, as long as the model where they follow no rule.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace intaglio {
 
 /// Layer l is of kind blocks[l % period]; the last time the list may be cut short.
 struct layer_pattern {
-  static constexpr std::uint32_t max_period = 16;
+  static constexpr std::uint32_t max_period = 256, max_kinds = 64;
   std::uint32_t period = 1;
   std::array<std::uint8_t, max_period> blocks{};
+
+  /// The shortest list that gives these kinds. @param kinds of each layer, at most max_period
+  static constexpr layer_pattern of(std::span<const std::uint8_t> kinds) {
+    const auto repeats = [&](std::size_t step) {
+      for (std::size_t l = step; l < kinds.size(); ++l)
+        if (kinds[l] != kinds[l - step]) return false;
+      return true;
+    };
+    layer_pattern out;
+    while (out.period < kinds.size() && !repeats(out.period)) ++out.period;
+    for (std::uint32_t i = 0; i < out.period && i < kinds.size(); ++i) out.blocks[i] = kinds[i];
+    return out;
+  }
 
   constexpr std::uint8_t operator()(std::uint32_t layer) const { return blocks[layer % period]; }
   /// Kinds that there are.
@@ -32,8 +47,12 @@ struct layer_pattern {
   }
   /// Layers of a kind among the first `layers`.
   constexpr std::uint32_t count(std::uint8_t kind, std::uint32_t layers) const {
+    return count_any(std::uint64_t{1} << kind, layers);
+  }
+  /// The same of several kinds. @param kinds a bit each
+  constexpr std::uint32_t count_any(std::uint64_t kinds, std::uint32_t layers) const {
     std::uint32_t out = 0;
-    for (std::uint32_t layer = 0; layer < layers; ++layer) out += (*this)(layer) == kind;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) out += (kinds >> (*this)(layer)&1) != 0;
     return out;
   }
   friend constexpr bool operator==(const layer_pattern&, const layer_pattern&) = default;

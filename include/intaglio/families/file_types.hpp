@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,60 +28,144 @@ constexpr bool is_planned(dtype type) {
 /// The codec whose kernels take a type's blocks: Q4_1's for BCML1, whose values are the same; else the type itself.
 constexpr dtype computed_in(dtype type) { return type == dtype::bcml1 ? dtype::q4_1 : type; }
 
-/// The codec in which a packed file holds a tensor, from the words that say what each weight is
-/// (plan/weight_identity.hpp).
-inline std::optional<dtype> packed_type(const io::packed_image& image, std::string_view tensor) {
+/// A weight of a packed file, from the words that say what it is (plan/weight_identity.hpp).
+struct packed_tensor {
+  std::string_view layers;  ///< "*", "0-3,7"; empty: no layer's
+  std::string_view name;    ///< "attn_q.weight"
+  dtype type;
+};
+/// Its tensors that have a codec, those of a stack one by one.
+inline std::vector<packed_tensor> packed_tensors(const io::packed_image& image) {
+  std::vector<packed_tensor> out;
   for (const io::packed_weight& each : image.weights) {
     const std::string_view words = each.layout;
-    if (!words.starts_with(tensor)) continue;
-    std::size_t at = words.find(": ");
-    while (at != std::string_view::npos && at + 1 < words.size()) {
-      const std::size_t begin = words.find_first_not_of(": ", at), end = words.find(' ', begin);
+    const std::size_t end = words.find(": ");
+    std::optional<dtype> type;
+    for (std::size_t at = end; !type && at < words.size();) {
+      const std::size_t begin = words.find_first_not_of(": ", at), behind = words.find(' ', begin);
       if (begin == std::string_view::npos) break;
-      if (const auto type = dtype_from_name(words.substr(begin, end - begin))) return type;
-      at = end;
+      type = dtype_from_name(words.substr(begin, behind - begin));
+      at = behind;
+    }
+    if (!type) continue;
+    for (std::size_t at = 0; at < end;) {  // "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024"
+      std::string_view name = words.substr(at, words.find(' ', at) - at), layers;
+      if (name.starts_with("blk.")) {
+        layers = name.substr(4, name.find('.', 4) - 4);
+        name.remove_prefix((std::min)(name.size(), 5 + layers.size()));
+      }
+      out.push_back({layers, name, *type});
+      const std::size_t next = words.find(" + ", at);
+      at = next >= end ? end : next + 3;
     }
   }
-  return std::nullopt;
+  return out;
+}
+/// Whether a list as "0-3,7" has a layer; "*" has all.
+inline bool lists_layer(std::string_view list, std::uint32_t layer) {
+  if (list == "*") return true;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix((std::min)(list.size(), part.size() + 1));
+    std::uint32_t first = 0, last = 0;
+    const auto read = std::from_chars(part.data(), part.data() + part.size(), first);
+    last = first;
+    if (read.ptr != part.data() + part.size()) std::from_chars(read.ptr + 1, part.data() + part.size(), last);
+    if (first <= layer && layer <= last) return true;
+  }
+  return false;
 }
 
-/// What a file's weights are computed in: their own codec, where they have one in common that products are computed
-/// with. Of several the finest, so that nothing is held coarser than the file has it; f16 where none is.
+/// What each layer holds its matrices in: gathered one by one, then the sets that differ.
+class layer_types {
+ public:
+  explicit layer_types(std::uint32_t layers) : of_layer_(layers) {}
+
+  void add(std::uint32_t layer, std::string_view name, dtype type) {
+    if (layer < of_layer_.size()) of_layer_[layer].insert_or_assign(std::string(name), type);
+  }
+  /// Layers that hold all they have in one type have it as `layers`; others say each.
+  void into(weight_types& out) const {
+    std::vector<const matrices*> sets;
+    for (const matrices& each : of_layer_) {
+      std::size_t set = 0;
+      while (set < sets.size() && *sets[set] != each) ++set;
+      if (set == sets.size()) sets.push_back(&each);
+      out.sets.push_back(static_cast<std::uint8_t>((std::min)(set, std::size_t{255})));
+    }
+    std::optional<dtype> one;
+    bool uniform = true;
+    for (std::size_t set = 0; set < sets.size(); ++set)
+      for (const auto& [name, type] : *sets[set]) {
+        uniform = uniform && type == one.value_or(type);
+        one = type;
+        out.matrices.push_back({name, type, static_cast<std::uint8_t>((std::min)(set, std::size_t{255}))});
+      }
+    if (uniform || sets.size() < 2) out.sets.clear();
+    if (!uniform) return;
+    out.matrices.clear();
+    out.layers = one.value_or(out.layers);
+  }
+
+ private:
+  using matrices = std::map<std::string, dtype>;
+  std::vector<matrices> of_layer_;
+};
+
+/// What a file's weights are computed in: each matrix in its own codec; f16 those that no plan computes in theirs.
 struct file_types {
-  weight_types types;
-  bool recoded = false;   ///< some are in other codecs than these: layers of several, or one that no plan computes in
+  weight_types types;     ///< `layers`: the finest that any layer has
+  bool recoded = false;   ///< some are in codecs that no plan computes in
   std::string list = {};  ///< the file's codecs, each with a tensor that has it
 };
 inline file_types types_of(const io::checkpoint& file) {
   file_types out;
   if (family_of(file.config().model_type).ternary) return out;
   weight_types& types = out.types;
+  layer_types layers(file.config().num_hidden_layers);
+  std::optional<dtype> head;
   if (file.packed() != nullptr) {
     types.layers = dtype_from_name(file.packed()->codec).value_or(dtype::f16);
-    const dtype other = graph::head_type(types.layers, file.config().hidden_size);
-    types.embedding = packed_type(*file.packed(), "token_embd.weight").value_or(other);
-    types.head = packed_type(*file.packed(), "output.weight").value_or(types.embedding);
+    types.embedding = graph::head_type(types.layers, file.config().hidden_size);
+    for (const packed_tensor& each : packed_tensors(*file.packed())) {
+      if (each.layers.empty() && each.name == "token_embd.weight") types.embedding = each.type;
+      if (each.layers.empty() && each.name == "output.weight") head = each.type;
+      for (std::uint32_t layer = 0; !each.layers.empty() && layer < file.config().num_hidden_layers; ++layer)
+        if (!each.name.starts_with("ffn_gate_inp") && lists_layer(each.layers, layer))
+          layers.add(layer, each.name, each.type);
+    }
+    types.head = head.value_or(types.embedding);
+    layers.into(types);
     return out;
   }
   const auto rank = [](dtype type) {
     return std::find(planned_codecs.begin(), planned_codecs.end(), type) - planned_codecs.begin();
   };
   std::vector<dtype> seen;
+  bool any = false;
   for (const auto& tensor : file.tensors()) {
+    const std::string_view name = tensor.stored.name;
+    if (tensor.role != io::tensor_role::matrix && name != "token_embd.weight" && name != "output.weight") continue;
+    if (name.ends_with(".ffn_gate_inp.weight")) continue;  // the router's is f32 whatever the others are
     const dtype stored = computed_in(tensor.stored.type), type = is_planned(stored) ? stored : dtype::f16;
-    const bool table = tensor.stored.name == "token_embd.weight", head = tensor.stored.name == "output.weight";
-    if (tensor.stored.name.ends_with(".ffn_gate_inp.weight")) continue;  // the router's is f32 whatever the others are
-    if (table) types.embedding = types.head = type;
-    if (head) types.head = type;
-    const bool layers = !table && !head && tensor.role == io::tensor_role::matrix;
-    if (layers ? std::find(seen.begin(), seen.end(), stored) != seen.end() : stored == type || !(table || head))
-      continue;
-    out.list += (out.list.empty() ? "" : ", ") + std::string(name(tensor.stored.type)) + " from " + tensor.stored.name;
-    out.recoded = out.recoded || stored != type || (layers && !seen.empty());
-    if (!layers) continue;
-    if (seen.empty() || rank(type) > rank(types.layers)) types.layers = type;
-    seen.push_back(stored);
+    if (std::find(seen.begin(), seen.end(), stored) == seen.end()) {
+      seen.push_back(stored);
+      out.list += (out.list.empty() ? "" : ", ") + std::string(intaglio::name(tensor.stored.type)) + " from " +
+                  tensor.stored.name;
+      out.recoded = out.recoded || stored != type;
+    }
+    if (name == "token_embd.weight") types.embedding = type;
+    if (name == "output.weight") head = type;
+    std::uint32_t layer = 0;
+    if (!name.starts_with("blk.")) continue;
+    const auto [end, failure] = std::from_chars(name.data() + 4, name.data() + name.size(), layer);
+    if (failure != std::errc{} || end == name.data() + name.size()) continue;
+    layers.add(layer, name.substr(static_cast<std::size_t>(end - name.data()) + 1), type);
+    if (!any || rank(type) > rank(types.layers)) types.layers = type;
+    any = true;
   }
+  types.head = head.value_or(types.embedding);
+  layers.into(types);
   return out;
 }
 

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
@@ -17,10 +20,20 @@
 
 namespace intaglio::families {
 
+/// How the layers of a set hold one of their matrices.
+struct matrix_type {
+  std::string name;  ///< "attn_q.weight"
+  dtype type = dtype::f16;
+  std::uint8_t set = 0;
+  friend bool operator==(const matrix_type&, const matrix_type&) = default;
+};
+
 /// How a model's matrices are held on the device. A ternary model's layers are i2_s whatever `layers` says.
 struct weight_types {
   dtype layers = dtype::f16, embedding = dtype::f16, head = dtype::f16;
-  friend constexpr bool operator==(const weight_types&, const weight_types&) = default;
+  std::vector<matrix_type> matrices = {};  ///< where layers hold theirs in several types: all of each set; else none
+  std::vector<std::uint8_t> sets = {};     ///< by layer, the set that it has; none: all have set 0
+  friend bool operator==(const weight_types&, const weight_types&) = default;
 };
 
 /// The traced layers of a model with this config.
@@ -29,10 +42,14 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
   constexpr std::array<std::string_view, 10> matrices{
       "attn_q.weight", "attn_k.weight",   "attn_v.weight",        "attn_output.weight", "ffn_gate.weight",
       "ffn_up.weight", "ffn_down.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"};
-  std::array<ir::held_type, matrices.size()> held{};
-  for (std::size_t i = 0; i < matrices.size(); ++i) held[i] = {matrices[i], types.layers};
+  std::vector<ir::held_type> held;
+  if (c.model_type != architecture::bitnet) {
+    for (const matrix_type& each : types.matrices) held.push_back({each.name, each.type, each.set});
+    if (held.empty())
+      for (const std::string_view each : matrices) held.push_back({each, types.layers});
+  }
   constexpr dtype any = dtype::f16;
-  ir::trace t(c.model_type == architecture::bitnet ? std::span<const ir::held_type>{} : held);
+  ir::trace t(held, types.sets);
   switch (c.model_type) {
     case architecture::bitnet:
       if (c.activation_type == dtype::i8) models::bitnet_graph<dtype::i2_s, dtype::i8>(c, types.embedding).forward(t);

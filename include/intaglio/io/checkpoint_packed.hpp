@@ -104,9 +104,10 @@ class packed_reader {
     std::uint64_t at = packed_layout::data_offset, sums = 0;
     for (packed_weight& each : index_.weights) {
       const std::string what = "weight '" + printable(each.layout, 160) + "'";
-      if (each.copies != 1 && each.copies != index_.config.num_hidden_layers)
+      if (each.copies == 0 || each.copies > index_.config.num_hidden_layers)
         refuse(header_.index_offset, what + ": copies",
-               "1 or one a layer, " + std::to_string(index_.config.num_hidden_layers), std::to_string(each.copies));
+               "1 to " + std::to_string(index_.config.num_hidden_layers) + ", one a layer",
+               std::to_string(each.copies));
       if (each.bytes == 0 || each.bytes > most_bytes)
         refuse(header_.index_offset, what + ": bytes", "1 to " + std::to_string(most_bytes),
                std::to_string(each.bytes));

@@ -31,7 +31,7 @@ struct packed_layout {
 /// A weight as the device wants it, once or once a layer.
 struct packed_weight {
   std::string layout;        ///< its tensors and how they lie: plan/weight_identity.hpp
-  std::uint32_t copies = 1;  ///< one a layer, or one
+  std::uint32_t copies = 1;  ///< one for each layer that has it, or one
   std::uint64_t bytes = 0;   ///< of a copy
   std::uint64_t offset =
       0;  ///< of the first copy in the file; each begins at the next multiple of packed_layout::alignment

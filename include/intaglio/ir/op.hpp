@@ -58,6 +58,7 @@ struct weight {
   std::uint32_t rows = 1, columns = 0;
   dtype type = dtype::f32;  ///< i2_s stands for ternary of any codec
   section where = section::prologue;
+  std::uint64_t kinds = 0;  ///< in the period: a bit for each kind of block that has it in this type
 };
 
 struct op {

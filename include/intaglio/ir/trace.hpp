@@ -14,13 +14,17 @@ namespace intaglio::ir {
 struct held_type {
   std::string_view name;  ///< as layers name it: "attn_q.weight" for all blocks
   dtype type;
+  std::uint8_t set = 0;  ///< of layers that hold it so
 };
 
 class trace {
  public:
   constexpr trace() = default;
-  /// @param held types that go before the layers' own; outlives the trace
-  constexpr explicit trace(std::span<const held_type> held) : held_(held) {}
+  /// Both outlive the trace. @param held types that go before the layers' own
+  /// @param sets of each layer, which of held's sets it has: layers of one block and one set are a kind; empty: all
+  /// have set 0
+  constexpr explicit trace(std::span<const held_type> held, std::span<const std::uint8_t> sets = {})
+      : held_(held), sets_(sets) {}
 
   constexpr const ir::graph& graph() const { return graph_; }
   constexpr bool failed() const { return !graph_.failure.empty(); }
@@ -261,7 +265,8 @@ class trace {
     graph_.layers = layers;
     graph_.pattern = pattern;
     graph_.stream_in = x;
-    (one_block(x, blocks), ...);
+    if (sets_.empty()) (one_block(x, blocks), ...);
+    else in_sets(x, layers, pattern, blocks...);
     graph_.stream_out = x;
     section_ = section::epilogue;
     block_ = 0;
@@ -278,15 +283,47 @@ class trace {
  private:
   constexpr dtype held_as(std::string_view name, dtype type) const {
     for (const held_type& each : held_)
-      if (each.name == name) return each.type;
+      if (each.name == name && each.set == set_) return each.type;
     return type;
+  }
+
+  /// Traces the block of each layer's kind in the set that the layer has, each pair of these once: a kind of its own.
+  template <class... Blocks>
+  constexpr void in_sets(value_id& x, std::uint32_t layers, const layer_pattern& pattern, Blocks&... blocks) {
+    if (sets_.size() != layers) fail("repeat", "a set of types for each layer, ", layers, "", sets_.size());
+    if (layers > layer_pattern::max_period)
+      fail("repeat", "layers of several sets of types, at most ", layer_pattern::max_period, "", layers);
+    if (failed()) return;
+    struct kind {
+      std::uint8_t block, set;
+    };
+    std::vector<kind> found;
+    std::vector<std::uint8_t> kinds;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      std::size_t at = 0;
+      while (at < found.size() && (found[at].block != pattern(layer) || found[at].set != sets_[layer])) ++at;
+      if (at == found.size()) found.push_back({pattern(layer), sets_[layer]});
+      kinds.push_back(static_cast<std::uint8_t>(at));
+    }
+    if (found.size() > layer_pattern::max_kinds)
+      return fail("repeat", "layers of several sets of types in at most ", layer_pattern::max_kinds, " kinds",
+                  found.size());
+    for (const kind& each : found) {
+      set_ = each.set;
+      std::uint8_t index = 0;
+      ((index++ == each.block ? one_block(x, blocks) : void()), ...);
+    }
+    set_ = 0;
+    graph_.pattern = layer_pattern::of(kinds);
   }
 
   constexpr weight_id weight(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
     if (name.size() >= 48) fail("weight", "expected a tensor name under 48 characters");
+    const std::uint64_t kind = section_ == section::period ? std::uint64_t{1} << block_ : 0;
     for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
-      const auto& known = graph_.weights[i];
+      auto& known = graph_.weights[i];
       if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
+      if (known.type != type && kind != 0 && (known.kinds & kind) == 0) continue;  // other layers have another type
       if (known.rows != rows || known.columns != columns)
         fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
       if (known.type != type) {
@@ -294,9 +331,10 @@ class trace {
         sentence.append(known.type, ", found ", type);
         fail(where(name).view(), sentence.view());
       }
+      known.kinds |= kind;
       return static_cast<weight_id>(i);
     }
-    graph_.weights.push_back({text<48>{name}, rows, columns, type, section_});
+    graph_.weights.push_back({text<48>{name}, rows, columns, type, section_, kind});
     return static_cast<weight_id>(graph_.weights.size()) - 1;
   }
 
@@ -320,6 +358,8 @@ class trace {
   }
 
   std::span<const held_type> held_{};
+  std::span<const std::uint8_t> sets_{};
+  std::uint8_t set_ = 0;
   ir::graph graph_;
   section section_ = section::prologue;
   std::uint8_t block_ = 0;

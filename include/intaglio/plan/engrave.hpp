@@ -27,13 +27,23 @@ concept engravable = ir::traceable<Model> && requires {
 
 inline constexpr std::size_t max_section_dispatches = 64, max_values = 48, max_weights = 64;
 
-/// A list with a fixed capacity, for the way out of a constant evaluation.
+/// A list for the way out of a constant evaluation, where it has a fixed capacity. A plan made at run time may have
+/// more: all of it is in `more` then.
 template <class T, std::size_t Capacity>
 struct bounded_list {
   std::array<T, Capacity> items{};
   std::size_t size = 0;
+  std::vector<T> more{};
+  constexpr std::span<const T> all() const {
+    return more.empty() ? std::span<const T>(items).first(size) : std::span<const T>(more);
+  }
   constexpr void assign(const std::vector<T>& from, std::string_view what, text<256>& failure) {
     if (from.size() > Capacity) {
+      if (!std::is_constant_evaluated()) {
+        more = from;
+        size = from.size();
+        return;
+      }
       if (failure.empty()) failure.append("plan: expected at most ", Capacity, " ", what, ", found ", from.size());
       return;
     }
@@ -61,7 +71,7 @@ struct draft {
   bounded_list<weight, max_weights> weights;
   std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0;
   layer_pattern pattern;
-  std::array<layer_cache, layer_pattern::max_period> caches{};
+  std::array<layer_cache, layer_pattern::max_kinds> caches{};
 };
 
 struct sequence_kind {
@@ -381,11 +391,9 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
 constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
                             const drafted_sequence& chain, const layer_pattern& pattern, drafted_sequence& out,
                             text<256>& failure) {
-  for (std::size_t i = 0; i < chain.epilogue.size; ++i)
-    if (chain.epilogue.items[i].kernel == kernels::kernel::walk_trace) return;  // it keeps no gates
-  const auto list = [](const auto& part) {
-    return std::vector<dispatch>(part.items.begin(), part.items.begin() + static_cast<std::ptrdiff_t>(part.size));
-  };
+  for (const dispatch& each : chain.epilogue.all())
+    if (each.kernel == kernels::kernel::walk_trace) return;  // it keeps no gates
+  const auto list = [](const auto& part) { return std::vector<dispatch>(part.all().begin(), part.all().end()); };
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
   const auto take = [&](const layers_in_one& made) {
@@ -452,7 +460,7 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   weight_list weights;
   if (before != nullptr) {
     out.failure = before->failure;
-    for (std::size_t i = 0; i < before->weights.size; ++i) weights.weights.push_back(before->weights.items[i]);
+    for (const weight& each : before->weights.all()) weights.weights.push_back(each);
     weights.global_bytes = before->global_weight_bytes;
     weights.layer_bytes = before->layer_weight_bytes;
   } else {
@@ -550,11 +558,15 @@ constexpr std::uint64_t hash_of(const table& t) {
   const auto mix = [&](auto... words) { ((hash = mixed(hash, static_cast<std::uint64_t>(words))), ...); };
   mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.global_weight_bytes, t.layer_weight_bytes,
       t.pattern.period);
-  for (std::uint32_t i = 0; i < t.pattern.period; ++i)
-    mix(t.pattern.blocks[i], t.caches[i].positions, t.caches[i].window, t.caches[i].key_bytes, t.caches[i].value_bytes);
+  for (std::uint32_t i = 0; i < t.pattern.period; ++i) {
+    const layer_cache cache = i < t.caches.size() ? t.caches[i] : layer_cache{};
+    mix(t.pattern.blocks[i], cache.positions, cache.window, cache.key_bytes, cache.value_bytes);
+  }
+  const std::uint64_t every_kind = ~std::uint64_t{0} >> (64 - t.pattern.kinds());
   for (const weight& w : t.weights) {
     mix(w.source_count, w.per_layer, w.layout, w.order, w.codec, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
     for (const auto rows : w.source_rows) mix(rows);
+    if (w.per_layer && (w.kinds & every_kind) != every_kind) mix(w.kinds);
     if (w.layout == weight_layout::rope_turns)
       mix(std::bit_cast<std::uint32_t>(w.rope.theta), w.rope.scaling.type,
           std::bit_cast<std::uint32_t>(w.rope.scaling.factor),

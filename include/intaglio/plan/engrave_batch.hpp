@@ -61,12 +61,16 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
           "batch: expected a model without a trace, which passes of several tokens do not keep, found one with");
   if (!out.failure.empty()) return out;
   weight_list weights;
-  for (std::size_t i = 0; i < alone.weights.size; ++i) weights.weights.push_back(alone.weights.items[i]);
+  for (const weight& each : alone.weights.all()) weights.weights.push_back(each);
   draft_sequence(g, config, target, context, {out.shape.slot_count, true, true, out.shape}, weights, out.batch,
                  out.failure);
   if (out.failure.empty() && weights.weights.size() != alone.weights.size)
     out.failure.append("batch: expected the weights of the other sequences, found ",
                        weights.weights.size() - alone.weights.size, " more");
+  for (std::size_t i = 0; i < weights.weights.size() && out.failure.empty(); ++i)
+    if (weights.weights[i].kinds != alone.weights.all()[i].kinds)
+      out.failure.append("batch: expected ", weights.weights[i].sources[0].view(),
+                         " in the kinds of layers of the other sequences, found it in more");
   if (!out.failure.empty()) return out;
 
   const placement nowhere;

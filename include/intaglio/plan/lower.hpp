@@ -21,17 +21,26 @@ class weight_list {
   std::uint64_t global_bytes = 0, layer_bytes = 0;
 
   constexpr std::uint32_t slot(weight w) {
-    for (std::uint32_t i = 0; i < weights.size(); ++i)
-      if (weights[i].layout == w.layout && weights[i].per_layer == w.per_layer &&
-          weights[i].source_count == w.source_count && weights[i].sources[0] == w.sources[0].view() &&
-          weights[i].order == w.order && weights[i].codec == w.codec && weights[i].rope == w.rope &&
-          weights[i].head_dim == w.head_dim)
-        return i;
+    for (std::uint32_t i = 0; i < weights.size(); ++i) {
+      if (!is_same(weights[i], w)) continue;
+      weights[i].kinds |= w.kinds;
+      return i;
+    }
     auto& end = w.per_layer ? layer_bytes : global_bytes;
     w.offset = end;
     end += aligned(w.bytes);
     weights.push_back(w);
     return static_cast<std::uint32_t>(weights.size()) - 1;
+  }
+
+ private:
+  static constexpr bool is_same(const weight& a, const weight& b) {
+    if (a.layout != b.layout || a.per_layer != b.per_layer || a.source_count != b.source_count || a.order != b.order ||
+        a.codec != b.codec || a.rope != b.rope || a.head_dim != b.head_dim)
+      return false;
+    for (std::size_t s = 0; s < a.source_count; ++s)
+      if (a.sources[s] != b.sources[s].view()) return false;
+    return true;
   }
 };
 
@@ -537,7 +546,8 @@ class lowering {
          std::uint64_t{8} * c_.tokens, write);
   }
   constexpr void bind_state() { bind("state", {region::state, 0, 0}, c_.batched() ? c_.state_bytes() : 16 * 4, false); }
-  constexpr void bind_weight(std::string_view name, const weight& w) {
+  constexpr void bind_weight(std::string_view name, weight w) {
+    if (w.per_layer) w.kinds = std::uint64_t{1} << d_->block;
     bind(name, {region::weight, weights_.slot(w), 0}, w.bytes, false);
     d_->weight_bytes += w.bytes;
   }

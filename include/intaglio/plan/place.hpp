@@ -13,13 +13,6 @@
 
 namespace intaglio::plan {
 
-/// Offsets inside the arena are multiples of this: the widest load of a kernel, and a cache line.
-inline constexpr std::uint64_t arena_alignment = 256;
-
-constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment = arena_alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
 /// Where the factors of an int8 value begin: behind its tokens x width bytes (norm_quantize writes both).
 constexpr std::uint64_t factors_offset(std::uint64_t tokens, std::uint64_t width) {
   return aligned(tokens * width, 16);

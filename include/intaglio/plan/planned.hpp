@@ -83,7 +83,7 @@ class planned {
 
   template <class T, std::size_t Capacity>
   static std::span<const T> items(const bounded_list<T, Capacity>& list) {
-    return std::span(list.items).first(list.size);
+    return list.all();
   }
   sequence view(const drafted_sequence& from, std::string_view name, std::uint32_t tokens) const {
     return {name,

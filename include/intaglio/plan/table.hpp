@@ -136,6 +136,13 @@ constexpr bool makes_blank(const dispatch& d, const access& a) {
   return is("blank") || is("blank_spans");
 }
 
+/// Offsets of values and weights are multiples of this: the widest load of a kernel, and a cache line.
+inline constexpr std::uint64_t arena_alignment = 256;
+
+constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment = arena_alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 /// How a checkpoint's tensors lie in device memory.
 enum class weight_layout : std::uint8_t {
   vector_f32,       ///< f32 [columns]
@@ -171,6 +178,7 @@ struct weight {
   std::uint32_t rows = 0, columns = 0;
   std::uint64_t offset = 0;  ///< inside the block of global weights, or of one layer's weights
   std::uint64_t bytes = 0;
+  std::uint64_t kinds = ~std::uint64_t{0};  ///< with per_layer: a bit for each kind of layer that has it
 };
 
 /// A value of the arena and the dispatches between which it lives (indices into prologue, period, epilogue in this
@@ -324,13 +332,13 @@ struct table {
   const decoder_config* config = nullptr;
   std::span<const weight> weights;
   std::uint64_t global_weight_bytes = 0;  ///< weights outside the layers
-  std::uint64_t layer_weight_bytes = 0;   ///< of one layer; layers lie behind each other
+  std::uint64_t layer_weight_bytes = 0;   ///< of one layer that has the weights of every kind
   std::uint32_t context = 0;              ///< positions that a sequence may have
   std::uint32_t max_tokens = 1;           ///< of the widest sequence; state.tokens has that many words
   std::uint32_t ring_size = 0;            ///< drawn tokens that the ring holds
   kernels::element cache_element = kernels::element::f16;
-  layer_pattern pattern;                                        ///< of which kind each layer is
-  std::array<layer_cache, layer_pattern::max_period> caches{};  ///< of a layer, by its kind
+  layer_pattern pattern;                                       ///< of which kind each layer is
+  std::array<layer_cache, layer_pattern::max_kinds> caches{};  ///< of a layer, by its kind
   sequence decode, prefill, logits;
   sequence verify;  ///< a token and drafts of those behind it: draws what follows each and takes what was drafted right
   sequence
@@ -348,7 +356,23 @@ struct table {
     return (std::max)({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
   }
   constexpr std::uint64_t weight_bytes() const {
-    return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes;
+    const std::uint32_t layers = config->num_hidden_layers;
+    std::uint64_t out = global_weight_bytes + layers * layer_weight_bytes;
+    for (const weight& each : weights)
+      if (each.per_layer) out -= (layers - copies(each)) * aligned(each.bytes);
+    return out;
+  }
+  /// Whether a layer has a weight; all have those that are not per layer.
+  constexpr bool has(const weight& w, std::uint32_t layer) const {
+    return !w.per_layer || (w.kinds >> pattern(layer) & 1) != 0;
+  }
+  /// Tensors, or stacks of them, that a weight stands for: one for each layer that has it.
+  constexpr std::uint32_t copies(const weight& w) const {
+    return w.per_layer ? pattern.count_any(w.kinds, config->num_hidden_layers) : 1;
+  }
+  /// Which of them a layer's is.
+  constexpr std::uint32_t copy_of(const weight& w, std::uint32_t layer) const {
+    return w.per_layer ? pattern.count_any(w.kinds, layer) : 0;
   }
   /// Words of kernels/state.hpp, then attention's counters and the sampler's, then the progress of all layers in one.
   constexpr std::uint64_t state_bytes() const {

@@ -46,7 +46,11 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::arena:
       return s.arena_bytes;
     case region::weight:
-      return a.slot < t.weights.size() ? t.weights[a.slot].bytes : 0;
+      // Of a layer's weight nothing where the dispatch is of a kind of layer that lacks it.
+      return a.slot < t.weights.size() &&
+                     (!t.weights[a.slot].per_layer || (t.weights[a.slot].kinds >> d.block & 1) != 0)
+                 ? t.weights[a.slot].bytes
+                 : 0;
     case region::keys:
       return t.caches[d.block].key_bytes;
     case region::values:

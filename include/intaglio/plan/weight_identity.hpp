@@ -51,9 +51,26 @@ constexpr std::string_view name(row_order order) {
   return names[static_cast<std::size_t>(order)];
 }
 
+/// The layers that have a weight: "*", or where some lack it "0-3,6,9-31".
+inline std::string layers_text(const weight& w, const table& of) {
+  const std::uint32_t layers = of.config->num_hidden_layers;
+  if (of.copies(w) == layers || !w.per_layer) return "*";
+  std::string out;
+  for (std::uint32_t first = 0; first < layers; ++first) {
+    if (!of.has(w, first)) continue;
+    std::uint32_t last = first;
+    while (last + 1 < layers && of.has(w, last + 1)) ++last;
+    (out += out.empty() ? "" : ",") += std::to_string(first);
+    if (last != first) (out += '-') += std::to_string(last);
+    first = last;
+  }
+  return out;
+}
+
 /// "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 q8_0
 /// [6144, 4096]"
-inline std::string identity(const weight& w) {
+/// @param layers that have it, as of layers_text
+inline std::string identity(const weight& w, std::string_view layers = "*") {
   std::string out;
   const auto number = [&](auto value) { (out += ' ') += std::to_string(value); };
   if (w.layout == weight_layout::rope_turns) {
@@ -70,7 +87,7 @@ inline std::string identity(const weight& w) {
   }
   for (std::uint8_t s = 0; s < w.source_count; ++s) {
     if (s != 0) out += " + ";
-    if (w.per_layer || w.layout == weight_layout::column_norms) out += "blk.*.";
+    if (w.per_layer || w.layout == weight_layout::column_norms) ((out += "blk.") += layers) += '.';
     out += w.sources[s].view();
     number(w.source_rows[s]);
   }
@@ -84,5 +101,6 @@ inline std::string identity(const weight& w) {
   number(w.columns);
   return out += ']';
 }
+inline std::string identity(const weight& w, const table& of) { return identity(w, layers_text(w, of)); }
 
 }  // namespace intaglio::plan

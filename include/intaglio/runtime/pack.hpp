@@ -46,10 +46,9 @@ class packing {
       images_.push_back({weight_image(from, *table), table});
       for (std::uint32_t slot = 0; slot < table->weights.size(); ++slot) {
         const plan::weight& w = table->weights[slot];
-        if (const std::string words = plan::identity(w); known.insert(words).second) {
+        if (const std::string words = plan::identity(w, *table); known.insert(words).second) {
           parts_.push_back({images_.size() - 1, slot});
-          weights_.push_back(
-              {.layout = words, .copies = w.per_layer ? table->config->num_hidden_layers : 1, .bytes = w.bytes});
+          weights_.push_back({.layout = words, .copies = table->copies(w), .bytes = w.bytes});
         }
       }
     }
@@ -68,8 +67,9 @@ class packing {
     for (std::size_t part = 0; part < parts_.size(); ++part) {
       const std::uint64_t unit = weight_image::unit_bytes(weight(part)),
                           step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / unit) * unit;
-      for (std::uint32_t layer = 0; layer < weights_[part].copies; ++layer)
-        for (std::uint64_t at = 0; at < weights_[part].bytes; at += step)
+      const plan::table& of = *images_[parts_[part].first].table;
+      for (std::uint32_t layer = 0; layer < (weight(part).per_layer ? of.config->num_hidden_layers : 1); ++layer)
+        for (std::uint64_t at = 0; at < weights_[part].bytes && of.has(weight(part), layer); at += step)
           pieces.push_back({part, layer, at, (std::min)(step, weights_[part].bytes - at)});
       total += weights_[part].copies * weights_[part].bytes;
     }

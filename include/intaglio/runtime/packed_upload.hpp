@@ -76,11 +76,11 @@ inline placed_items load_packed(const gpu::device& on, const plan::table& of, co
     std::uint32_t tensors = 0;
     const std::vector<weight_part> parts = split.all();
     for (const weight_part& part : parts)
-      for (std::uint32_t layer = part.first; layer < part.end; ++layer) {
+      part.layers(of, [&](std::uint32_t layer) {
         owners.push_back({part.slot, layer, tensors_of(of.weights[part.slot])});
         bytes += of.weights[part.slot].bytes;
         tensors += owners.back().tensors;
-      }
+      });
     const std::vector<std::uint64_t> sizes = sizes_of(of, parts);
     const std::vector<upload_piece> pieces = upload_pieces(sizes, shape.piece_bytes);
     load_meter meter(options.progress, bytes, tensors);

@@ -18,11 +18,8 @@ namespace intaglio::runtime {
 /// The weight of a packed file that a plan's is, nullptr where it has none.
 inline const io::packed_weight* find_packed(const io::packed_image& in, const plan::weight& wanted,
                                             const plan::table& of) {
-  const io::packed_weight* const found = in.find(plan::identity(wanted));
-  return found != nullptr && found->bytes == wanted.bytes &&
-                 found->copies == (wanted.per_layer ? of.config->num_hidden_layers : 1)
-             ? found
-             : nullptr;
+  const io::packed_weight* const found = in.find(plan::identity(wanted, of));
+  return found != nullptr && found->bytes == wanted.bytes && found->copies == of.copies(wanted) ? found : nullptr;
 }
 
 /// Whether a packed file has every weight of a plan in its layout.
@@ -37,9 +34,9 @@ inline bool holds_weights(const io::packed_image& in, const plan::table& of) {
 /// several threads.
 class packed_weights {
  public:
-  /// @error file_error: the file has another version of the layouts, or lacks a weight in the layout that the plan
-  /// wants
-  packed_weights(const io::packed_image& from, const plan::table& of) : from_(&from) {
+  /// The table must outlive it too. @error file_error: the file has another version of the layouts, or lacks a weight
+  /// in the layout that the plan wants
+  packed_weights(const io::packed_image& from, const plan::table& of) : from_(&from), table_(&of) {
     if (from.layout_version != plan::weight_layout_version)
       throw file_error(from.file->path(), 12, "version of the weights' layouts (pack the model again)",
                        std::to_string(plan::weight_layout_version), std::to_string(from.layout_version));
@@ -54,26 +51,27 @@ class packed_weights {
   /// Bytes [begin, begin + out.size()) of a weight of the plan, checked. @error file_error: a checksum that differs, a
   /// file that was cut
   void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
-    from_->read(*slots_[slot], layer, begin, out);
+    from_->read(*slots_[slot], table_->copy_of(table_->weights[slot], layer), begin, out);
   }
 
  private:
   [[noreturn]] static void refuse(const io::packed_image& from, const plan::weight& wanted, const plan::table& of) {
-    const std::string words = plan::identity(wanted);
+    const std::string words = plan::identity(wanted, of);
     const auto tensors = [](std::string_view text) { return text.substr(0, text.find(": ")); };
     std::string found = "no such tensors";
     for (const io::packed_weight& each : from.weights)
       if (tensors(each.layout) == tensors(words))
         found = "'" + printable(each.layout, 200) + "', " + std::to_string(each.copies) + " times " +
                 std::to_string(each.bytes) + " bytes";
-    throw file_error(from.file->path(), from.index_offset,
-                     "a weight for the plan '" + std::string(of.profile) + "' (pack the model with this program)",
-                     "'" + words + "', " + std::to_string(wanted.per_layer ? of.config->num_hidden_layers : 1) +
-                         " times " + std::to_string(wanted.bytes) + " bytes",
-                     found);
+    throw file_error(
+        from.file->path(), from.index_offset,
+        "a weight for the plan '" + std::string(of.profile) + "' (pack the model with this program)",
+        "'" + words + "', " + std::to_string(of.copies(wanted)) + " times " + std::to_string(wanted.bytes) + " bytes",
+        found);
   }
 
   const io::packed_image* from_;
+  const plan::table* table_;
   std::vector<const io::packed_weight*> slots_;
 };
 

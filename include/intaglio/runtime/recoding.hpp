@@ -47,8 +47,9 @@ inline std::vector<recoding> recodings(const io::checkpoint& file, const plan::t
     const dtype computed = weight_image::dtype_of(weight.codec);
     for (std::uint8_t s = 0; s < weight.source_count; ++s)
       for (std::uint32_t layer = 0; layer < (weight.per_layer ? of.config->num_hidden_layers : 1); ++layer)
-        add((weight.per_layer ? "blk." + std::to_string(layer) + "." : "") + std::string(weight.sources[s].view()),
-            computed);
+        if (of.has(weight, layer))
+          add((weight.per_layer ? "blk." + std::to_string(layer) + "." : "") + std::string(weight.sources[s].view()),
+              computed);
   }
   return out;
 }

@@ -36,7 +36,7 @@ struct address_table {
       case plan::region::arena:
         return arena + what.offset + layer * what.layer_stride;
       case plan::region::weight:
-        return weights[first_weight[what.slot] + (of.weights[what.slot].per_layer ? layer : 0)] + what.offset;
+        return weights[first_weight[what.slot] + of.copy_of(of.weights[what.slot], layer)] + what.offset;
       case plan::region::keys:
         return keys[layer] + what.offset;
       case plan::region::values:

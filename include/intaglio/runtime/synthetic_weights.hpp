@@ -188,8 +188,8 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
       if (w.layout == plan::weight_layout::matrix) matrices[slot] = pattern;
     }
     const std::uint64_t period = std::uint64_t{4} * pattern.size();
-    for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
-      const auto& item = out.placed.items[out.first[slot] + layer];
+    for (std::uint32_t copy = 0; copy < of.copies(w); ++copy) {
+      const auto& item = out.placed.items[out.first[slot] + copy];
       uploads.upload(
           out.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> into, std::uint64_t at) {
             for (std::size_t done = 0; done < into.size();) {

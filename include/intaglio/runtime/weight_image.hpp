@@ -43,7 +43,7 @@ class weight_image {
     if (patch != nullptr) patch->expect_model(from.config());
     for (const plan::weight& each : of.weights)
       for (std::uint32_t layer = 0; layer < (in_layers(each) ? of.config->num_hidden_layers : 1); ++layer)
-        for (std::uint8_t s = 0; s < each.source_count; ++s) find(each, s, layer);
+        for (std::uint8_t s = 0; s < each.source_count && of.has(each, layer); ++s) find(each, s, layer);
   }
 
   /// Bytes of float masters that measure() reads to find their scales.

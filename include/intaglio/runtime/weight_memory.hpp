@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The weights of a plan where the device reads them, its memory, the host's or a mapped file: one item for each global
-// weight, one a layer for the others.
+// weight, one for each layer that has it for the others.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,14 @@ struct weight_memory {
   std::uint64_t mapped_bytes = 0;  ///< of weights that are; the others are in memory of the device, but for
   std::uint64_t host_bytes = 0;    ///< of weights in the host's memory, which the device reads across the bus
   placed_items placed;
-  std::vector<std::uint32_t> first;  ///< by slot: its item, or that of layer 0
+  std::vector<std::uint32_t> first;  ///< by slot: its item, or that of the first layer that has it
 
+  /// The item of a slot in a layer that has it.
+  std::uint32_t item(const plan::table& of, std::uint32_t slot, std::uint32_t layer) const {
+    return first[slot] + of.copy_of(of.weights[slot], layer);
+  }
   std::uint64_t address(const plan::table& of, std::uint32_t slot, std::uint32_t layer) const {
-    return placed.items[first[slot] + (of.weights[slot].per_layer ? layer : 0)].address;
+    return placed.items[item(of, slot, layer)].address;
   }
   /// To be asked when a pass is done, before anything is made of what it gave.
   /// @error file_error: the file that is read in place was cut or written to faster than it could be copied, so the
@@ -42,14 +46,14 @@ inline std::vector<std::uint32_t> first_items(const plan::table& of) {
   std::uint32_t count = 0;
   for (const plan::weight& each : of.weights) {
     out.push_back(count);
-    count += each.per_layer ? of.config->num_hidden_layers : 1;
+    count += of.copies(each);
   }
   return out;
 }
 
 inline std::size_t item_count(const plan::table& of) {
   std::size_t out = 0;
-  for (const plan::weight& each : of.weights) out += each.per_layer ? of.config->num_hidden_layers : 1;
+  for (const plan::weight& each : of.weights) out += of.copies(each);
   return out;
 }
 
@@ -62,9 +66,16 @@ std::vector<std::uint32_t> slots_where(const plan::table& of, Kind&& kind) {
   return out;
 }
 
-/// Layers first .. end - 1 of a slot; of one that is not per layer 0 .. 0.
+/// Of a slot the layers first .. end - 1 that have it; of one that is not per layer 0 .. 0.
 struct weight_part {
   std::uint32_t slot = 0, first = 0, end = 0;
+
+  /// Calls each(layer) for these layers.
+  template <class Each>
+  void layers(const plan::table& of, Each&& each) const {
+    for (std::uint32_t layer = first; layer < end; ++layer)
+      if (of.has(of.weights[slot], layer)) each(layer);
+  }
 };
 /// Slots with all their layers.
 inline std::vector<weight_part> whole_slots(const plan::table& of, std::span<const std::uint32_t> slot_count) {
@@ -88,7 +99,8 @@ constexpr bool is_of_features(const plan::weight& w) {
 /// Bytes of the layers of some weights.
 inline std::vector<std::uint64_t> sizes_of(const plan::table& of, std::span<const weight_part> parts) {
   std::vector<std::uint64_t> out;
-  for (const weight_part& each : parts) out.insert(out.end(), each.end - each.first, of.weights[each.slot].bytes);
+  for (const weight_part& each : parts)
+    each.layers(of, [&](std::uint32_t) { out.push_back(of.weights[each.slot].bytes); });
   return out;
 }
 
@@ -108,24 +120,32 @@ struct weight_split {
 inline weight_split split_weights(const plan::table& of, std::optional<std::uint64_t> budget = {}) {
   weight_split out;
   const std::uint32_t layers = of.config->num_hidden_layers;
-  std::uint64_t rest = 0, layer = 0;
+  const auto features_of = [&](std::uint32_t layer) {
+    std::uint64_t bytes = 0;
+    for (const plan::weight& w : of.weights)
+      if (is_of_features(w) && of.has(w, layer)) bytes += item_bytes(w.bytes);
+    return bytes;
+  };
+  std::uint64_t rest = 0;
   for (const plan::weight& w : of.weights)
-    if (is_of_features(w)) layer += item_bytes(w.bytes);
-    else rest += item_bytes(w.bytes) * (w.per_layer ? layers : 1);
+    if (!is_of_features(w)) rest += item_bytes(w.bytes) * of.copies(w);
   if (budget && *budget < rest)
     throw argument_error("budget of the weights", "at least " + gpu::bytes_text(rest) + " (all but the FFNs)",
                          gpu::bytes_text(*budget));
-  const auto kept = !budget || layer == 0
-                        ? layers
-                        : static_cast<std::uint32_t>((std::min<std::uint64_t>)((*budget - rest) / layer, layers));
+  std::uint32_t kept = 0;
+  out.device_bytes = rest;
+  for (; kept < layers; ++kept) {
+    const std::uint64_t bytes = features_of(kept);
+    if (budget && bytes > *budget - out.device_bytes) break;
+    out.device_bytes += bytes;
+  }
   for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
     const bool features = is_of_features(of.weights[slot]);
     const std::uint32_t end = of.weights[slot].per_layer ? layers : 1, parting = features ? kept : end;
     if (parting != 0) out.device.push_back({slot, 0, parting});
     if (parting != end) out.host.push_back({slot, parting, end});
   }
-  out.host_bytes = (layers - kept) * layer;
-  out.device_bytes = rest + kept * layer;
+  for (std::uint32_t layer = kept; layer < layers; ++layer) out.host_bytes += features_of(layer);
   return out;
 }
 
@@ -149,14 +169,15 @@ inline placed_items allocate_items(const gpu::device& on, const plan::table& of,
 }
 
 /// Puts the items of some weights where those of all are.
-inline void take_items(weight_memory& into, placed_items&& items, std::span<const weight_part> parts) {
+inline void take_items(const plan::table& of, weight_memory& into, placed_items&& items,
+                       std::span<const weight_part> parts) {
   const auto before = static_cast<std::uint32_t>(into.placed.buffers.size());
   std::size_t next = 0;
   for (const weight_part& each : parts)
-    for (std::uint32_t layer = each.first; layer < each.end; ++layer) {
-      auto& to = into.placed.items[into.first[each.slot] + layer] = items.items[next++];
+    each.layers(of, [&](std::uint32_t layer) {
+      auto& to = into.placed.items[into.item(of, each.slot, layer)] = items.items[next++];
       to.buffer += before;
-    }
+    });
   for (gpu::buffer& each : items.buffers) into.placed.buffers.push_back(std::move(each));
 }
 
@@ -166,7 +187,7 @@ inline weight_memory weights_of(const plan::table& of, const weight_split& split
   out.host_bytes = split.host_bytes;
   out.first = first_items(of);
   out.placed.items.resize(item_count(of));
-  take_items(out, std::move(items), split.all());
+  take_items(of, out, std::move(items), split.all());
   return out;
 }
 

@@ -43,11 +43,11 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
     std::uint64_t bytes_total = image.measured_bytes();
     std::uint32_t tensors_total = 0;
     for (const weight_part& part : parts)
-      for (std::uint32_t layer = part.first; layer < part.end; ++layer) {
+      part.layers(of, [&](std::uint32_t layer) {
         owners.push_back({part.slot, layer});
         bytes_total += of.weights[part.slot].bytes;
         tensors_total += tensors_of(of.weights[part.slot]);
-      }
+      });
     load_meter meter(options.progress, bytes_total, tensors_total);
 
     std::atomic<std::uint64_t> measured{0};
@@ -129,7 +129,7 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
       whole_slots(of, slots_where(of, [&](const plan::weight& w) { return !all && !is_of_features(w); }));
   const mapped_weights image(from, of, mapped);
   std::uint64_t bytes_copied = 0;
-  for (const weight_part& part : copied) bytes_copied += of.weights[part.slot].bytes * part.end;
+  for (const weight_part& part : copied) bytes_copied += of.weights[part.slot].bytes * of.copies(of.weights[part.slot]);
   require_memory(of, available_memory(on), on.label(), bytes_copied);
   std::string refusal;
   const auto mapping = io::leased_mapping::of(*from.file, on.limits().host_pointer_alignment, refusal);
@@ -140,7 +140,7 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
   out.first = first_items(of);
   out.placed.items.resize(item_count(of));
   try {
-    take_items(out, image.import(on, mapping, options.largest_piece), whole_slots(of, mapped));
+    take_items(of, out, image.import(on, mapping, options.largest_piece), whole_slots(of, mapped));
   } catch (const device_lost&) { throw; } catch (const device_error&) {
     if (asked) throw;
     return std::nullopt;
@@ -158,7 +158,7 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
       options.progress(both);
     };
   const weight_split own{copied, {}, bytes_copied, 0};
-  take_items(out, load_packed(on, of, own, packed_weights(from, of), rest), copied);
+  take_items(of, out, load_packed(on, of, own, packed_weights(from, of), rest), copied);
   return out;
 }
 
@@ -208,8 +208,10 @@ inline void update_features(const gpu::device& on, const plan::table& of, const 
         uploads.upload(weights.placed.buffers[all.buffer], all.offset + first, bytes,
                        [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, 0, first + at, piece); });
       }
-      if (!of.weights[slot].per_layer || !weight_image::has_features(of.weights[slot])) continue;
-      const auto& item = weights.placed.items[weights.first[slot] + layer];
+      if (!of.weights[slot].per_layer || !weight_image::has_features(of.weights[slot]) ||
+          !of.has(of.weights[slot], layer))
+        continue;
+      const auto& item = weights.placed.items[weights.item(of, slot, layer)];
       uploads.upload(weights.placed.buffers[item.buffer], item.offset, item.bytes,
                      [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, layer, at, piece); });
     }
