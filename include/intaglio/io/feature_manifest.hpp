@@ -17,6 +17,7 @@
 
 #include "intaglio/core/checked.hpp"
 #include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/atomic_file.hpp"
 #include "intaglio/io/feature_rows.hpp"
 #include "intaglio/io/model_config.hpp"
