@@ -20,14 +20,6 @@
 namespace intaglio::serve {
 namespace {
 
-std::string random_name(const char* prefix) {
-  static thread_local std::mt19937_64 random{(std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()};
-  constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuvwxyz";
-  std::string out = prefix;
-  for (int i = 0; i < 24; ++i) out += letters[random() % letters.size()];
-  return out;
-}
-
 std::int64_t unix_time() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -126,12 +118,7 @@ http_reply api::answer(const http_request& request, std::function<void()> wake) 
 }
 
 http_reply api::error_reply(const api_error& error) {
-  const auto or_null = [](const std::string& text) { return text.empty() ? json(nullptr) : json(text); };
-  http_reply out = json_reply({{"error",
-                                {{"message", error.what()},
-                                 {"type", error.type()},
-                                 {"param", or_null(error.param)},
-                                 {"code", or_null(error.code)}}}});
+  http_reply out = json_reply(error_body(error));
   out.status = error.status;
   if (error.retry_after) out.fields.emplace_back("Retry-After", std::to_string(*error.retry_after));
   if (!error.allow.empty()) out.fields.emplace_back("Allow", error.allow);
@@ -191,28 +178,52 @@ std::vector<std::int32_t> api::checked_prompt(std::vector<std::int32_t> ids, con
   return ids;
 }
 
+/// How the reply is taken apart, and the grammar of all of it, where calls or thoughts are to be minded.
+void api::plan_reply(completion_request& of, const reply_layout& layout, bool in_thought) {
+  const conversation& talk = of.talk;
+  of.reading = reply_reading{layout, in_thought, talk.use != tool_use::none};
+  if (of.shape.thought_tokens && !layout.thinks())
+    throw api_error(400, "thinking_budget: expected nothing: the model does not think aloud, found a limit",
+                    "thinking_budget", "unsupported_parameter");
+  if (talk.tools.empty() && !(of.shape.form && layout.thinks())) return;
+  if (talk.use == tool_use::none && !of.shape.form && layout.begin.empty()) return;
+  if (talk.use == tool_use::optional && of.shape.form && layout.begin.empty() && !layout.in_channels())
+    throw api_error(400,
+                    "response_format: expected nothing beside tools, or tool_choice 'none' or 'required': this model's "
+                    "calls are JSON without a mark, found a form",
+                    "response_format", "unsupported_parameter");
+  reply_plan plan{in_thought, talk.use, talk.tools, talk.several, {}};
+  if (talk.use != tool_use::required) plan.form = of.form_rule;
+  of.shape.form = std::make_shared<const grammar>(reply_grammar(layout, plan));
+  if (talk.use != tool_use::none) of.shape.form_field = "tools";
+}
+
 http_reply api::completions(const http_request& request, std::function<void()> wake) {
   const model_facts& model = facts();
   const language& language = words();
   const json body = parse_json(request.body, options_.limit);
   const bool chat = request.path == "/v1/chat/completions";
-  const completion_request wanted =
+  completion_request wanted =
       chat ? read_chat_request(body, model, options_.limit) : read_completion_request(body, model, options_.limit);
 
   std::vector<std::vector<std::int32_t>> prompts;
   if (chat) {
-    prompts.push_back(checked_prompt(language.encode(wanted.messages), "messages"));
+    wanted.talk.names = language.names_of(wanted.talk, options_.limit.ignore_unknown);
+    language::prompt prompt = language.encode(wanted.talk);
+    plan_reply(wanted, language.layout, prompt.in_thought);
+    prompts.push_back(checked_prompt(std::move(prompt.ids), "messages"));
   } else {
     const auto markup = wanted.parse_special ? io::prompt_markup::read : io::prompt_markup::plain;
     for (const prompt_input& each : wanted.prompts)
       prompts.push_back(
           checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each), markup) : std::get<1>(each), "prompt"));
   }
+  const std::string& of_form = wanted.shape.form_field;
   if (wanted.shape.form) {
     if ((wanted.shape.form->literal_bytes() & ~language.view.bytes.single()).any() ||
         (bytes_between(0x20, 0x7E) & ~language.view.bytes.single()).any())
-      throw api_error(400, "response_format: the model has no tokens for single bytes, so no form can be promised",
-                      "response_format", "unsupported_schema");
+      throw api_error(400, of_form + ": the model has no tokens for single bytes, so no form can be promised", of_form,
+                      "unsupported_schema");
   }
   std::vector<std::shared_ptr<generation>> list;
   const std::uint64_t seed =
@@ -222,14 +233,14 @@ http_reply api::completions(const http_request& request, std::function<void()> w
                         most = std::min(wanted.max_tokens.value_or(room), room);
     if (wanted.shape.form && wanted.shape.form->least_bytes() > most)
       throw api_error(400,
-                      "response_format: the shortest text has " + std::to_string(wanted.shape.form->least_bytes()) +
+                      of_form + ": the shortest text has " + std::to_string(wanted.shape.form->least_bytes()) +
                           " bytes, and only " + std::to_string(most) + " tokens are allowed or left",
-                      wanted.max_tokens ? "max_tokens" : "response_format");
+                      wanted.max_tokens ? "max_tokens" : of_form);
     for (std::uint32_t i = 0; i < wanted.n; ++i) try {
         list.push_back(std::make_shared<generation>(language.view, prompt, wanted, seed + i, most, wake));
       } catch (const match_limit& limit) {
-        throw api_error(400, std::string("response_format: ") + limit.what() + ": expected a simpler schema",
-                        "response_format", "unsupported_schema");
+        throw api_error(400, of_form + ": " + limit.what() + ": expected a simpler schema", of_form,
+                        "unsupported_schema");
       }
   }
   runtime::validate(wanted.sampling, model.vocab_size, model.context);
@@ -404,7 +415,7 @@ http_reply api::infer(const http_request& request, std::function<void()> wake) {
 http_reply api::trace(const http_request& request, std::function<void()> wake) {
   const trace_request wanted = read_trace_request(parse_json(request.body, options_.limit), options_.limit);
   std::vector<std::int32_t> ids =
-      wanted.messages.empty() ? words().encode(wanted.text) : words().encode(wanted.messages);
+      wanted.messages.empty() ? words().encode(wanted.text) : words().encode({.turns = wanted.messages}).ids;
   const std::size_t before = wanted.messages.empty() ? 0 : ids.size();
   if (!wanted.messages.empty()) {
     const auto more = words().tokens.encode(wanted.text, {});

@@ -61,6 +61,7 @@ class api : public http_application {
   walk_service& walks(const std::string& field = {}) const;
   const model_facts& facts() const;
   const language& words() const;
+  static void plan_reply(completion_request& of, const reply_layout& layout, bool in_thought);
   std::vector<std::int32_t> checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const;
 
   token_engine& engine_;

@@ -3,6 +3,8 @@
 
 #include <intaglio/io/unicode.hpp>
 
+#include <random>
+
 #include "api_error.hpp"
 #include "json_document.hpp"
 
@@ -58,140 +60,215 @@ json text_logprobs(const std::vector<token_told>& tokens, std::size_t offset) {
   return out;
 }
 
-std::string event_text(const json& value) { return "data: " + json_text(value) + "\n\n"; }
+json usage_of(std::uint64_t prompt, std::uint64_t completion, std::uint64_t cached, std::uint64_t thought) {
+  json out{{"prompt_tokens", prompt},
+           {"completion_tokens", completion},
+           {"total_tokens", prompt + completion},
+           {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+  if (thought != 0) out["completion_tokens_details"] = {{"reasoning_tokens", thought}};
+  return out;
+}
 
-template <class Counts>
-json usage_of(const Counts& of) {
-  return {{"prompt_tokens", of.prompt},
-          {"completion_tokens", of.completion},
-          {"total_tokens", of.prompt + of.completion},
-          {"prompt_tokens_details", {{"cached_tokens", of.cached}}}};
+json call_entry(const call_made& of) {
+  return {{"id", of.id}, {"type", "function"}, {"function", {{"name", of.name}, {"arguments", of.arguments}}}};
 }
 
 }  // namespace
 
-completion_reply::completion_reply(completion_identity identity, std::vector<std::shared_ptr<generation>> choices,
-                                   metrics& counts)
-    : identity_(std::move(identity)), open_(choices.size()), counts_(counts) {
-  for (auto& each : choices) choices_.push_back({std::move(each), {}, {}, {}, 0, true});
+std::string random_name(const char* prefix, int letters) {
+  static thread_local std::mt19937_64 random{(std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()};
+  constexpr std::string_view all = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::string out = prefix;
+  for (int i = 0; i < letters; ++i) out += all[random() % all.size()];
+  return out;
 }
 
-completion_reply::token_counts completion_reply::counted() const {
+std::string event_text(const json& value, std::string_view name) {
+  return (name.empty() ? std::string() : "event: " + std::string(name) + "\n") + "data: " + json_text(value) + "\n\n";
+}
+
+json error_body(const api_error& error) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? json(nullptr) : json(text); };
+  return {{"error",
+           {{"message", error.what()},
+            {"type", error.type()},
+            {"param", or_null(error.param)},
+            {"code", or_null(error.code)}}}};
+}
+
+generations_reply::generations_reply(std::vector<std::shared_ptr<generation>> choices, bool stream, metrics& counts)
+    : stream_(stream), open_(choices.size()), counts_(counts) {
+  for (auto& each : choices) choices_.push_back({std::move(each), {}, {}, {}, {}, {}, true});
+}
+
+generations_reply::token_counts generations_reply::counted(std::size_t prompts) const {
   token_counts out;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     out.completion += choices_[i].from->completion_tokens();
-    if (i % (choices_.size() / identity_.prompts) != 0) continue;  // a prompt counts once
+    out.thought += choices_[i].from->thought_tokens();
+    if (i % (choices_.size() / prompts) != 0) continue;
     out.prompt += choices_[i].from->prompt().size();
     out.cached += choices_[i].from->cached_tokens;
   }
   return out;
 }
 
-std::string completion_reply::event(const choice& of, std::size_t index, const news& what, bool first) const {
-  json choice{{"index", index}};
-  json logprobs = nullptr;
-  if (identity_.logprobs && !what.tokens.empty())
-    logprobs = identity_.chat ? chat_logprobs(what.tokens) : text_logprobs(what.tokens, of.text_offset);
-  const json finish = what.finish.empty() ? json(nullptr) : json(std::string(what.finish));
-  if (identity_.chat) {
-    choice["delta"] = json::object();
-    if (first) choice["delta"] = {{"role", "assistant"}, {"content", ""}};
-    else if (!what.text.empty() || what.finish.empty()) choice["delta"]["content"] = what.text;
-  } else {
-    choice["text"] = what.text;
+void generations_reply::keep(choice& of, const news& what) {
+  of.thought += what.thought;
+  of.text += what.text;
+  for (const call_told& each : what.calls) {
+    if (of.calls.size() <= each.index) of.calls.resize(each.index + 1);
+    call_made& call = of.calls[each.index];
+    if (call.id.empty()) call.id = random_name("", 9);  // as long as some templates want it
+    call.name += each.name;
+    call.arguments += each.arguments;
   }
-  choice["logprobs"] = std::move(logprobs);
-  choice["finish_reason"] = finish;
-  json out{{"id", identity_.id},
-           {"object", identity_.chat ? "chat.completion.chunk" : "text_completion"},
-           {"created", identity_.created},
-           {"model", identity_.model},
-           {"system_fingerprint", identity_.fingerprint},
-           {"choices", json::array({std::move(choice)})}};
-  if (identity_.usage_so_far) out["usage"] = usage_of(counted());
-  else if (identity_.include_usage) out["usage"] = nullptr;
-  return event_text(out);
+  if (!stream_) of.tokens.insert(of.tokens.end(), what.tokens.begin(), what.tokens.end());
 }
 
-std::string completion_reply::poll() {
+std::string generations_reply::poll() {
   std::string out;
-  if (identity_.stream && !begun_ && identity_.chat)
-    for (std::size_t i = 0; i < choices_.size(); ++i) out += event(choices_[i], i, {}, true);
+  if (stream_ && !begun_) out += first_events();
   begun_ = true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choice& at = choices_[i];
     if (!at.open) continue;
-    news what = at.from->take_news();
-    if (identity_.stream) {
-      if (!what.text.empty() || !what.tokens.empty() || !what.finish.empty()) out += event(at, i, what, false);
-      for (const auto& each : what.tokens) at.text_offset += as_text(each.token.bytes).size();
-    } else {
-      at.text += what.text;
-      for (auto& each : what.tokens) at.tokens.push_back(std::move(each));
-    }
+    const news what = at.from->take_news();
+    keep(at, what);
+    if (!what.finish.empty()) at.finish = what.finish;
+    const bool anything = !what.thought.empty() || !what.text.empty() || !what.calls.empty() || !what.tokens.empty();
+    if (stream_ && (anything || !what.finish.empty())) out += events(at, i, what);
     if (!what.done()) continue;
     at.open = false;
-    at.finish = what.finish;
     if (error_.empty()) error_ = what.error, error_status_ = what.error_status;
     --open_;
   }
   if (!error_.empty() && open_ != 0) cancel();
-  if (open_ != 0 || !identity_.stream) return out;
-  if (!error_.empty())
-    return out + event_text({{"error",
-                              {{"message", error_},
-                               {"type", error_status_ == 400 ? error().type() : "server_error"},
-                               {"param", nullptr},
-                               {"code", error().code}}}});
-  if (identity_.include_usage) {
-    out += event_text({{"id", identity_.id},
-                       {"object", identity_.chat ? "chat.completion.chunk" : "text_completion"},
-                       {"created", identity_.created},
-                       {"model", identity_.model},
-                       {"system_fingerprint", identity_.fingerprint},
-                       {"choices", json::array()},
-                       {"usage", usage_of(counted())}});
-  }
-  return out + "data: [DONE]\n\n";
+  if (open_ != 0 || !stream_) return out;
+  return out + (error_.empty() ? last_events() : error_events(error()));
 }
 
-http_reply completion_reply::reply() {
-  http_reply out;
+http_reply generations_reply::reply() {
   if (!error_.empty()) throw error();
-  json list = json::array();
-  for (std::size_t i = 0; i < choices_.size(); ++i) {
-    const choice& at = choices_[i];
-    json each{{"index", i}};
-    if (identity_.chat) each["message"] = {{"role", "assistant"}, {"content", at.text}, {"refusal", nullptr}};
-    else each["text"] = at.text;
-    each["logprobs"] = !identity_.logprobs ? json(nullptr)
-                       : identity_.chat    ? chat_logprobs(at.tokens)
-                                           : text_logprobs(at.tokens, 0);
-    each["finish_reason"] = at.finish;
-    list.push_back(std::move(each));
-  }
-  out.body = json_text({{"id", identity_.id},
-                        {"object", identity_.chat ? "chat.completion" : "text_completion"},
-                        {"created", identity_.created},
-                        {"model", identity_.model},
-                        {"system_fingerprint", identity_.fingerprint},
-                        {"choices", std::move(list)},
-                        {"usage", usage_of(counted())}});
+  http_reply out;
+  out.body = json_text(document());
   return out;
 }
 
-api_error completion_reply::error() const {
-  return error_status_ == 400 ? api_error(400, error_, "response_format", "unsupported_schema")
+api_error generations_reply::error() const {
+  const std::string field = error_.substr(0, error_.find(':'));
+  return error_status_ == 400 ? api_error(400, error_, field, "unsupported_schema")
                               : api_error(503, error_, {}, "generation_failed", 1);
 }
 
-void completion_reply::cancel() {
+void generations_reply::cancel() {
   bool any = false;
   for (auto& each : choices_) {
     if (each.open) each.from->cancel(), any = true;
     if (each.open && !error_.empty()) each.open = false, --open_;
   }
   if (any && error_.empty()) counts_.cancelled();
+}
+
+json completion_reply::head() const {
+  const bool chunk = identity_.chat && identity_.stream;
+  return {{"id", identity_.id},
+          {"object", chunk            ? "chat.completion.chunk"
+                     : identity_.chat ? "chat.completion"
+                                      : "text_completion"},
+          {"created", identity_.created},
+          {"model", identity_.model},
+          {"system_fingerprint", identity_.fingerprint}};
+}
+
+std::string completion_reply::event(json choice) const {
+  json out = head();
+  out["choices"] = json::array({std::move(choice)});
+  const token_counts all = counted(identity_.prompts);
+  if (identity_.usage_so_far) out["usage"] = usage_of(all.prompt, all.completion, all.cached, all.thought);
+  else if (identity_.include_usage) out["usage"] = nullptr;
+  return event_text(out);
+}
+
+std::string completion_reply::first_events() {
+  std::string out;
+  for (std::size_t i = 0; identity_.chat && i < choices().size(); ++i)
+    out += event({{"index", i},
+                  {"delta", {{"role", "assistant"}, {"content", ""}}},
+                  {"logprobs", nullptr},
+                  {"finish_reason", nullptr}});
+  return out;
+}
+
+std::string completion_reply::events(const choice& of, std::size_t index, const news& what) {
+  json choice{{"index", index}};
+  json logprobs = nullptr;
+  if (identity_.logprobs && !what.tokens.empty())
+    logprobs = identity_.chat ? chat_logprobs(what.tokens) : text_logprobs(what.tokens, text_offsets_[index]);
+  for (const auto& each : what.tokens) text_offsets_[index] += as_text(each.token.bytes).size();
+  if (identity_.chat) {
+    json delta = json::object();
+    if (!what.thought.empty()) delta["reasoning_content"] = what.thought;
+    if (!what.text.empty()) delta["content"] = what.text;
+    for (const call_told& each : what.calls) {
+      json call{{"index", each.index}};
+      if (!each.name.empty()) {
+        call["id"] = of.calls[each.index].id;
+        call["type"] = "function";
+        call["function"]["name"] = each.name;
+      }
+      call["function"]["arguments"] = each.arguments;
+      delta["tool_calls"].push_back(std::move(call));
+    }
+    if (delta.empty() && what.finish.empty()) delta["content"] = "";
+    choice["delta"] = std::move(delta);
+  } else {
+    choice["text"] = what.text;
+  }
+  choice["logprobs"] = std::move(logprobs);
+  choice["finish_reason"] = what.finish.empty() ? json(nullptr) : json(std::string(what.finish));
+  return event(std::move(choice));
+}
+
+std::string completion_reply::last_events() {
+  std::string out;
+  if (identity_.include_usage) {
+    json last = head();
+    const token_counts all = counted(identity_.prompts);
+    last["choices"] = json::array();
+    last["usage"] = usage_of(all.prompt, all.completion, all.cached, all.thought);
+    out += event_text(last);
+  }
+  return out + "data: [DONE]\n\n";
+}
+
+std::string completion_reply::error_events(const api_error& problem) { return event_text(error_body(problem)); }
+
+json completion_reply::document() {
+  json list = json::array();
+  for (std::size_t i = 0; i < choices().size(); ++i) {
+    const choice& at = choices()[i];
+    json each{{"index", i}};
+    if (identity_.chat) {
+      json message{{"role", "assistant"}, {"content", at.text}, {"refusal", nullptr}};
+      if (!at.thought.empty()) message["reasoning_content"] = at.thought;
+      if (!at.calls.empty() && at.text.empty()) message["content"] = nullptr;
+      for (const call_made& call : at.calls) message["tool_calls"].push_back(call_entry(call));
+      each["message"] = std::move(message);
+    } else {
+      each["text"] = at.text;
+    }
+    each["logprobs"] = !identity_.logprobs ? json(nullptr)
+                       : identity_.chat    ? chat_logprobs(at.tokens)
+                                           : text_logprobs(at.tokens, 0);
+    each["finish_reason"] = at.finish;
+    list.push_back(std::move(each));
+  }
+  json out = head();
+  const token_counts all = counted(identity_.prompts);
+  out["choices"] = std::move(list);
+  out["usage"] = usage_of(all.prompt, all.completion, all.cached, all.thought);
+  return out;
 }
 
 }  // namespace intaglio::serve

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api_error.hpp"
@@ -21,39 +22,85 @@ struct completion_identity {
   std::uint32_t prompts = 1;  ///< choices come prompt by prompt
 };
 
-class completion_reply : public pending_reply {
+/// A call of a function, whole or as far as it has come.
+struct call_made {
+  std::string id, name, arguments;
+};
+
+/// Generations as one answer of some API. What of it depends on the API are the four functions that write.
+class generations_reply : public pending_reply {
  public:
-  completion_reply(completion_identity identity, std::vector<std::shared_ptr<generation>> choices, metrics& counts);
-  bool streams() const override { return identity_.stream; }
+  generations_reply(std::vector<std::shared_ptr<generation>> choices, bool stream, metrics& counts);
+  bool streams() const override { return stream_; }
   std::string poll() override;
   bool done() const override { return open_ == 0; }
   http_reply reply() override;
   void cancel() override;
 
- private:
+ protected:
   struct choice {
     std::shared_ptr<generation> from;
-    std::string text;
+    std::string thought, text;
+    std::vector<call_made> calls;
     std::vector<token_told> tokens;
     std::string finish;
-    std::size_t text_offset = 0;
     bool open = true;
   };
-  std::string event(const choice& of, std::size_t index, const news& what, bool first) const;
   /// Tokens of all choices so far.
   struct token_counts {
-    std::uint64_t prompt = 0, completion = 0, cached = 0;
+    std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0;
   };
-  token_counts counted() const;
 
-  completion_identity identity_;
-  std::vector<choice> choices_;
+  /// Of a stream: what comes first, news of a choice (its calls have their ids by then), what comes last.
+  virtual std::string first_events() { return {}; }
+  virtual std::string events(const choice& of, std::size_t index, const news& what) = 0;
+  virtual std::string last_events() = 0;
+  virtual std::string error_events(const api_error& problem) = 0;
+  /// All of it as one document.
+  virtual json document() = 0;
+
+  /// @param prompts choices come prompt by prompt, and a prompt's tokens count once
+  token_counts counted(std::size_t prompts = 1) const;
+  const std::vector<choice>& choices() const { return choices_; }
+
+ private:
+  void keep(choice& of, const news& what);
   api_error error() const;
+
+  std::vector<choice> choices_;
+  bool stream_, begun_ = false;
   std::string error_;
   int error_status_ = 503;
   std::size_t open_;
-  bool begun_ = false;
   metrics& counts_;
 };
+
+/// OpenAI's /v1/chat/completions and /v1/completions.
+class completion_reply : public generations_reply {
+ public:
+  completion_reply(completion_identity identity, std::vector<std::shared_ptr<generation>> choices, metrics& counts)
+      : generations_reply(std::move(choices), identity.stream, counts), identity_(std::move(identity)),
+        text_offsets_(this->choices().size()) {}
+
+ protected:
+  std::string first_events() override;
+  std::string events(const choice& of, std::size_t index, const news& what) override;
+  std::string last_events() override;
+  std::string error_events(const api_error& problem) override;
+  json document() override;
+
+ private:
+  json head() const;
+  std::string event(json choice) const;
+
+  completion_identity identity_;
+  std::vector<std::size_t> text_offsets_;
+};
+
+/// A name that nothing else has. @param letters behind the prefix
+std::string random_name(const char* prefix, int letters = 24);
+/// An event of a stream. @param name of the event; empty: none is told
+std::string event_text(const json& value, std::string_view name = {});
+json error_body(const api_error& error);
 
 }  // namespace intaglio::serve

@@ -11,7 +11,7 @@ void carry_out(form_draws::draw& one) {
   try {
     one.id = one.who->draw(one.logits, one.history);
   } catch (const match_limit& limit) {
-    one.error = std::string("response_format: ") + limit.what() + ": expected a simpler schema";
+    one.error = one.who->form_field() + ": " + limit.what() + ": expected a simpler schema";
     one.status = 400;
   } catch (const std::exception& problem) { one.error = problem.what(); }
   one.logits = {};

@@ -9,18 +9,24 @@
 namespace intaglio::serve {
 namespace {
 
-std::vector<std::string_view> texts_of(const io::tokenizer& tokens, std::uint32_t vocab_size) {
+std::vector<std::string_view> texts_of(const io::tokenizer& tokens, std::uint32_t vocab_size,
+                                       std::deque<std::string>& marks) {
   std::vector<std::string_view> out(vocab_size);
-  for (std::size_t i = 0; i < std::min<std::size_t>(vocab_size, tokens.size()); ++i)
-    if (const auto id = static_cast<std::int32_t>(i); !tokens.is_end_of_generation(id))
-      out[i] = tokens.printed_piece(id, true, false);
+  for (std::size_t i = 0; i < std::min<std::size_t>(vocab_size, tokens.size()); ++i) {
+    const auto id = static_cast<std::int32_t>(i);
+    if (tokens.is_end_of_generation(id)) continue;
+    const std::string_view text = tokens.printed_piece(id, true, false);
+    if (tokens.type(id) == io::token_type::control && is_reply_mark(tokens.piece(id)))
+      out[i] = marks.emplace_back(control_byte + std::string(tokens.piece(id)));
+    else if (text.find(control_byte) == std::string_view::npos) out[i] = text;
+  }
   return out;
 }
 
 }  // namespace
 
 vocabulary_view::vocabulary_view(const io::tokenizer& of, std::uint32_t vocab_size)
-    : tokens(of), texts(texts_of(of, vocab_size)), bytes(texts) {}
+    : tokens(of), texts(texts_of(of, vocab_size, marks)), bytes(texts) {}
 
 generation::generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from,
                        std::uint64_t seed, std::uint32_t max_tokens, std::function<void()> wake)
@@ -28,6 +34,10 @@ generation::generation(const vocabulary_view& words, std::vector<std::int32_t> p
       text_(words.tokens), stop_(from.stop),
       match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr), wake_(std::move(wake)) {
   sampling_.seed = seed;
+  if (!from.reading) return;
+  reader_ = std::make_unique<reply_reader>(from.reading->layout, from.reading->in_thought, from.reading->calls);
+  if (shape_.thought_tokens)
+    end_of_thought_ = words.tokens.encode(from.reading->layout.thought_closed, {.parse_special = true});
 }
 
 std::vector<float> generation::shaped(std::span<const float> logits) {
@@ -47,7 +57,8 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
   const auto position = static_cast<std::uint32_t>(history.size() - 1);
   std::vector<float> values = shaped(logits);
   std::int32_t id = 0;
-  if (match_) id = draw_in_form(values, recent, position);
+  if (const auto only = next_of_end_of_thought()) id = *only;
+  else if (match_) id = draw_in_form(values, recent, position);
   else id = static_cast<std::int32_t>(draw_token(values, recent, sampling_, position));
   if (id < 0 || static_cast<std::size_t>(id) >= logits.size())
     throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
@@ -100,6 +111,12 @@ void generation::tell(std::span<const float> logits, std::int32_t id) {
   told_ = std::move(out);
 }
 
+std::optional<std::int32_t> generation::next_of_end_of_thought() {
+  if (end_of_thought_.empty() || !reader_->in_thought()) return closed_ = 0, std::nullopt;
+  if (closed_ == end_of_thought_.size() || thought_tokens_ < *shape_.thought_tokens) return {};
+  return end_of_thought_[closed_++];
+}
+
 bool generation::take(std::int32_t id) {
   last_token = steady::now();
   if (ids_.empty()) first_token = last_token;
@@ -110,30 +127,65 @@ bool generation::take(std::int32_t id) {
     told_.reset();  // it is no part of the text
     return finish("stop", {}), false;
   }
-  std::string piece;
-  stop_.add(text_.feed(id), piece);
-  if (stop_.stopped() || (match_ && match_->finished())) return finish("stop", std::move(piece)), false;
-  if (ids_.size() == max_tokens_) return finish("length", std::move(piece)), false;
-  say(std::move(piece), {}, {});
+  if (reader_ && reader_->in_thought()) ++thought_tokens_;
+  news more;
+  if (reader_ && words_.is_mark(id)) {
+    read(text_.flush(), more);
+    read(words_.texts[static_cast<std::size_t>(id)], more);
+  } else {
+    read(text_.feed(id), more);
+  }
+  if (stop_.stopped() || (match_ && match_->finished())) return finish("stop", std::move(more)), false;
+  if (ids_.size() == max_tokens_) return finish("length", std::move(more)), false;
+  say(std::move(more));
   return true;
 }
 
-void generation::finish(std::string_view reason, std::string piece) {
+void generation::read(std::string_view piece, news& out) {
+  if (!reader_) return stop_.add(piece, out.text);
+  std::vector<reply_part> parts;
+  reader_->add(piece, parts);
+  sort(parts, out);
+}
+
+void generation::sort(const std::vector<reply_part>& parts, news& out) {
+  for (const reply_part& each : parts) switch (each.is) {
+      case reply_part::kind::text:
+        stop_.add(each.text, out.text);
+        break;
+      case reply_part::kind::thought:
+        out.thought += each.text;
+        break;
+      case reply_part::kind::call:
+        out.calls.push_back({calls_++, each.text, {}});
+        break;
+      case reply_part::kind::arguments:
+        if (out.calls.empty() || out.calls.back().index + 1 != calls_) out.calls.push_back({calls_ - 1, {}, {}});
+        out.calls.back().arguments += each.text;
+        break;
+    }
+}
+
+void generation::finish(std::string_view reason, news last) {
   if (!stop_.stopped()) {
-    stop_.add(text_.flush(), piece);
+    read(text_.flush(), last);
+    if (reader_) {
+      std::vector<reply_part> parts;
+      reader_->finish(parts);
+      sort(parts, last);
+    }
     if (stop_.stopped()) reason = "stop";
-    else stop_.finish(piece);
+    else stop_.finish(last.text);
   }
-  say(std::move(piece), reason, {});
+  last.finish = calls_ != 0 && !reader_->in_call() ? "tool_calls" : reason;
+  say(std::move(last));
 }
 
 void generation::fail(const std::string& why, int status) {
   if (done_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    waiting_.error_status = status;
-  }
-  say({}, {}, why);
+  news last;
+  last.error = why, last.error_status = status;
+  say(std::move(last));
 }
 
 void generation::cancel() {
@@ -141,15 +193,21 @@ void generation::cancel() {
   if (match_) match_->cancel();
 }
 
-void generation::say(std::string text, std::string_view finish, const std::string& error) {
-  done_ = done_ || !finish.empty() || !error.empty();
+void generation::say(news more) {
+  done_ = done_ || more.done();
   {
     const std::lock_guard lock(mutex_);
-    waiting_.text += text;
+    waiting_.thought += more.thought;
+    waiting_.text += more.text;
+    for (call_told& each : more.calls) {
+      if (each.name.empty() && !waiting_.calls.empty()) waiting_.calls.back().arguments += each.arguments;
+      else waiting_.calls.push_back(std::move(each));
+    }
     if (told_) waiting_.tokens.push_back(std::move(*told_));
     told_.reset();
-    waiting_.finish = finish;
-    waiting_.error = error;
+    waiting_.finish = more.finish;
+    waiting_.error = more.error;
+    if (!more.error.empty()) waiting_.error_status = more.error_status;
   }
   wake_();
 }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "host_draw.hpp"
+#include "reply_reader.hpp"
 #include "request.hpp"
 #include "text_match.hpp"
 
@@ -34,11 +36,18 @@ struct token_told {
   std::vector<token_chance> alternatives;
 };
 
+/// Some more of a call: the function's name at its beginning, then arguments as a text of JSON.
+struct call_told {
+  std::size_t index = 0;  ///< of the reply's calls
+  std::string name, arguments;
+};
+
 /// What a generation has to say since the last time it was asked.
 struct news {
-  std::string text;
+  std::string thought, text;
+  std::vector<call_told> calls;
   std::vector<token_told> tokens;
-  std::string_view finish;  ///< "stop" or "length" at the end; empty: there is more to come
+  std::string_view finish;  ///< "stop", "length" or "tool_calls" at the end; empty: there is more to come
   std::string error;        ///< the device failed, or the server stops: the end
   int error_status = 503;   ///< as it is answered
   bool done() const { return !finish.empty() || !error.empty(); }
@@ -47,8 +56,11 @@ struct news {
 /// What the vocabulary looks like to grammars and log probabilities; made once.
 struct vocabulary_view {
   vocabulary_view(const io::tokenizer& tokens, std::uint32_t vocab_size);
+  bool is_mark(std::int32_t id) const { return texts[static_cast<std::size_t>(id)].starts_with(control_byte); }
+
   const io::tokenizer& tokens;
-  std::vector<std::string_view> texts;  ///< by id; empty for what is not written
+  std::deque<std::string> marks;
+  std::vector<std::string_view> texts;  ///< by id, raw (reply_layout.hpp); empty for what is not written
   token_bytes bytes;
 };
 
@@ -70,6 +82,7 @@ class generation {
   bool drawn_by_host() const { return shape_.needed(); }
   /// How long draw() takes depends on the form.
   bool has_form() const { return match_ != nullptr; }
+  const std::string& form_field() const { return shape_.form_field; }
 
   /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask
   /// in front of it.
@@ -87,6 +100,7 @@ class generation {
   /// What has come since the last call.
   news take_news();
   std::uint32_t completion_tokens() const { return completion_tokens_; }
+  std::uint32_t thought_tokens() const { return thought_tokens_; }
 
   std::atomic<std::uint32_t> cached_tokens{0};  ///< of the prompt, already in the cache when it began
   const steady::time_point arrived = steady::now();
@@ -96,10 +110,15 @@ class generation {
   std::vector<float> shaped(std::span<const float> logits);
   std::int32_t draw_in_form(std::vector<float>& logits, std::span<const std::uint32_t> recent, std::uint32_t position);
   void tell(std::span<const float> logits, std::int32_t id);
-  void finish(std::string_view reason, std::string text);
-  void say(std::string text, std::string_view finish, const std::string& error);
+  /// The token that the limit of a thought leaves no choice of.
+  std::optional<std::int32_t> next_of_end_of_thought();
+  void read(std::string_view piece, news& out);
+  void sort(const std::vector<reply_part>& parts, news& out);
+  void finish(std::string_view reason, news last);
+  void say(news more);
   token_chance chance(std::int32_t id, double logprob) const {
-    return {std::string(words_.texts[static_cast<std::size_t>(id)]), logprob};
+    const std::string_view text = words_.texts[static_cast<std::size_t>(id)];
+    return {std::string(words_.is_mark(id) ? text.substr(1) : text), logprob};
   }
 
   const vocabulary_view& words_;
@@ -110,11 +129,15 @@ class generation {
   io::detokenizer text_;
   runtime::stop_text stop_;
   std::unique_ptr<text_match> match_;
+  std::unique_ptr<reply_reader> reader_;                    ///< of a chat's reply
+  std::vector<std::int32_t> end_of_thought_;                ///< tokens that close one
+  std::size_t closed_ = 0;                                  ///< of these, how many have been drawn
   std::unordered_map<std::int32_t, std::uint32_t> counts_;  ///< of generated tokens
+  std::size_t calls_ = 0;                                   ///< that have begun
   bool done_ = false;
   std::function<void()> wake_;
   std::atomic<bool> cancelled_{false};
-  std::atomic<std::uint32_t> completion_tokens_{0};
+  std::atomic<std::uint32_t> completion_tokens_{0}, thought_tokens_{0};
   std::mutex mutex_;
   news waiting_;  ///< under mutex_
   std::optional<token_told> told_;

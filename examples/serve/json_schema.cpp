@@ -20,8 +20,8 @@ using part = grammar::part;
 /// A rule for each conjunction of schemas that is met, filled one after the other.
 class schema_grammar {
  public:
-  schema_grammar(grammar& to, const json& root, const std::string& where)
-      : g_(to), rules_(to), numbers_(to), words_(root, where), start_(rule_of({{&root, where}})) {
+  schema_grammar(grammar& to, json_rules& rules, const json& root, const std::string& where)
+      : g_(to), rules_(rules), numbers_(to), words_(root, where), start_(rule_of({{&root, where}})) {
     while (!waiting_.empty()) {
       const auto [to_fill, of] = std::move(waiting_.front());
       waiting_.pop_front();
@@ -344,7 +344,7 @@ class schema_grammar {
   }
 
   grammar& g_;
-  json_rules rules_;
+  json_rules& rules_;
   number_writer numbers_;
   schema_words words_;
   std::map<std::vector<const json*>, rule> made_;
@@ -364,11 +364,16 @@ grammar any_json_object() {
   return out;
 }
 
+grammar::rule add_schema(grammar& to, json_rules& rules, const json& schema, const std::string& where) {
+  return schema_grammar(to, rules, schema, where).start();
+}
+
 grammar grammar_of_schema(const json& schema, const std::string& where) {
   grammar out;
   std::string why;
   try {
-    const schema_grammar read(out, schema, where);
+    json_rules rules(out);
+    const schema_grammar read(out, rules, schema, where);
     if (!read.without_text().empty()) why = " (" + read.without_text() + ")";
     const rule blank = out.add_rule({});
     out.add(blank, {" "});

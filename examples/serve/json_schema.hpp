@@ -20,6 +20,11 @@ namespace intaglio::serve {
 
 grammar any_json_object();
 
+class json_rules;
+/// A rule for what the schema asks for, in a grammar that has more than that.
+/// @throws as of grammar_of_schema, but for a schema without any text; std::length_error: the grammar is too large
+grammar::rule add_schema(grammar& to, json_rules& rules, const json& schema, const std::string& where);
+
 /// @param where the schema stands in the request, for errors
 /// @throws api_error 400 naming the word and its place; the schema that no text can hold to; one that is too large
 grammar grammar_of_schema(const json& schema, const std::string& where);

@@ -6,13 +6,12 @@
 #include <cmath>
 #include <functional>
 
+#include "json_rules.hpp"
 #include "json_schema.hpp"
 #include "request_fields.hpp"
 
 namespace intaglio::serve {
 namespace {
-
-std::string index(const std::string& name, std::size_t i) { return name + "[" + std::to_string(i) + "]"; }
 
 std::vector<std::int32_t> read_ids(const json& list, const std::string& name, const model_facts& model) {
   std::vector<std::int32_t> out;
@@ -39,44 +38,6 @@ std::vector<prompt_input> read_prompts(const json& prompt, const model_facts& mo
     if (prompt[i].is_string()) out.emplace_back(prompt[i].get<std::string>());
     else if (prompt[i].is_array()) out.emplace_back(read_ids(prompt[i], index("prompt", i), model));
     else refuse_field(index("prompt", i), "a string or token ids", shown(prompt[i]));
-  }
-  return out;
-}
-
-std::string read_content(const json& content, const std::string& name, bool ignore) {
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) refuse_field(name, "a string or an array of text parts", shown(content));
-  std::string out;
-  for (std::size_t i = 0; i < content.size(); ++i) {
-    const fields part(content[i], index(name, i));
-    if (const std::string type = part.text("type"); type != "text")
-      refuse_field(part.name("type"), "'text': this model reads nothing else", "'" + printable(type, 40) + "'",
-                   "unsupported_parameter");
-    out += part.text("text");
-    part.without_effect({"cache_control"});
-    part.refuse_unknown(ignore);
-  }
-  return out;
-}
-
-std::vector<turn> read_messages(const json& list, const limits& limit) {
-  const std::string expected = "an array of 1 .. " + std::to_string(limit.messages) + " messages";
-  if (!list.is_array() || list.empty()) refuse_field("messages", expected, list.is_array() ? "none" : shown(list));
-  if (list.size() > limit.messages) refuse_field("messages", expected, std::to_string(list.size()));
-  std::vector<turn> out;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const fields message(list[i], index("messages", i));
-    std::string role = message.text("role");
-    if (role == "developer") role = "system";
-    if (role != "system" && role != "user" && role != "assistant")
-      refuse_field(message.name("role"), "'system', 'developer', 'user' or 'assistant'",
-                   "'" + printable(role, 40) + "'");
-    message.refuse_unless_absent({"tool_calls", "function_call", "audio"},
-                                 "the server calls no tools and plays nothing");
-    message.without_effect({"name", "refusal", "annotations"});
-    out.push_back({std::move(role),
-                   read_content(message.need("content", "a string"), message.name("content"), limit.ignore_unknown)});
-    message.refuse_unknown(limit.ignore_unknown);
   }
   return out;
 }
@@ -117,27 +78,17 @@ void read_logit_bias(const fields& from, const model_facts& model, const limits&
   }
 }
 
-std::shared_ptr<const grammar> form_of_choice(const json& list, const std::string& name) {
+form_writer form_of_choice(const json& list, const std::string& name) {
   const std::string expected = "an array of 1 .. 1000 strings";
   if (!list.is_array() || list.empty() || list.size() > 1000)
     refuse_field(name, expected, list.is_array() ? std::to_string(list.size()) : shown(list));
-  grammar out;
-  const grammar::rule any = out.add_rule();
-  for (std::size_t i = 0; i < list.size(); ++i) {
+  for (std::size_t i = 0; i < list.size(); ++i)
     if (!list[i].is_string()) refuse_field(index(name, i), "a string", shown(list[i]));
-    try {
-      out.add(any, {list[i].get<std::string>()});
-    } catch (const std::length_error&) { refuse_field(name, "fewer and shorter strings", "more"); }
-  }
-  out.finish(any);
-  return std::make_shared<const grammar>(std::move(out));
-}
-
-std::shared_ptr<const grammar> form_of_schema(const json& schema, const std::string& name, const limits& limit) {
-  // Some clients send the schema as a text.
-  if (schema.is_string())
-    return std::make_shared<const grammar>(grammar_of_schema(parse_json(schema.get<std::string>(), limit), name));
-  return std::make_shared<const grammar>(grammar_of_schema(schema, name));
+  return [list](grammar& to, json_rules&) {
+    const grammar::rule any = to.add_rule();
+    for (const json& each : list) to.add(any, {each.get<std::string>()});
+    return any;
+  };
 }
 
 /// The one form that a request asks for, in whichever place clients write it.
@@ -146,24 +97,44 @@ class form_reader {
   explicit form_reader(const limits& limit) : limit_(limit) {}
 
   void schema(const json& from, const std::string& name) {
-    set(name, [&] { return form_of_schema(from, name, limit_); });
+    // Some clients send the schema as a text.
+    const auto read =
+        std::make_shared<const json>(from.is_string() ? parse_json(from.get<std::string>(), limit_) : from);
+    take(name, grammar_of_schema(*read, name), [read, name](grammar& to, json_rules& rules) {
+      const grammar::rule blank = to.add_rule({});
+      to.add(blank, {" "});
+      return to.add_rule({blank, add_schema(to, rules, *read, name)});
+    });
   }
   void choice(const json& from, const std::string& name) {
-    set(name, [&] { return form_of_choice(from, name); });
+    const form_writer write = form_of_choice(from, name);
+    grammar whole;
+    try {
+      json_rules rules(whole);
+      whole.finish(write(whole, rules));
+    } catch (const std::length_error&) { refuse_field(name, "fewer and shorter strings", "more"); }
+    take(name, std::move(whole), write);
   }
   void any_object(const std::string& name) {
-    set(name, [] { return std::make_shared<const grammar>(any_json_object()); });
+    take(name, any_json_object(), [](grammar& to, json_rules& rules) {
+      return to.add_rule({rules.space, rules.any_object});
+    });
   }
-  std::shared_ptr<const grammar> take() { return std::move(form_); }
+  void give(completion_request& to) {
+    to.shape.form = std::move(form_);
+    to.form_rule = std::move(rule_);
+  }
 
  private:
-  void set(const std::string& name, const std::function<std::shared_ptr<const grammar>()>& make) {
+  void take(const std::string& name, grammar whole, form_writer rule) {
     if (form_) refuse_field(name, "nothing beside " + of_, "a second form of the text");
     of_ = name;
-    form_ = make();
+    form_ = std::make_shared<const grammar>(std::move(whole));
+    rule_ = std::move(rule);
   }
   const limits& limit_;
   std::shared_ptr<const grammar> form_;
+  form_writer rule_;
   std::string of_;
 };
 
@@ -224,7 +195,7 @@ void read_form(const fields& from, const limits& limit, completion_request& out)
   form_reader form(limit);
   read_response_format(from, limit, form);
   read_other_forms(from, limit, form);
-  out.shape.form = form.take();
+  form.give(out);
 }
 
 void read_sampling(const fields& from, const model_facts& model, completion_request& out) {
@@ -297,21 +268,15 @@ completion_request read_common(const fields& from, const model_facts& model, con
   return out;
 }
 
-/// Nothing here calls tools: what asks for a call is refused, what asks for none is taken.
-void refuse_tools(const fields& from) {
-  for (const std::string_view each : {"tools", "functions"}) {
-    const json* const list = from.find(each);
-    if (list != nullptr && (!list->is_array() || !list->empty()))
-      refuse_field(std::string(each), "an empty array: the server calls no tools", shown(*list),
-                   "unsupported_parameter");
-  }
-  for (const std::string_view each : {"tool_choice", "function_call"}) {
-    const json* const choice = from.find(each);
-    if (choice != nullptr && *choice != "none" && *choice != "auto")
-      refuse_field(std::string(each), "'none' or 'auto': the server calls no tools", shown(*choice),
-                   "unsupported_parameter");
-  }
-  from.without_effect({"parallel_tool_calls"});
+/// Tokens that a thought may have; -1: as many as there is room for.
+void read_thought_tokens(const fields& from, completion_request& out) {
+  std::optional<std::int64_t> found;
+  for (const std::string_view each : {"thinking_budget", "reasoning_budget", "thinking_budget_tokens"})
+    if (const auto wanted = from.integer(each, -1, UINT32_MAX)) {
+      if (found && *found != *wanted) refuse_field(std::string(each), std::to_string(*found), std::to_string(*wanted));
+      found = wanted;
+    }
+  if (found && *found != -1) out.shape.thought_tokens = static_cast<std::uint32_t>(*found);
 }
 
 }  // namespace
@@ -319,12 +284,14 @@ void refuse_tools(const fields& from) {
 completion_request read_chat_request(const json& body, const model_facts& model, const limits& limit) {
   const fields from(body, {});
   completion_request out = read_common(from, model, limit, true);
-  out.messages = read_messages(from.need("messages", "an array"), limit);
+  out.talk.turns = read_messages(from.need("messages", "an array"), limit);
+  read_tools(from, limit, out.talk);
+  read_template_names(from, out.talk);
+  read_thought_tokens(from, out);
   const auto alternatives = from.natural("top_logprobs", 0, limit.top_logprobs);
   if (from.boolean("logprobs", false)) out.shape.logprobs = alternatives.value_or(0);
   else if (alternatives.value_or(0) != 0)
     refuse_field("top_logprobs", "logprobs: true beside it", std::to_string(*alternatives));
-  refuse_tools(from);
   from.refuse_unless_absent({"audio", "prediction", "web_search_options"}, "the server has no such part");
   if (const json* const modes = from.find("modalities"); modes != nullptr && *modes != json::array({"text"}))
     refuse_field("modalities", "['text']", shown(*modes), "unsupported_parameter");

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "conversation.hpp"
 #include "grammar.hpp"
 #include "json_document.hpp"
 #include "limits.hpp"
@@ -28,11 +29,6 @@ struct model_facts {
   std::int64_t created = 0;  ///< Unix time
 };
 
-/// One turn of a conversation; roles are system, user and assistant.
-struct turn {
-  std::string role, content;
-};
-
 /// A text, or token ids as they are.
 using prompt_input = std::variant<std::string, std::vector<std::int32_t>>;
 
@@ -42,15 +38,26 @@ struct shaping {
   std::vector<std::pair<std::int32_t, float>> logit_bias;  ///< -100 .. 100, added to logits
   std::optional<std::uint32_t> logprobs;                   ///< alternatives to tell beside each token
   std::shared_ptr<const grammar> form;                     ///< what the text has to be
+  std::string form_field = "response_format";              ///< of the request, that asks for it
+  std::optional<std::uint32_t> thought_tokens;             ///< of a thought, which is then closed
   bool needed() const {
-    return frequency_penalty != 0 || presence_penalty != 0 || !logit_bias.empty() || logprobs || form;
+    return frequency_penalty != 0 || presence_penalty != 0 || !logit_bias.empty() || logprobs || form || thought_tokens;
   }
+};
+
+/// How a reply is taken apart.
+struct reply_reading {
+  reply_layout layout;
+  bool in_thought = false;  ///< the prompt ends within one
+  bool calls = false;       ///< functions may be called
 };
 
 /// A request for /v1/completions or /v1/chat/completions.
 struct completion_request {
   bool chat = false;
-  std::vector<turn> messages;         ///< of a chat
+  conversation talk;      ///< of a chat
+  form_writer form_rule;  ///< of shaping::form, for grammars that have more than it
+  std::optional<reply_reading> reading;
   std::vector<prompt_input> prompts;  ///< of a completion
   bool parse_special = true;          ///< texts of control tokens in prompts are those tokens
   sampling_options sampling{.temperature = 1};

@@ -23,6 +23,9 @@ namespace intaglio::serve {
 /// The value as errors show it, cut and escaped.
 inline std::string shown(const json& value) { return printable(json_text(value).substr(0, 400), 60); }
 
+/// The field of an array's item.
+inline std::string index(const std::string& name, std::size_t i) { return name + "[" + std::to_string(i) + "]"; }
+
 /// null counts as absent, as clients send it for defaults.
 class fields {
  public:

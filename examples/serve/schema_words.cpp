@@ -58,7 +58,8 @@ std::size_t characters(const std::string& utf8) {
 
 void schema_words::refuse(const std::string& at, const std::string& why) {
   const std::string place = at.size() <= 200 ? at : at.substr(0, 100) + "..." + at.substr(at.size() - 97);
-  throw api_error(400, printable(place, 210) + ": " + why, "response_format", "unsupported_schema");
+  throw api_error(400, printable(place, 210) + ": " + why, place.substr(0, place.find_first_of(".[")),
+                  "unsupported_schema");
 }
 
 std::optional<std::vector<schema_place>> schema_words::plain_alternatives(const schema_place& of) {

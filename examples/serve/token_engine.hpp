@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api_error.hpp"
+#include "conversation.hpp"
 #include "generation.hpp"
 #include "metrics.hpp"
 
@@ -27,15 +28,31 @@ struct language {
   std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
     return io::encode_prompt(tokens, text, markup);
   }
-  /// Tokens of a conversation up to where the answer begins. @throws argument_error: an order of turns that the
-  /// template refuses; api_error: no template
-  std::vector<std::int32_t> encode(std::span<const turn> conversation) const;
+  /// A conversation up to where the answer begins, or goes on.
+  struct prompt {
+    std::string text;
+    std::vector<std::int32_t> ids;
+    bool in_thought = false;  ///< it ends within one
+  };
+  /// What the template cannot write (functions, calls, their results) is written into the texts of the turns.
+  /// @throws argument_error: an order of turns that the template refuses; api_error: no template
+  prompt encode(const conversation& talk) const;
+  /// What of the names the template has, with what stands for the others. @throws api_error 400: it has no such name
+  json names_of(const conversation& talk, bool ignore_unknown) const;
 
   io::vocabulary file;
   io::tokenizer tokens;
   std::optional<io::chat_template> chat;
   std::string no_chat;  ///< why there is none
+  reply_layout layout;
+  bool takes_system = false, takes_tools = false, takes_calls = false, takes_results = false;  ///< the template
   vocabulary_view view;
+
+ private:
+  bool renders(std::span<const io::chat_message> messages, const std::string& names, std::string_view wanted) const;
+  void look_at_template();
+  std::vector<io::chat_message> messages_of(const conversation& talk) const;
+  std::string call_text(const tool_call& call) const;
 };
 
 enum class engine_state : std::uint8_t { loading, ready, recovering, failed };

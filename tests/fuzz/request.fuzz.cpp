@@ -2,11 +2,14 @@
 // The server's request bodies out of arbitrary bytes: read or refused in words of ours, and a form that was taken has a
 // text that it allows byte by byte. The first byte says which path the body is for.
 #include "../../examples/serve/request.cpp"
+#include "../../examples/serve/conversation.cpp"
 #include "../../examples/serve/grammar.cpp"
 #include "../../examples/serve/json_document.cpp"
 #include "../../examples/serve/json_schema.cpp"
 #include "../../examples/serve/number_form.cpp"
 #include "../../examples/serve/pattern.cpp"
+#include "../../examples/serve/reply_grammar.cpp"
+#include "../../examples/serve/reply_layout.cpp"
 #include "../../examples/serve/schema_words.cpp"
 #include "../../examples/serve/text_language.cpp"
 #include "../../examples/serve/text_match.cpp"

@@ -45,7 +45,7 @@ std::string failure(const std::string& chat_template,
   const auto start = std::chrono::steady_clock::now();
   std::string out = "accepted";
   try {
-    io::jinja_renderer(limits)(chat_template, hello, true, "", "");
+    io::jinja_renderer(limits)(chat_template, hello, true, "", "", "");
   } catch (const argument_error& problem) { out = problem.what(); }
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(limits.seconds + 10));
   return out;
@@ -69,10 +69,10 @@ TEST_CASE("jinja: every golden template gives its golden texts", "[jinja]") {
                  eos = golden["eos_token"].get<std::string>();
       for (const auto& [key, wanted] : expected.items()) {
         if (key == "error") {
-          CHECK_THROWS_AS(render(text, messages, true, bos, eos), argument_error);
+          CHECK_THROWS_AS(render(text, messages, true, bos, eos, {}), argument_error);
           ++refused;
         } else {
-          CHECK(render(text, messages, key == "with_generation_prompt", bos, eos) == wanted.get<std::string>());
+          CHECK(render(text, messages, key == "with_generation_prompt", bos, eos, {}) == wanted.get<std::string>());
           ++texts;
         }
       }
@@ -173,4 +173,39 @@ TEST_CASE("jinja: templates without end or bounds are ended", "[jinja][bad]") {
   for (int i = 0; i < 200'000; ++i) deep = "(" + deep;
   CHECK_THAT(failure("{{ " + deep + " }}"), ContainsSubstring("found '"));
   CHECK(failure("fine") == "accepted");
+}
+
+TEST_CASE("jinja: messages with more and names beside them are for the model's own template", "[jinja]") {
+  const io::vocabulary file = words(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if m.call %}<{{ m.call.name }}>{% endif %}{% endfor %}{% "
+      "if tools %}{{ "
+      "tools[0].name }}{% endif %}{{ mood }}");
+  const auto own = io::chat_template::of(file, io::jinja_renderer());
+  const std::vector<io::chat_message> talk{
+      {"user", "hi"}, {"assistant", "", R"({"call":{"name":"f <|end|>"}})"}, {"tool", "r"}};
+  const auto rendered = own.render(talk, false, R"({"tools":[{"name":"g"}],"mood":"<|end|>"})");
+  CHECK(rendered.text == "[user]hi[assistant]<f <|end|>>[tool]rg<|end|>");
+  CHECK(rendered.typed.size() == 2);
+  CHECK(own.mentions("tools"));
+  CHECK_FALSE(own.mentions("thoughts"));
+  CHECK_THROWS_AS(own.render(talk, false, "[1]"), argument_error);
+  // A family in code reads roles and contents alone; its own template is run for more, where that can be.
+  const io::vocabulary known = words(goldens()["templates"]["llama3"]["template"].get<std::string>());
+  const auto in_code = io::chat_template::of(known), both = io::chat_template::of(known, io::jinja_renderer());
+  CHECK_THROWS_AS(in_code.render(talk, true), argument_error);
+  CHECK_THROWS_AS(in_code.render(std::span(talk).first(1), true, R"({"x":1})"), argument_error);
+  CHECK(both.render(std::span(talk).first(1), true, R"({"x":1})").text == both.apply(std::span(talk).first(1), true));
+  CHECK_FALSE(both.is_own());
+}
+
+TEST_CASE("jinja: the last message of the assistant can be gone on with", "[jinja]") {
+  const std::vector<io::chat_message> talk{{"user", "hi"}, {"assistant", "<|end|>Once "}};
+  const auto own = io::chat_template::of(words(plain), io::jinja_renderer());
+  const auto rendered = own.render_continued(talk);
+  CHECK(rendered.text == "<|begin|>[user]hi<|end|>[assistant]<|end|>Once ");
+  REQUIRE(rendered.typed.size() == 1);
+  CHECK(rendered.text.substr(rendered.typed[0].begin, rendered.typed[0].end - rendered.typed[0].begin) == "<|end|>");
+  const auto in_code = io::chat_template::named("llama3", words(""));
+  CHECK(in_code.render_continued(talk).text.ends_with("\n\n<|end|>Once "));
+  CHECK_THROWS_AS(own.render_continued(std::span(talk).first(1)), argument_error);
 }

@@ -31,8 +31,8 @@ TEST_CASE("a chat request with all it may have") {
     "top_logprobs":3,"logit_bias":{"7":-1.5},"stream_options":{"include_usage":true},"user":"x","tools":[],"tool_choice":"auto","metadata":{"x":1},"audio":null})",
           {}),
       model, {});
-  CHECK(found.messages.size() == 2);
-  CHECK((found.messages[0].role == "system" && found.messages[1].content == "Hello"));
+  CHECK(found.talk.turns.size() == 2);
+  CHECK((found.talk.turns[0].role == "system" && found.talk.turns[1].content == "Hello"));
   CHECK((found.sampling.temperature == 0.5f && found.sampling.top_p == 0.25f && !found.sampling.top_k &&
          found.sampling.min_p == 0.1f && found.sampling.repeat_penalty == 1.5f));
   CHECK((found.seeded && found.sampling.seed == UINT64_MAX - 1 && found.max_tokens == 7u && found.n == 2));
@@ -257,4 +257,59 @@ TEST_CASE("a preflight gives back what an allowed origin asks for") {
   CHECK(field("OPTIONS", "https://evil.example", fields, "Access-Control-Allow-Headers").empty());
   CHECK(field("GET", app, fields, "Access-Control-Allow-Headers").empty());
   CHECK(field("GET", app, fields, "Access-Control-Allow-Origin") == app);
+}
+
+TEST_CASE("tools and what may be called of them") {
+  const std::string tools =
+      R"(,"tools":[{"type":"function","function":{"name":"f","description":"d","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}},)"
+      R"({"type":"function","function":{"name":"g"}}])";
+  const auto talk = [&](const std::string& more) { return chat_of(tools + more).talk; };
+  CHECK((talk("").use == tool_use::optional && talk("").tools.size() == 2 && talk("").several));
+  CHECK(talk(R"(,"tool_choice":"none")").use == tool_use::none);
+  CHECK(talk(R"(,"tool_choice":"required","parallel_tool_calls":false)").use == tool_use::required);
+  CHECK_FALSE(talk(R"(,"tool_choice":"required","parallel_tool_calls":false)").several);
+  const conversation named = talk(R"(,"tool_choice":{"type":"function","function":{"name":"g"}})");
+  CHECK((named.use == tool_use::required && named.tools.size() == 1 && named.tools[0].name == "g"));
+  const conversation allowed = talk(
+      R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}})");
+  CHECK((allowed.use == tool_use::required && allowed.tools.size() == 1));
+  for (const char* const bad :
+       {R"(,"tool_choice":"always")", R"(,"tool_choice":{"type":"function","function":{"name":"h"}})",
+        R"(,"tool_choice":{"type":"web"})", R"(,"function_call":{"name":"f"})", R"(,"functions":[{"name":"f"}])"}) {
+    INFO(bad);
+    CHECK_FALSE(refusal_of(tools + bad).empty());
+  }
+  for (const char* const bad :
+       {R"([{"type":"web_search"}])", R"([{"type":"function","function":{"name":"a b"}}])",
+        R"([{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"f"}}])",
+        R"([{"type":"function","function":{"name":"f","parameters":{"type":"array"}}}])",
+        R"([{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"if":{}}}}}}])",
+        R"([{"type":"function","function":{"name":"f","params":{}}}])"}) {
+    INFO(bad);
+    CHECK(has(refusal_of(std::string(",\"tools\":") + bad), "tools["));
+  }
+}
+
+TEST_CASE("messages of calls and their results") {
+  const auto turns = [](const char* list) {
+    return read_chat_request(parse_json(std::string(R"({"messages":)") + list + "}", {}), model, {}).talk.turns;
+  };
+  const auto list = turns(
+      R"([{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
+          {"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"r"}]},{"role":"assistant","content":"<think>\nso\n</think>\n\nb"}])");
+  REQUIRE(list.size() == 4);
+  CHECK((list[1].calls.size() == 1 && list[1].calls[0].arguments == json{{"x", 1}} && list[1].content.empty()));
+  CHECK((list[2].name == "f" && list[2].content == "r" && list[2].call_id == "c1"));
+  CHECK((list[3].thought == "so" && list[3].content == "b"));
+  for (
+      const char* const bad :
+      {R"([{"role":"assistant","content":null}])", R"([{"role":"user","content":null}])",
+       R"([{"role":"tool","tool_call_id":"none","content":"r"}])", R"([{"role":"tool","content":"r"}])",
+       R"([{"role":"function","name":"f","content":"r"}])",
+       R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{"}}]}])",
+       R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"[]"}}]}])",
+       R"([{"role":"user","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f"}}]}])"}) {
+    INFO(bad);
+    CHECK(status_of([&] { turns(bad); }) == 400);
+  }
 }

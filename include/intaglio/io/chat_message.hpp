@@ -10,15 +10,18 @@
 
 namespace intaglio::io {
 
-/// One turn. Roles: "system", "user", "assistant".
+/// One turn. Roles: "system", "user", "assistant", and "tool" where the model's own template is run.
 struct chat_message {
   std::string role, content;
+  std::string more{};  ///< what a template may read beside these (tool_calls, name ...), a JSON object; empty: nothing
 };
 
 /// Renders a conversation by a template in the language that models bring (Jinja).
+/// @param names of the template beside those of every conversation (tools, enable_thinking ...): a JSON object; empty:
+/// none
 /// @error argument_error: the template refuses the conversation, or cannot be run
 using template_renderer =
     std::function<std::string(const std::string& text, std::span<const chat_message>, bool add_generation_prompt,
-                              const std::string& bos, const std::string& eos)>;
+                              const std::string& bos, const std::string& eos, const std::string& names)>;
 
 }  // namespace intaglio::io

@@ -18,6 +18,7 @@
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/chat_fingerprint.hpp"
 #include "intaglio/io/chat_message.hpp"
+#include "intaglio/io/marked_texts.hpp"
 #include "intaglio/io/tokenizer.hpp"
 #include "intaglio/io/unicode.hpp"
 #include "intaglio/io/vocabulary.hpp"
@@ -77,12 +78,12 @@ class chat_template {
     if (!file.chat_template)
       throw file_error(file.source, std::nullopt, "tokenizer.chat_template",
                        "a template, or a family chosen by name: " + names(), "none");
-    if ((!found || found->leftover) && renderer) return own(file, renderer);
+    if ((!found || found->leftover) && renderer) return own(file, renderer, {});
     if (!found || found->leftover)
       throw file_error(file.source, std::nullopt, "tokenizer.chat_template",
                        "a known template, a program with Jinja (io/jinja.hpp), or a family chosen by name: " + names(),
                        "'" + printable(*file.chat_template, 80) + "'");
-    return with(file, *found);
+    return renderer ? own(file, renderer, found) : with(file, *found);
   }
 
   /// The template of a family by its name. @throws argument_error: no such family
@@ -94,17 +95,27 @@ class chat_template {
 
   chat_family family() const { return style_.family; }
   /// Whether a renderer runs the model's own template; there is no family then.
-  bool is_own() const { return static_cast<bool>(renderer_); }
+  bool is_own() const { return renderer_ && !in_code_; }
+  /// Whether a renderer can run the model's own template, and its text has this in it.
+  bool mentions(std::string_view text) const { return renderer_ && text_.find(text) != std::string::npos; }
 
   /// The text of a conversation. @throws argument_error: no messages, an unknown role, an order that the family refuses
   std::string apply(std::span<const chat_message> messages, bool add_generation_prompt) const {
     return render(messages, add_generation_prompt).text;
   }
 
-  /// As apply, with the typed parts marked. @throws argument_error
-  rendered_chat render(std::span<const chat_message> messages, bool add_generation_prompt) const {
-    check_roles(messages);
-    if (renderer_) return render_own(messages, add_generation_prompt);
+  /// As apply, with the typed parts marked. What only the model's own template can read (names, messages with more) is
+  /// given to it, also where the family is known.
+  /// @param names of the template, as template_renderer has them  @throws argument_error
+  rendered_chat render(std::span<const chat_message> messages, bool add_generation_prompt,
+                       const std::string& names = {}) const {
+    const bool more = !names.empty() || std::any_of(messages.begin(), messages.end(),
+                                                    [](const chat_message& each) { return !each.more.empty(); });
+    if (more && !renderer_)
+      throw argument_error("messages", "roles and contents alone: the chat template reads nothing else", "more");
+    const bool runs = renderer_ && (!in_code_ || more);
+    check_roles(messages, runs);
+    if (runs) return render_own(messages, add_generation_prompt, names);
     rendered_chat out;
     if (style_.writes_bos) markup(out, bos_), out.starts_with_bos = !bos_.empty();
     const bool prompt = add_generation_prompt || style_.always_prompts;
@@ -135,11 +146,31 @@ class chat_template {
     return out;
   }
 
+  /// The text of a conversation whose last message, the assistant's, is still being written: it ends where that does.
+  /// @throws argument_error: the last message is not the assistant's; a template that leaves its end out
+  rendered_chat render_continued(std::span<const chat_message> messages, const std::string& names = {}) const {
+    if (messages.empty() || messages.back().role != "assistant")
+      throw argument_error("messages", "an assistant's message at the end, to continue it", "another");
+    const std::string mark = unused_mark(messages, names);
+    std::vector<chat_message> marked(messages.begin(), messages.end());
+    marked.back().content += mark;
+    rendered_chat out = render(marked, false, names);
+    const std::size_t end = out.text.rfind(mark);
+    if (end == std::string::npos)
+      throw argument_error("messages", "a chat template that writes the last message whole", "one that does not");
+    out.text.resize(end);
+    std::erase_if(out.typed, [&](const text_range& each) { return each.begin >= end; });
+    for (text_range& each : out.typed) each.end = (std::min)(each.end, end);
+    return out;
+  }
+
   /// The tokens of a conversation: BOS once if the model wants it, control tokens only from the markup. @throws
   /// argument_error
   std::vector<std::int32_t> encode(const tokenizer& tokens, std::span<const chat_message> messages,
                                    bool add_generation_prompt) const {
-    const rendered_chat chat = render(messages, add_generation_prompt);
+    return encode(tokens, render(messages, add_generation_prompt));
+  }
+  static std::vector<std::int32_t> encode(const tokenizer& tokens, const rendered_chat& chat) {
     return tokens.encode(
         chat.text, {.parse_special = true, .add_bos = !chat.starts_with_bos && tokens.adds_bos(), .plain = chat.typed});
   }
@@ -153,8 +184,10 @@ class chat_template {
     };
     return {style, text(file.bos_id), text(file.eos_id)};
   }
-  static chat_template own(const vocabulary& file, const template_renderer& renderer) {
-    chat_template out = with(file, {});
+  static chat_template own(const vocabulary& file, const template_renderer& renderer,
+                           const std::optional<chat_style>& known) {
+    chat_template out = with(file, known.value_or(chat_style{}));
+    out.in_code_ = known.has_value();
     out.text_ = *file.chat_template;
     out.renderer_ = renderer;
     const auto types = checked_token_types(file);
@@ -168,27 +201,15 @@ class chat_template {
 
   /// Texts of special tokens that a user typed are other characters while the template runs, and come back as typed
   /// text.
-  rendered_chat render_own(std::span<const chat_message> messages, bool prompt) const {
-    const std::string mark = unused_mark(messages);
+  rendered_chat render_own(std::span<const chat_message> messages, bool prompt, const std::string& names) const {
+    const std::string mark = unused_mark(messages, names);
     std::vector<chat_message> hidden(messages.begin(), messages.end());
-    std::vector<std::string_view> typed_texts;
+    marked_texts marks(special_, mark);
     for (chat_message& message : hidden) {
-      std::string content;
-      for (std::size_t at = 0; at < message.content.size();) {
-        const std::string_view rest = std::string_view(message.content).substr(at);
-        const auto special = std::find_if(special_.begin(), special_.end(),
-                                          [&](const std::string& each) { return rest.starts_with(each); });
-        if (special == special_.end()) {
-          content += rest.front(), ++at;
-          continue;
-        }
-        content += mark + std::to_string(typed_texts.size()) + ";";
-        typed_texts.push_back(*special);
-        at += special->size();
-      }
-      message.content = std::move(content);
+      message.content = marks.hidden(message.content);
+      message.more = marks.hidden_in_strings(message.more);
     }
-    const std::string text = renderer_(text_, hidden, prompt, bos_, eos_);
+    const std::string text = renderer_(text_, hidden, prompt, bos_, eos_, marks.hidden_in_strings(names));
     rendered_chat out;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t next = (std::min)(text.find(mark, at), text.size());
@@ -197,11 +218,11 @@ class chat_template {
       std::size_t index = 0;
       const char* const digits = text.data() + next + mark.size();
       const auto [end, problem] = std::from_chars(digits, text.data() + text.size(), index);
-      if (problem != std::errc{} || index >= typed_texts.size() || end == text.data() + text.size() || *end != ';')
+      if (problem != std::errc{} || index >= marks.found().size() || end == text.data() + text.size() || *end != ';')
         throw argument_error("messages",
                              "texts that the chat template passes on whole, or without special tokens in them",
                              "'" + printable(std::string_view(text).substr(next), 60) + "'");
-      typed(out, typed_texts[index]);
+      typed(out, marks.found()[index]);
       at = static_cast<std::size_t>(end + 1 - text.data());
     }
     out.starts_with_bos = !bos_.empty() && out.text.starts_with(bos_);
@@ -209,13 +230,14 @@ class chat_template {
   }
 
   /// A character for private use that neither template nor messages have.
-  std::string unused_mark(std::span<const chat_message> messages) const {
+  std::string unused_mark(std::span<const chat_message> messages, const std::string& names) const {
     for (char32_t c = 0xE000; c <= 0xF8FF; ++c) {
       std::string mark;
       append_utf8(mark, c);
       const auto has = [&](const std::string& text) { return text.find(mark) != std::string::npos; };
-      if (!has(text_) &&
-          std::none_of(messages.begin(), messages.end(), [&](const chat_message& each) { return has(each.content); }))
+      if (!has(text_) && !has(names) && std::none_of(messages.begin(), messages.end(), [&](const chat_message& each) {
+            return has(each.content) || has(each.more);
+          }))
         return mark;
     }
     throw argument_error("messages", "texts without all characters for private use", "all of them");
@@ -229,11 +251,12 @@ class chat_template {
   [[noreturn]] static void refuse(std::size_t message, const std::string& expected, std::string_view found) {
     throw argument_error("messages[" + std::to_string(message) + "].role", expected, "'" + printable(found) + "'");
   }
-  static void check_roles(std::span<const chat_message> messages) {
+  static void check_roles(std::span<const chat_message> messages, bool tools) {
     if (messages.empty()) throw argument_error("messages", "at least one", "none");
     for (std::size_t i = 0; i < messages.size(); ++i)
-      if (messages[i].role != "system" && messages[i].role != "user" && messages[i].role != "assistant")
-        refuse(i, "system, user or assistant", messages[i].role);
+      if (messages[i].role != "system" && messages[i].role != "user" && messages[i].role != "assistant" &&
+          !(tools && messages[i].role == "tool"))
+        refuse(i, tools ? "system, user, assistant or tool" : "system, user or assistant", messages[i].role);
   }
   static void check_turns(std::span<const chat_message> messages, std::size_t first) {
     for (std::size_t i = first; i < messages.size(); ++i)
@@ -306,6 +329,7 @@ class chat_template {
   std::string bos_, eos_;
   std::string text_;  ///< with a renderer
   template_renderer renderer_;
+  bool in_code_ = true;               ///< the family of style_ is written in code
   std::vector<std::string> special_;  ///< the longest first
 };
 

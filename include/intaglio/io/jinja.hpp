@@ -13,27 +13,41 @@
 
 namespace intaglio::io {
 
-/// Renders as transformers does: its layout, its globals, and `tools` and `documents` that are None.
+/// Renders as transformers does: its layout, its globals, and `tools` and `documents` that are None unless `names` has
+/// them.
 /// @throws jinja::template_error
 inline std::string render_jinja(const std::string& text, std::span<const chat_message> messages,
-                                bool add_generation_prompt, const std::string& bos, const std::string& eos) {
-  auto turns = nlohmann::ordered_json::array();
-  for (const chat_message& each : messages) turns.push_back({{"role", each.role}, {"content", each.content}});
-  return jinja::render(text, {{"messages", turns},
-                              {"tools", nullptr},
-                              {"documents", nullptr},
-                              {"add_generation_prompt", add_generation_prompt},
-                              {"bos_token", bos},
-                              {"eos_token", eos}});
+                                bool add_generation_prompt, const std::string& bos, const std::string& eos,
+                                const std::string& names = {}) {
+  using json = nlohmann::ordered_json;
+  const auto members = [](const std::string& of) {
+    json out = of.empty() ? json::object() : json::parse(of, nullptr, false);
+    if (!out.is_object()) throw jinja::template_error("expected a JSON object beside a message or the conversation");
+    return out;
+  };
+  auto turns = json::array();
+  for (const chat_message& each : messages) {
+    json turn{{"role", each.role}, {"content", each.content}};
+    turn.update(members(each.more));
+    turns.push_back(std::move(turn));
+  }
+  json all{{"messages", std::move(turns)},
+           {"tools", nullptr},
+           {"documents", nullptr},
+           {"add_generation_prompt", add_generation_prompt},
+           {"bos_token", bos},
+           {"eos_token", eos}};
+  all.update(members(names));
+  return jinja::render(text, all);
 }
 
 /// What session_options::templates and chat_template::of take.
 /// @error of what it gives: argument_error with what the template said, or which limit it passed
 inline template_renderer jinja_renderer(const process_limits& limits = {}) {
   return [limits](const std::string& text, std::span<const chat_message> messages, bool add_generation_prompt,
-                  const std::string& bos, const std::string& eos) {
+                  const std::string& bos, const std::string& eos, const std::string& names) {
     limited_result out =
-        run_limited(limits, [&] { return render_jinja(text, messages, add_generation_prompt, bos, eos); });
+        run_limited(limits, [&] { return render_jinja(text, messages, add_generation_prompt, bos, eos, names); });
     if (!out.done)
       throw argument_error("messages", "a conversation that the model's chat template takes",
                            "'" + printable(out.text, 300) + "'");
