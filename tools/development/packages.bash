@@ -45,6 +45,7 @@ need_for_tests() {
   need xz-utils xz
   need libssl-dev /usr/include/openssl/ssl.h
   need openssl openssl
+  need doxygen doxygen
   need curl curl
   [[ $distribution == debian-12 ]] || need catch2 /usr/include/catch2/catch_all.hpp
 }

@@ -241,12 +241,14 @@ step_serve() {
   return $status
 }
 
-# What README and docs say against the tree and the programs (tests/docs).
+# What README and docs say against the tree and the programs (tests/docs), and the reference, whose warnings are errors.
 step_docs() {
   local status=0
   build_release
+  rm -rf build/reference
+  quietly build/test/reference.log doxygen docs/reference/Doxyfile
   on_lavapipe "$(lavapipe_22)" tests/docs/run build/bin/intaglio build/bin/intaglio-serve build/docs "$clang" >build/test/docs.log || status=$?
-  result=$(cat build/test/docs.log)
+  result="$(cat build/test/docs.log); reference of $(find build/reference/html -name '*.html' ! -name '*-members.html' | wc -l) pages"
   return $status
 }
 

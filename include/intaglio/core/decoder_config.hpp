@@ -10,8 +10,11 @@
 
 namespace intaglio {
 
+/// Families of models, by the mathematics of their layers (core/family.hpp).
 enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2 };
+/// The last enumerator, for tables by architecture.
 inline constexpr architecture last_architecture = architecture::qwen2;
+/// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
 /// Llama 3.1's division of the slow angles alone (transformers' modeling_rope_utils.py).
@@ -19,23 +22,28 @@ enum class rope_type : std::uint8_t { plain, linear, llama3 };
 
 /// config.json's rope_scaling. All but `factor` belong to llama3.
 struct rope_scaling_config {
+  /// @{
+  /// A key of rope_scaling in config.json.
   rope_type type = rope_type::plain;
   float factor = 1.f;
   float low_freq_factor = 1.f;
   float high_freq_factor = 4.f;
   std::uint32_t original_max_position_embeddings = 0;
+  /// @}
   friend constexpr bool operator==(const rope_scaling_config&, const rope_scaling_config&) = default;
 };
 
-/// How the positions of a layer turn.
+/// Parameters of the rotary embedding of a layer.
 struct rope_parameters {
-  float theta = 10'000.f;
-  rope_scaling_config scaling = {};
+  float theta = 10'000.f;            ///< base of the angles
+  rope_scaling_config scaling = {};  ///< how they reach beyond the trained positions
   friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
 };
 
 /// Sizes are in elements. A model type names one constant of this by reference, so that errors show its name.
 struct decoder_config {
+  /// @{
+  /// A key of config.json, with its meaning in transformers.
   architecture model_type = architecture::bitnet;
   std::uint32_t hidden_size = 0;
   std::uint32_t intermediate_size = 0;
@@ -50,6 +58,7 @@ struct decoder_config {
   float rms_norm_eps = 1e-5f;
   activation hidden_act = activation::relu_squared;
   bool tie_word_embeddings = true;
+  /// @}
   /// Type of the inputs of ternary matrix products: i8 (absmax per token, as BitNet b1.58 was trained) or f32 (GGUF
   /// architecture "bitnet").
   dtype activation_type = dtype::i8;
@@ -64,22 +73,28 @@ struct decoder_config {
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
   bool norm_topk_prob = true;             ///< what a token's experts count adds up to 1; else: softmax over all experts
 
+  /// Elements of a token's queries.
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
+  /// Elements of a token's keys, and of its values.
   constexpr std::uint32_t kv_size() const { return num_key_value_heads * head_dim; }
+  /// Whether a layer sees the last sliding_window positions alone.
   constexpr bool is_windowed(std::uint32_t layer) const {
     return sliding_window != 0 && (sliding_window_pattern == 0 || (layer + 1) % sliding_window_pattern != 0);
   }
+  /// Scores are divided by the square root of this.
   constexpr std::uint32_t attention_scalar() const {
     return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim;
   }
-  /// How all layers turn, or, where windowed ones have a base of their own, the others.
+  /// Rotary embedding of the layers that see all positions.
   constexpr rope_parameters rope() const { return {rope_theta, rope_scaling}; }
+  /// Rotary embedding of the windowed layers.
   constexpr rope_parameters local_rope() const {
     return rope_local_base_freq != 0.f ? rope_parameters{rope_local_base_freq} : rope();
   }
   friend constexpr bool operator==(const decoder_config&, const decoder_config&) = default;
 };
 
+/// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {"bitnet", "llama", "gemma3", "qwen3", "qwen3moe", "qwen2"};
   return names[static_cast<std::size_t>(value)];

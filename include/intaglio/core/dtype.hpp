@@ -12,6 +12,7 @@
 
 namespace intaglio {
 
+/// Type of a tensor's elements: numbers, and codecs of blocks.
 enum class dtype : std::uint8_t {
   f32,
   f16,
@@ -45,17 +46,18 @@ enum class dtype : std::uint8_t {
 /// A block of `elements` neighbours of one row takes `bytes`; I2_S keeps one scale of 32 bytes after the whole tensor,
 /// BCML1 has its rows in panels of 64 (io/codec_bcml1.hpp).
 struct dtype_info {
-  dtype type;
-  std::string_view name;  ///< as the tools print and accept it
-  std::uint32_t block_elements;
-  std::uint32_t block_bytes;
-  std::int32_t ggml_type;  ///< id in GGUF tensor infos, -1 where GGUF has none
+  dtype type;                    ///< which this row is of
+  std::string_view name;         ///< as the tools print and accept it
+  std::uint32_t block_elements;  ///< neighbours of one row in a block
+  std::uint32_t block_bytes;     ///< of such a block
+  std::int32_t ggml_type;        ///< id in GGUF tensor infos, -1 where GGUF has none
 };
 
 /// GGUF has no BCML1: in files of this library its id is the text "BCM1", far from any id of ggml, so that other
 /// readers refuse it.
 inline constexpr std::int32_t bcml1_ggml_type = 0x314D4342;
 
+/// By dtype.
 inline constexpr dtype_info dtype_table[] = {
     {dtype::f32, "f32", 1, 4, 0},          {dtype::f16, "f16", 1, 2, 1},
     {dtype::bf16, "bf16", 1, 2, 30},       {dtype::q8_0, "q8_0", 32, 34, 8},
@@ -73,15 +75,19 @@ inline constexpr dtype_info dtype_table[] = {
     {dtype::mxfp4, "mxfp4", 32, 17, 39},
 };
 
+/// The row of a type.
 constexpr const dtype_info& info(dtype type) { return dtype_table[static_cast<std::size_t>(type)]; }
+/// The name of a type, as the tools print and accept it.
 constexpr std::string_view name(dtype type) { return info(type).name; }
 
+/// The type with a name, absent where none has it.
 constexpr std::optional<dtype> dtype_from_name(std::string_view name) {
   for (const auto& row : dtype_table)
     if (row.name == name) return row.type;
   return std::nullopt;
 }
 
+/// The type with an id of GGUF, absent where none has it.
 constexpr std::optional<dtype> dtype_from_ggml(std::uint32_t id) {
   for (const auto& row : dtype_table)
     if (row.ggml_type >= 0 && static_cast<std::uint32_t>(row.ggml_type) == id) return row.type;

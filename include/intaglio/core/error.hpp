@@ -15,7 +15,7 @@
 
 namespace intaglio {
 
-/// Text of a file made safe to print: control characters and bytes that are not UTF-8 become \xHH; cut after `limit`
+/// Text of a file made safe to print: control characters and bytes that are not UTF-8 become `\xHH`; cut after `limit`
 /// bytes.
 inline std::string printable(std::string_view text, std::size_t limit = 120) {
   constexpr char digits[] = "0123456789abcdef";
@@ -87,6 +87,7 @@ inline std::string path_text(std::string_view path, std::size_t limit) {
 /// Root of every exception that the library throws.
 class error : public std::runtime_error {
  public:
+  /// @param what one line  @param details all that is wrong, where that is more
   explicit error(const std::string& what, std::vector<std::string> details = {})
       : std::runtime_error(what), details_(std::move(details)) {}
 
@@ -101,14 +102,19 @@ class error : public std::runtime_error {
 /// found ...". What it says is one line of at most error_text_limit bytes.
 class file_error : public error {
  public:
+  /// @param offset in bytes, where one is to blame  @param what the key, tensor or field
   file_error(std::string path, std::optional<std::uint64_t> offset, std::string what, std::string expected = {},
              std::string found = {}, std::vector<std::string> details = {})
       : error(sentence(path, offset, what, expected, found), std::move(details)), path_(std::move(path)),
         offset_(offset), expected_(std::move(expected)), found_(std::move(found)) {}
 
+  /// The file.
   const std::string& path() const noexcept { return path_; }
+  /// Byte in the file, where one is to blame.
   std::optional<std::uint64_t> offset() const noexcept { return offset_; }
+  /// What the file should have; may be empty.
   const std::string& expected() const noexcept { return expected_; }
+  /// What the file has; may be empty.
   const std::string& found() const noexcept { return found_; }
 
  private:
@@ -139,7 +145,9 @@ class mismatch_error : public file_error {
       : file_error(std::move(path), std::nullopt, text(differences, remedy), {}, {}, lines(differences, remedy)),
         differences_(std::move(differences)), remedy_(std::move(remedy)) {}
 
+  /// The fields that differ, a line each.
   const std::vector<std::string>& differences() const noexcept { return differences_; }
+  /// The command that engraves the right program; may be empty.
   const std::string& remedy() const noexcept { return remedy_; }
 
  private:
@@ -166,8 +174,11 @@ class argument_error : public error {
       : error(cut_text(argument, 120) + ": expected " + cut_text(expected, 150) + ", found " + cut_text(found, most)),
         argument_(std::move(argument)), expected_(std::move(expected)), found_(std::move(found)) {}
 
+  /// The argument's name.
   const std::string& argument() const noexcept { return argument_; }
+  /// What it may be.
   const std::string& expected() const noexcept { return expected_; }
+  /// What it was.
   const std::string& found() const noexcept { return found_; }
 
  private:
@@ -182,8 +193,11 @@ class device_error : public error {
       : error((device.empty() ? "" : device + ": ") + operation + ": " + what), device_(std::move(device)),
         operation_(std::move(operation)), result_(result) {}
 
+  /// The device's label; empty where none was chosen yet.
   const std::string& device() const noexcept { return device_; }
+  /// What was being done.
   const std::string& operation() const noexcept { return operation_; }
+  /// The VkResult, 0 where the library refused.
   int result() const noexcept { return result_; }
 
  private:

@@ -14,9 +14,9 @@ namespace intaglio {
 
 /// Layer l is of kind blocks[l % period]; the last time the list may be cut short.
 struct layer_pattern {
-  static constexpr std::uint32_t max_period = 256, max_kinds = 64;
-  std::uint32_t period = 1;
-  std::array<std::uint8_t, max_period> blocks{};
+  static constexpr std::uint32_t max_period = 256, max_kinds = 64;  ///< largest list, most kinds
+  std::uint32_t period = 1;                                         ///< length of the list
+  std::array<std::uint8_t, max_period> blocks{};                    ///< kinds, the first `period` of them
 
   /// The shortest list that gives these kinds. @param kinds of each layer, at most max_period
   static constexpr layer_pattern of(std::span<const std::uint8_t> kinds) {
@@ -31,6 +31,7 @@ struct layer_pattern {
     return out;
   }
 
+  /// Kind of a layer.
   constexpr std::uint8_t operator()(std::uint32_t layer) const { return blocks[layer % period]; }
   /// Kinds that there are.
   constexpr std::uint32_t kinds() const {
@@ -49,7 +50,7 @@ struct layer_pattern {
   constexpr std::uint32_t count(std::uint8_t kind, std::uint32_t layers) const {
     return count_any(std::uint64_t{1} << kind, layers);
   }
-  /// The same of several kinds. @param kinds a bit each
+  /// Layers of several kinds among the first `layers`. @param kinds a bit each
   constexpr std::uint32_t count_any(std::uint64_t kinds, std::uint32_t layers) const {
     std::uint32_t out = 0;
     for (std::uint32_t layer = 0; layer < layers; ++layer) out += (kinds >> (*this)(layer)&1) != 0;

@@ -23,31 +23,31 @@ struct device_counters {
   std::atomic<std::uint64_t> allocated_bytes{0};    ///< alive now
   std::atomic<std::uint64_t> pipelines{0};          ///< made, from the cache or not
   std::atomic<std::uint64_t> recorded_commands{0};  ///< vkCmd* calls
-  std::atomic<std::uint64_t> submits{0};
-  std::atomic<std::uint64_t> waits{0};
+  std::atomic<std::uint64_t> submits{0};            ///< vkQueueSubmit calls
+  std::atomic<std::uint64_t> waits{0};              ///< calls that waited for the device
 };
 
 /// How a device is chosen and opened.
 struct device_options {
-  std::string selector{};  ///< index, UUID or part of the name; empty: by rule
-  validation validate = validation_from_environment();
-  bool allow_cpu = true;                      ///< a CPU driver may be taken when there is no GPU
-  bool robust = false;                        ///< bounds-checked buffer accesses where the device has them
-  std::vector<feature> require{};             ///< beyond required_features()
-  PFN_vkGetInstanceProcAddr entry = nullptr;  ///< null: the system's loader
+  std::string selector{};                               ///< index, UUID or part of the name; empty: by rule
+  validation validate = validation_from_environment();  ///< what the validation layer checks
+  bool allow_cpu = true;                                ///< a CPU driver may be taken when there is no GPU
+  bool robust = false;                                  ///< bounds-checked buffer accesses where the device has them
+  std::vector<feature> require{};                       ///< beyond required_features()
+  PFN_vkGetInstanceProcAddr entry = nullptr;            ///< null: the system's loader
 };
 
 /// The Vulkan objects of a host program. It keeps them alive longer than anything made here, and made the device with
 /// at least required_features(); of other features only those in `enabled` are used. After work that did not end in
 /// time (device_lost) it keeps them as long as the process: see docs/gpu.md.
 struct host_device {
-  PFN_vkGetInstanceProcAddr entry = nullptr;
-  VkInstance instance = VK_NULL_HANDLE;
-  VkPhysicalDevice physical = VK_NULL_HANDLE;
-  VkDevice device = VK_NULL_HANDLE;
-  VkQueue queue = VK_NULL_HANDLE;
-  std::uint32_t queue_family = 0;
-  feature_set enabled = required_features();
+  PFN_vkGetInstanceProcAddr entry = nullptr;   ///< of the loader that made the instance
+  VkInstance instance = VK_NULL_HANDLE;        ///< made for Vulkan 1.3
+  VkPhysicalDevice physical = VK_NULL_HANDLE;  ///< of that instance
+  VkDevice device = VK_NULL_HANDLE;            ///< of that physical device
+  VkQueue queue = VK_NULL_HANDLE;              ///< of that device, for compute
+  std::uint32_t queue_family = 0;              ///< index of the queue's family
+  feature_set enabled = required_features();   ///< features that the device was made with
   std::mutex* queue_mutex =
       nullptr;  ///< held while the queue is used; null: the host takes care that nobody else uses it then
 };
@@ -77,24 +77,33 @@ class device {
   /// @error as of opening
   device another() const;
 
+  /// Everything that the device says of itself.
   const device_description& description() const noexcept;
+  /// The device's limits that kernels depend on.
   const device_limits& limits() const noexcept;
+  /// The device's name, as error messages begin with it.
   const std::string& label() const noexcept;
   /// True where the feature is there and switched on.
   bool has(feature which) const noexcept;
+  /// The features that are switched on.
   const feature_set& enabled() const noexcept;
   /// One sentence for the user, empty when there is nothing to say: a CPU was taken.
   std::string note() const;
 
+  /// How often the host allocated, recorded, submitted and waited on this device.
   const device_counters& counters() const noexcept;
   /// What the validation layer said so far; empty when it is off.
   std::vector<std::string> validation_messages() const;
+  /// Number of those messages.
   std::size_t validation_message_count() const;
+  /// True where the validation layer is on.
   bool validated() const noexcept;
+  /// True once the device was lost; every call on it throws device_lost then.
   bool lost() const noexcept;
 
   /// For the other headers of this room and for host programs that mix in calls of their own.
   const std::shared_ptr<connection>& on() const noexcept { return on_; }
+  /// The Vulkan device.
   VkDevice handle() const noexcept;
 
  private:

@@ -30,7 +30,7 @@ concept source_layer = ir::source<T>;
 /// Layers one after another.
 template <class... Layers>
 struct pipe {
-  boost::hana::tuple<Layers...> layers;
+  boost::hana::tuple<Layers...> layers;  ///< the first one first
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const
     requires(layer<Layers> && ...)
@@ -43,38 +43,45 @@ struct pipe {
 /// A source and the layers behind it.
 template <source_layer Source, class Rest>
 struct piped_source {
-  Source source;
-  Rest rest;
+  Source source;  ///< the first layer
+  Rest rest;      ///< one layer, or a pipe
 
   constexpr ir::value_id forward(ir::trace& t) const { return rest.forward(t, source.forward(t)); }
 };
 
+/// True for a pipe of layers.
 template <class T>
 inline constexpr bool is_pipe = false;
+/// True: a pipe of layers.
 template <class... Layers>
 inline constexpr bool is_pipe<pipe<Layers...>> = true;
 
+/// The layers of a pipe, or one layer, as a tuple.
 template <class T>
 constexpr auto as_tuple(T l) {
   if constexpr (is_pipe<T>) return l.layers;
   else return boost::hana::make_tuple(l);
 }
 
+/// A pipe of the layers of a tuple.
 template <class... Layers>
 constexpr auto as_pipe(boost::hana::tuple<Layers...> layers) {
   return pipe<Layers...>{layers};
 }
 
+/// Two layers, the second behind the first; pipes are joined into one.
 template <layer A, layer B>
 constexpr auto operator|(A a, B b) {
   return as_pipe(boost::hana::concat(as_tuple(a), as_tuple(b)));
 }
 
+/// A source, and a layer behind it.
 template <source_layer A, layer B>
 constexpr auto operator|(A a, B b) {
   return piped_source<A, B>{a, b};
 }
 
+/// Why a type cannot stand behind |; empty where it can.
 template <class B>
 inline constexpr text<> piping_problem =
     message(layer<B>
@@ -91,9 +98,10 @@ constexpr auto operator|(A, B) {
 /// x + body(x)
 template <layer Body>
 struct residual_layer {
-  Body body;
+  Body body;  ///< as wide as its input
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.add(x, body.forward(t, x)); }
 };
+/// A residual branch: x + body(x). @error does not fit: the branch is not as wide as its input
 template <layer Body>
 constexpr auto residual(Body body) {
   return residual_layer<Body>{body};
@@ -102,12 +110,13 @@ constexpr auto residual(Body body) {
 /// The model's blocks: `body` planned once, run `layers` times; its tensors are "blk.N.<name>".
 template <layer Body>
 struct repeated {
-  std::uint32_t layers;
-  Body body;
+  std::uint32_t layers;  ///< how often the body runs
+  Body body;             ///< the layers of one block
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     return t.repeat(x, layers, [&](ir::value_id in) { return body.forward(t, in); });
   }
 };
+/// The blocks of a model, all alike. @param layers config.json's num_hidden_layers
 template <layer Body>
 constexpr auto repeat(std::uint32_t layers, Body body) {
   return repeated<Body>{layers, body};
@@ -116,10 +125,11 @@ constexpr auto repeat(std::uint32_t layers, Body body) {
 /// Two kinds of block: every `period`-th layer is a `last`, those before it are each a `first`.
 template <layer First, layer Last>
 struct alternating {
-  std::uint32_t period;
-  First first;
-  Last last;
+  std::uint32_t period;  ///< layers from one `last` to the next
+  First first;           ///< block of the other layers
+  Last last;             ///< block of every `period`-th layer
 };
+/// Two kinds of block for repeat(). @param period layers from one `last` to the next
 template <layer First, layer Last>
 constexpr auto every(std::uint32_t period, First first, Last last) {
   return alternating<First, Last>{period, first, last};
@@ -128,8 +138,8 @@ constexpr auto every(std::uint32_t period, First first, Last last) {
 /// Blocks of two kinds, each planned once; the number of layers need not be a multiple of the period.
 template <layer First, layer Last>
 struct repeated_alternating {
-  std::uint32_t layers;
-  alternating<First, Last> blocks;
+  std::uint32_t layers;             ///< of both kinds
+  alternating<First, Last> blocks;  ///< the two kinds
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     layer_pattern pattern{blocks.period};
     if (blocks.period != 0 && blocks.period <= layer_pattern::max_period) pattern.blocks[blocks.period - 1] = 1;
@@ -138,6 +148,7 @@ struct repeated_alternating {
         [&](ir::value_id in) { return blocks.last.forward(t, in); });
   }
 };
+/// The blocks of a model, of two kinds. @param layers config.json's num_hidden_layers
 template <layer First, layer Last>
 constexpr auto repeat(std::uint32_t layers, alternating<First, Last> blocks) {
   return repeated_alternating<First, Last>{layers, blocks};

@@ -12,7 +12,7 @@ namespace intaglio::io {
 
 /// One turn. Roles: "system", "user", "assistant", and "tool" where the model's own template is run.
 struct chat_message {
-  std::string role, content;
+  std::string role, content;  ///< who speaks; the text
   std::string more{};  ///< what a template may read beside these (tool_calls, name ...), a JSON object; empty: nothing
 };
 

@@ -33,16 +33,16 @@ class running_batch;
 struct session_body;
 }  // namespace runtime
 
-/// Who has a slot: never given twice.
+/// Names a session of a batch. No handle is given twice.
 struct batch_handle {
-  std::uint32_t slot = 0;
+  std::uint32_t slot = 0;    ///< place in the batch
   std::uint64_t number = 0;  ///< 0: nobody
   friend bool operator==(const batch_handle&, const batch_handle&) = default;
 };
 
 /// What a session of a batch asks for.
 struct batch_options {
-  sampling_options sampling{};
+  sampling_options sampling{};   ///< how its tokens are drawn
   std::uint32_t max_tokens = 1;  ///< drawn at most, 1 or more
   bool keep_logits =
       false;  ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
@@ -50,16 +50,18 @@ struct batch_options {
 
 /// A token that a session drew.
 struct batch_token {
-  batch_handle of;
-  std::int32_t id = 0;
-  bool last = false;  ///< max_tokens are drawn: the session has left
+  batch_handle of;      ///< the session
+  std::int32_t id = 0;  ///< the token
+  bool last = false;    ///< max_tokens are drawn: the session has left
   bool finite =
       true;  ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
 };
 
-/// Movable. Used by one thread. After device_lost every call answers with device_lost.
+/// Sessions of one model that decode together: a movable handle, used by one thread. After device_lost every call
+/// answers with device_lost.
 class basic_batch {
  public:
+  /// Loads a checkpoint onto a device.
   /// @param tables plans with a batch that the program carries, of one model: one is picked by device
   /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
   basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
@@ -67,19 +69,29 @@ class basic_batch {
   /// Opens the file or folder itself.
   basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const std::filesystem::path& path,
               const session_options& options = {}, runtime::module_source source = &runtime::modules_of<>);
-  /// Of weights that are on the device already. @param body without a vocabulary where the weights are made up
+  /// Shares weights that are on the device already. @param body without a vocabulary where the weights are made up
   basic_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run);
+  /// @{
+  /// Takes over the sessions; the other batch has none and takes no call.
   basic_batch(basic_batch&&) noexcept;
   basic_batch& operator=(basic_batch&&) noexcept;
+  /// @}
   ~basic_batch();
 
+  /// The plan that this batch runs, chosen by its device.
   const plan::table& table() const;
+  /// The device that the batch was made on.
   const gpu::device& device() const;
+  /// Positions that one session may have.
   std::uint32_t context() const;
+  /// Sessions that the batch has room for.
   std::uint32_t slot_count() const;
+  /// True where the model came with a tokenizer.
   bool has_tokenizer() const;
+  /// The model's tokenizer.
   /// @error argument_error: the model came without one
   const io::tokenizer& tokenizer() const;
+  /// What is odd but harmless: about the file, its vocabulary, the pipeline cache.
   const std::vector<std::string>& warnings() const;
   /// Tokens of a conversation up to where the answer begins. @error as of basic_session::reply
   std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const;
@@ -88,6 +100,7 @@ class basic_batch {
 
   /// Sessions that are there, those whose prompt waits among them.
   std::uint32_t active() const;
+  /// Slots that nobody has.
   std::uint32_t free_slots() const;
   /// Pages that a session could take: those that nobody uses.
   std::uint32_t free_pages() const;
@@ -131,8 +144,11 @@ class basic_batch {
   /// argument_error: it has left, drew none, or no such token
   void set_next(batch_handle whose, std::int32_t id);
 
+  /// @{
+  /// The executor below the batch, for its counters and times.
   const runtime::batch_executor& executor() const;
   runtime::batch_executor& executor();
+  /// @}
 
  private:
   std::unique_ptr<runtime::running_batch> run_;
@@ -147,6 +163,7 @@ class batch_session : public basic_batch {
   /// Opens a GGUF file (or the first part of a split one) or a Hugging Face folder and loads it.
   /// @error mismatch_error, file_error; device_error, out_of_memory, device_lost
   batch_session(const gpu::device& on, const std::filesystem::path& path, const session_options& options = {});
+  /// Loads a checkpoint that is open. @error as of the other constructor
   batch_session(const gpu::device& on, const io::checkpoint& from, const session_options& options = {});
 };
 

@@ -36,39 +36,44 @@ struct generate_options {
   float gpu_idle =
       0;  ///< share of the time that the device is left idle, 0 .. 0.95: next() rests behind each submission
 
+  /// The sampling parameters alone.
   sampling_options sampling() const { return {temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed}; }
 };
 
+/// Why a generation ended.
 enum class finish_reason : std::uint8_t {
   none,    ///< still going
   stop,    ///< the model's end token, a stop string, or the callback's wish
   length,  ///< max_tokens, or the context is full
 };
 
+/// The reason as OpenAI's API spells it; "none" while the generation runs.
 constexpr std::string_view name(finish_reason reason) {
   return reason == finish_reason::stop ? "stop" : reason == finish_reason::length ? "length" : "none";
 }
 
 /// Where the time of a generation went; wall clock, milliseconds.
 struct generation_timings {
-  double prompt_ms = 0, decode_ms = 0;
-  double busy_ms = 0;               ///< while submissions were under way; counted where gpu_idle is over 0
-  std::uint32_t prompt_tokens = 0;  ///< fed now
-  std::uint32_t cached_tokens = 0;  ///< of the prompt, already in the KV cache
-  std::uint32_t generated_tokens = 0;
-  std::uint32_t drafted_tokens = 0;   ///< by prompt lookup
-  std::uint32_t accepted_tokens = 0;  ///< of them
+  double prompt_ms = 0, decode_ms = 0;  ///< feeding the prompt; drawing tokens
+  double busy_ms = 0;                   ///< while submissions were under way; counted where gpu_idle is over 0
+  std::uint32_t prompt_tokens = 0;      ///< fed now
+  std::uint32_t cached_tokens = 0;      ///< of the prompt, already in the KV cache
+  std::uint32_t generated_tokens = 0;   ///< drawn
+  std::uint32_t drafted_tokens = 0;     ///< by prompt lookup
+  std::uint32_t accepted_tokens = 0;    ///< of them
 
+  /// Tokens fed a second, 0 where none were.
   double prompt_tokens_per_second() const { return prompt_ms > 0 ? prompt_tokens / prompt_ms * 1e3 : 0; }
+  /// Tokens drawn a second, 0 where none were.
   double decode_tokens_per_second() const { return decode_ms > 0 ? generated_tokens / decode_ms * 1e3 : 0; }
 };
 
 /// What a generation gave.
 struct generation {
-  std::string text;               ///< without the stop string and the end token
-  std::vector<std::int32_t> ids;  ///< drawn tokens, the end token among them
-  finish_reason finish = finish_reason::none;
-  generation_timings timings;
+  std::string text;                            ///< without the stop string and the end token
+  std::vector<std::int32_t> ids;               ///< drawn tokens, the end token among them
+  finish_reason finish = finish_reason::none;  ///< why it ended
+  generation_timings timings;                  ///< where its time went
 };
 
 }  // namespace intaglio

@@ -40,18 +40,18 @@ class running_text;
 class session_use;
 struct session_body;
 
-/// One dispatch's time and what it was.
+/// Measured time of one dispatch of a pass.
 struct dispatch_time {
-  const plan::dispatch* what = nullptr;
-  std::uint32_t layer = 0;
-  double nanoseconds = 0;
+  const plan::dispatch* what = nullptr;  ///< the dispatch in the session's plan
+  std::uint32_t layer = 0;               ///< that it computed; 0 outside of the layers
+  double nanoseconds = 0;                ///< by the device's timestamps
 };
 
 }  // namespace runtime
 
 /// Logits of some tokens and, where asked for, the states between layers.
 struct logits_result {
-  std::uint32_t tokens = 0;
+  std::uint32_t tokens = 0;   ///< that were fed
   std::vector<float> logits;  ///< [tokens, vocab_size]
   std::vector<float> hidden;  ///< [layers + 1, tokens, hidden_size]: the embedding's output, then after each layer,
                               ///< before the final norm
@@ -72,6 +72,7 @@ class text_stream {
   /// Continues the session's history. Made by session::generate, reply and begin.
   /// @error argument_error: an option out of range, or nothing to continue
   text_stream(runtime::session_use use, const generate_options& options);
+  /// Takes over the generation; the other stream is done.
   text_stream(text_stream&&) noexcept;
   text_stream& operator=(text_stream&&) = delete;
   ~text_stream();
@@ -105,6 +106,8 @@ class text_stream {
   /// Reads the stream once, each step as of next().
   class iterator {
    public:
+    /// @{
+    /// What a range-for and std::ranges ask of an input iterator.
     using iterator_concept = std::input_iterator_tag;
     using value_type = std::string_view;
     using difference_type = std::ptrdiff_t;
@@ -119,24 +122,29 @@ class text_stream {
     friend bool operator==(const iterator& it, std::default_sentinel_t) {
       return it.of_ == nullptr || it.of_->piece().empty();
     }
+    /// @}
 
    private:
     text_stream* of_ = nullptr;
   };
+  /// Takes the first step and gives an iterator over the pieces of text. @error as of next()
   iterator begin() {
     next();
     return iterator(*this);
   }
+  /// The end of the pieces.
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
   std::unique_ptr<runtime::running_text> run_;
 };
 
-/// Movable handle. One call at a time, and none while a text_stream of it runs: anything else throws argument_error.
-/// After device_lost it answers every call with device_lost; a new device and session can be made.
+/// A model on a device with one history of tokens: a movable handle. One call at a time, and none while a text_stream
+/// of it runs: anything else throws argument_error. After device_lost it answers every call with device_lost; a new
+/// device and session can be made.
 class basic_session {
  public:
+  /// Loads a checkpoint onto a device.
   /// @param tables the plans that the program carries, of one model: one is picked by device
   /// @param source where the program has the modules of their kernels; by default it has those of all kernels
   /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
@@ -150,11 +158,17 @@ class basic_session {
   std::uint32_t context() const;
   /// Tokens so far, fed or drawn.
   std::uint32_t position() const;
+  /// All tokens fed or drawn since the last reset(), in their order.
   const std::vector<std::int32_t>& history() const;
+  /// The plan that this session runs, chosen by its device.
   const plan::table& table() const;
+  /// The device that the session was made on.
   const gpu::device& device() const;
+  /// The executor below the session, for its counters and times.
   const runtime::executor& executor() const;
+  /// True where the model came with a tokenizer.
   bool has_tokenizer() const;
+  /// The model's tokenizer.
   /// @error argument_error: the model came without one
   const io::tokenizer& tokenizer() const;
   /// What is odd but harmless: about the file, its vocabulary, the pipeline cache.
@@ -204,6 +218,7 @@ class basic_session {
   /// Continues the history to its end; `each` gets every piece of text and may throw, which ends the generation and
   /// reaches the caller.
   generation generate(const generate_options& options = {}, const std::function<void(std::string_view)>& each = {});
+  /// Answers to a prompt of token ids, to its end. @error as of the other generate()
   generation generate(std::span<const std::int32_t> ids, const generate_options& options = {},
                       const std::function<void(std::string_view)>& each = {});
 
@@ -240,6 +255,7 @@ class session : public basic_session {
   /// Opens a GGUF file (or the first part of a split one) or a Hugging Face folder and loads it.
   /// @error mismatch_error, file_error; device_error, out_of_memory, device_lost
   session(const gpu::device& on, const std::filesystem::path& path, const session_options& options = {});
+  /// Loads a checkpoint that is open. @error as of the other constructor
   session(const gpu::device& on, const io::checkpoint& from, const session_options& options = {});
 };
 

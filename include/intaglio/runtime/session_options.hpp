@@ -18,9 +18,9 @@ namespace intaglio::runtime {
 
 /// How far a load has come.
 struct load_progress {
-  std::uint64_t bytes_done = 0, bytes_total = 0;
-  std::uint32_t tensors_done = 0, tensors_total = 0;
-  double seconds_left = 0;  ///< at the speed so far
+  std::uint64_t bytes_done = 0, bytes_total = 0;      ///< of weights: loaded; in all
+  std::uint32_t tensors_done = 0, tensors_total = 0;  ///< of the plan: loaded; in all
+  double seconds_left = 0;                            ///< at the speed so far
 };
 /// Called from the loading thread, about once a piece; what it throws ends the load and reaches the caller.
 using load_callback = std::function<void(const load_progress&)>;
@@ -37,6 +37,7 @@ enum class weight_place : std::uint8_t {
 
 namespace intaglio {
 
+/// How far a load has come, as session_options::progress is told.
 using load_progress = runtime::load_progress;
 
 /// How a session is made.

@@ -32,5 +32,5 @@ struct renderer {
 };
 
 void frame_loop(renderer& host) {
-// the block
+  // the block
 }

@@ -10,5 +10,5 @@ using namespace intaglio;
 using Model = models::fable;
 
 void shown() {
-// the block
+  // the block
 }

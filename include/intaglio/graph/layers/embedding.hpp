@@ -9,10 +9,10 @@ namespace intaglio::graph {
 /// Row of the table for each token, times scale.
 /// @shape  weight: [vocab_size, hidden_size], held as type (f16, bf16, f32); out: [tokens, hidden_size] f32
 struct embedding {
-  std::string_view weight;
-  std::uint32_t vocab_size, hidden_size;
-  dtype type = dtype::f16;
-  float scale = 1;
+  std::string_view weight;                ///< the tensor's name
+  std::uint32_t vocab_size, hidden_size;  ///< its rows and columns
+  dtype type = dtype::f16;                ///< in which the device holds it
+  float scale = 1;                        ///< factor of every row
   constexpr ir::value_id forward(ir::trace& t) const {
     return t.embedding(weight, vocab_size, hidden_size, type, scale);
   }

@@ -11,7 +11,7 @@ namespace intaglio::graph {
 /// @source Shazeer 2020 (GLU variants); So et al. 2021 (squared ReLU)
 template <dtype W, dtype A = input_type<W>>
 struct gated_ffn {
-  std::uint32_t hidden_size, intermediate_size;
+  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of both matrices
   shader::activation_function act;  ///< one of the config's, or a type of one's own (shader/activation.hpp)
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {

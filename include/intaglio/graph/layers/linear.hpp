@@ -26,13 +26,14 @@ constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_vie
   else return x;
 }
 
+/// Matrix product y = W x, without a bias.
 /// @tparam W any float or quantised type
 /// @shape  weight: [out, in]; x: [tokens, in] f32; y: [tokens, out] f32
 /// @error  does not fit: x is not `in` wide, or `in` is no multiple of W's block
 template <dtype W, dtype A = input_type<W>>
 struct linear {
-  std::string_view weight;
-  std::uint32_t in, out;
+  std::string_view weight;  ///< the tensor's name
+  std::uint32_t in, out;    ///< its columns and rows
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     return t.matmul(activations<A>(t, x, weight), weight, out, in, W);
   }
@@ -41,9 +42,9 @@ struct linear {
 /// The head: logits over the vocabulary. Naming the embedding's tensor ties the two.
 /// @shape  weight: [vocab_size, hidden_size], held as type (f16, bf16, f32); logits: [tokens, vocab_size] f32
 struct lm_head {
-  std::string_view weight;
-  std::uint32_t vocab_size, hidden_size;
-  dtype type = dtype::f16;
+  std::string_view weight;                ///< the tensor's name
+  std::uint32_t vocab_size, hidden_size;  ///< its rows and columns
+  dtype type = dtype::f16;                ///< in which the device holds it
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id logits = t.matmul(x, weight, vocab_size, hidden_size, type);
     t.output(logits);

@@ -12,8 +12,8 @@ namespace intaglio::graph {
 /// hidden_size] f32
 template <dtype W>
 struct gated_experts {
-  std::uint32_t hidden_size, intermediate_size, num_local_experts;
-  shader::activation_function act;
+  std::uint32_t hidden_size, intermediate_size, num_local_experts;  ///< columns, rows, and number of the experts
+  shader::activation_function act;                                  ///< of the gates
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id choice) const {
     const ir::value_id gate =
@@ -25,7 +25,7 @@ struct gated_experts {
   }
 };
 
-/// What a layer of experts is: it takes a token's choice besides its input.
+/// A layer of experts takes a token's choice of experts besides its input.
 template <class T>
 concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) {
   { l.forward(t, x, x) } -> std::same_as<ir::value_id>;
@@ -38,19 +38,22 @@ concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) {
 /// @source Shazeer et al. 2017; Jiang et al. 2024 (Mixtral); transformers, MixtralSparseMoeBlock
 template <layer Router, expert_layer Experts>
 struct moe {
-  Router router;
-  Experts experts;
-  std::uint32_t top_k;
-  bool over_all = false;
+  Router router;          ///< scores of all experts
+  Experts experts;        ///< those that the scores choose
+  std::uint32_t top_k;    ///< experts a token
+  bool over_all = false;  ///< whether the softmax is over all experts
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id choice = t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all);
     return t.weigh(experts.forward(t, x, choice), choice, "ffn_down_exps.weight");
   }
 };
+/// @{
+/// Deduces the types of router and experts.
 template <class Router, class Experts>
 moe(Router, Experts, std::uint32_t) -> moe<Router, Experts>;
 template <class Router, class Experts>
 moe(Router, Experts, std::uint32_t, bool) -> moe<Router, Experts>;
+/// @}
 
 }  // namespace intaglio::graph

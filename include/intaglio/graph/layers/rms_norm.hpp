@@ -10,8 +10,8 @@ namespace intaglio::graph {
 /// @shape  x, y: [tokens, width] f32; w: [width] f32
 /// @source Zhang & Sennrich 2019; transformers, LlamaRMSNorm
 struct rms_norm {
-  std::string_view weight;
-  float eps;
+  std::string_view weight;  ///< the tensor's name
+  float eps;                ///< config.json's rms_norm_eps
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.rms_norm(x, weight, eps); }
 };
 

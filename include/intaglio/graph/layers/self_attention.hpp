@@ -7,17 +7,17 @@
 
 namespace intaglio::graph {
 
-/// What a layer's attention sees, and how its positions turn.
+/// Positions that a layer's attention sees, and its rotary embedding.
 struct attention_reach {
-  rope_parameters rope;
+  rope_parameters rope;      ///< of q and k
   std::uint32_t window = 0;  ///< positions that it sees, its own among them; 0: all
 };
-/// The last sliding_window positions, and their own rotary base.
+/// Reach of a windowed layer: the last sliding_window positions, with the rotary base of windowed layers.
 constexpr attention_reach sliding(const decoder_config& c) { return {c.local_rope(), c.sliding_window}; }
-/// All positions.
+/// Reach of a layer that sees all positions.
 constexpr attention_reach full(const decoder_config& c) { return {c.rope()}; }
 
-/// Norms of every head of q and k before they are turned.
+/// Norms of every head of q and k before the rotary embedding.
 enum class qk_norm : std::uint8_t { none, rms };
 
 /// Whether biases are added to q, k and v.
@@ -33,12 +33,14 @@ enum class qkv_bias : bool { none, added };
 /// 2025 (norms of q and k)
 template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none, qkv_bias Bias = qkv_bias::none>
 struct self_attention {
-  std::uint32_t hidden_size, num_attention_heads, num_key_value_heads, head_dim;
-  attention_reach reach;
-  float scale, eps;
+  std::uint32_t hidden_size, num_attention_heads, num_key_value_heads, head_dim;  ///< config.json's
+  attention_reach reach;                                                          ///< positions that the layer sees
+  float scale, eps;  ///< of scores, 0: by head_dim; of the norms of q and k
 
+  /// Attention of a model whose layers are all alike.
   constexpr self_attention(const decoder_config& c)
       : self_attention(c, {c.rope(), c.sliding_window}) {}  // NOLINT: a config is what describes it
+  /// Attention of one kind of layer.
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
         num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r),

@@ -21,13 +21,14 @@ namespace intaglio::graph {
 /// inputs
 template <dtype W, dtype A, std::uint32_t K, std::uint32_t Trace = 0>
 struct feature_ffn {
+  /// Whether the walk is that of ternary weights.
   static constexpr bool ternary = W == dtype::i2_s && A == dtype::i8;
   static_assert(ternary || ((W == dtype::f32 || W == dtype::f16 || W == dtype::bf16) && A == dtype::f32),
                 "walk_ffn is for ternary weights and int8 inputs, whose sums are exact in any order, and for weights "
                 "of f32, f16 and bf16");
   static_assert(!ternary || K == 0, "a walk of ternary weights reads what is on, whose number is the input's");
-  std::uint32_t hidden_size, intermediate_size;
-  shader::activation_function act;  ///< config.json's; of ternary weights squared ReLU
+  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of gate and up
+  shader::activation_function act;               ///< config.json's; of ternary weights squared ReLU
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = gated_ffn<W, A>{hidden_size, intermediate_size, act}.forward(t, x);
@@ -45,14 +46,16 @@ using walk_ffn = feature_ffn<W, A, 0>;
 /// The K nearest features, as models take it: llama<config, W, H, D, sparse_walk<512>::ffn>.
 template <std::uint32_t K>
 struct sparse_walk {
+  /// The layer.
   template <dtype W, dtype A>
   using ffn = feature_ffn<W, A, K>;
 };
 
-/// The same, with a trace: llama<config, W, H, D, traced_walk<32>::ffn> for all features, traced_walk<32, 512>::ffn for
+/// A walk with a trace: llama<config, W, H, D, traced_walk<32>::ffn> for all features, traced_walk<32, 512>::ffn for
 /// the K nearest.
 template <std::uint32_t Trace, std::uint32_t K = 0>
 struct traced_walk {
+  /// The layer.
   template <dtype W, dtype A>
   using ffn = feature_ffn<W, A, K, Trace>;
 };
@@ -62,8 +65,8 @@ template <dtype W, dtype A, std::uint32_t Trace>
 struct traced_ffn {
   static_assert(W != dtype::i2_s && A == dtype::f32,
                 "traced is for ternary weights with int8 inputs, and for products of f32 inputs");
-  std::uint32_t hidden_size, intermediate_size;
-  shader::activation_function act;  ///< config.json's
+  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of gate and up
+  shader::activation_function act;               ///< config.json's
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = gated_ffn<W, A>{hidden_size, intermediate_size, act}.forward(t, x);
@@ -76,6 +79,7 @@ struct traced_ffn {
 /// traced<32>::ffn>.
 template <std::uint32_t Trace>
 struct traced {
+  /// The layer.
   template <dtype W, dtype A>
   using ffn = std::conditional_t<W == dtype::i2_s && A == dtype::i8, feature_ffn<dtype::i2_s, dtype::i8, 0, Trace>,
                                  traced_ffn<W, A, Trace>>;
