@@ -125,6 +125,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
                               number(c.rope_scaling.factor) + ", " + number(c.rope_scaling.low_freq_factor) + ", " +
                               number(c.rope_scaling.high_freq_factor) + ", " +
                               std::to_string(c.rope_scaling.original_max_position_embeddings) + "}");
+  if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
   field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
@@ -134,6 +135,10 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
   if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));
   if (c.query_pre_attn_scalar != 0) field("query_pre_attn_scalar", std::to_string(c.query_pre_attn_scalar));
+  if (c.embedding_multiplier != 1.f) field("embedding_multiplier", number(c.embedding_multiplier));
+  if (c.attention_multiplier != 0.f) field("attention_multiplier", number(c.attention_multiplier));
+  if (c.residual_multiplier != 1.f) field("residual_multiplier", number(c.residual_multiplier));
+  if (c.logits_scaling != 1.f) field("logits_scaling", number(c.logits_scaling));
   if (c.num_local_experts != 0)
     field("num_local_experts", std::to_string(c.num_local_experts)),
         field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));

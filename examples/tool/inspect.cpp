@@ -48,6 +48,11 @@ json config_json(const decoder_config& c) {
   if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
+  if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
+  if (c.embedding_multiplier != 1.f) out["embedding_multiplier"] = c.embedding_multiplier;
+  if (c.attention_multiplier != 0.f) out["attention_multiplier"] = c.attention_multiplier;
+  if (c.residual_multiplier != 1.f) out["residual_multiplier"] = c.residual_multiplier;
+  if (c.logits_scaling != 1.f) out["logits_scaling"] = c.logits_scaling;
   if (c.num_local_experts != 0)
     out["num_local_experts"] = c.num_local_experts, out["num_experts_per_tok"] = c.num_experts_per_tok,
     out["norm_topk_prob"] = c.norm_topk_prob;

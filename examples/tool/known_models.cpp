@@ -28,7 +28,8 @@ constexpr std::array all{entry<models::mistral_7b>(),   entry<models::mistral_7b
                          entry<models::mixtral_8x7b>(), entry<models::qwen3_06b>(),      entry<models::qwen3_17b>(),
                          entry<models::qwen3_4b>(),     entry<models::qwen3_8b>(),       entry<models::qwen3_30b_a3b>(),
                          entry<models::qwen25_05b>(),   entry<models::qwen25_15b>(),     entry<models::qwen25_3b>(),
-                         entry<models::qwen25_7b>()};
+                         entry<models::qwen25_7b>(),    entry<models::smollm3_3b>(),     entry<models::granite_33_2b>(),
+                         entry<models::granite_33_8b>()};
 
 /// The two plans of a model, what they were made of and what points to them.
 struct kept_plans {

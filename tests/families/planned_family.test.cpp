@@ -56,6 +56,9 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::qwen25_15b, dtype::bf16>();
   check_in<models::qwen25_3b, dtype::q4_0>();
   check_in<models::qwen25_7b, dtype::q4_k>();
+  check_in<models::smollm3_3b, dtype::q8_0>();
+  check_in<models::granite_33_2b, dtype::bf16>();
+  check_in<models::granite_33_8b, dtype::q4_k>();
 }
 
 TEST_CASE("the plan of fable is the engraved one", "[families]") {

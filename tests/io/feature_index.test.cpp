@@ -126,7 +126,7 @@ TEST_CASE("feature index: a manifest that contradicts itself is refused", "[feat
       {"intaglio feature index", "another", "format: expected 'intaglio feature index'"},
       {"\"version\": 1", "\"version\": 2", "version: expected 1, found 2"},
       {"\"model_type\": \"llama\"", "\"model_type\": \"lama\"",
-       "config.model_type: expected one of: bitnet, llama, gemma3, qwen3, qwen3moe, qwen2"},
+       "config.model_type: expected one of: bitnet, llama, gemma3, qwen3"},
       {"\"hidden_act\": \"silu\"", "\"hidden_act\": 3", "config.hidden_act: expected a string, found 3"},
       {"\"hidden_size\": 64", "\"hidden_size\": 0", "config.hidden_size: expected at least 1"},
       {"\"hidden_size\": 64", "\"hidden_size\": 99999999", "config.hidden_size: expected at most 1048576"},

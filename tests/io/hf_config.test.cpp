@@ -215,7 +215,7 @@ TEST_CASE("hf_config: every key is read, harmless or named") {
   }
   const auto odd = read(of_family("llama", R"("rope_thetta":5e5,"logits_scaling":8,"nothing":null)"));
   REQUIRE(odd.warnings.size() == 2);
-  CHECK_THAT(odd.warnings[0], ContainsSubstring("config.json: key 'logits_scaling' is unknown and not read"));
+  CHECK_THAT(odd.warnings[0], ContainsSubstring("config.json: key 'logits_scaling' is not used by llama"));
   CHECK_THAT(odd.warnings[1], ContainsSubstring("key 'rope_thetta' is unknown"));
   const auto nested = read(of_family(
       "llama",
@@ -307,4 +307,42 @@ TEST_CASE("hf_config: a Qwen2, whose window is inert") {
   CHECK_THAT(refusal(with(R"("use_sliding_window":true)")),
              ContainsSubstring("use_sliding_window: expected false, found true"));
   CHECK_THAT(refusal(with(R"("use_mrope":true)")), ContainsSubstring("use_mrope"));
+}
+
+TEST_CASE("hf_config: layers without rotation come every n-th, as SmolLM3 states them") {
+  const auto with = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":256,"intermediate_size":768,"num_hidden_layers":4,"num_attention_heads":4,)"
+           R"("vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-6)" +
+           (fields.empty() ? "" : "," + fields) + "}";
+  };
+  CHECK(read(with("smollm3", "")).config.no_rope_layer_interval == 4);
+  CHECK(read(with("smollm3", R"("no_rope_layer_interval":3)")).config.no_rope_layer_interval == 3);
+  CHECK(read(with("smollm3", R"("no_rope_layers":[1,0,1,0])")).config.no_rope_layer_interval == 2);
+  CHECK(read(with("smollm3", R"("no_rope_layers":[1,1,1,1])")).config.no_rope_layer_interval == 0);
+  CHECK_THAT(refusal(with("smollm3", R"("no_rope_layers":[0,1,1,1])")),
+             ContainsSubstring("no_rope_layers: expected 0 for every n-th layer"));
+  CHECK_THAT(refusal(with("smollm3", R"("no_rope_layers":[1,1,0])")), ContainsSubstring("expected 4 entries, found 3"));
+  CHECK_THAT(refusal(with("llama", R"("no_rope_layers":[1,1,1,0])")),
+             ContainsSubstring("no_rope_layers: expected none for llama"));
+  CHECK(read(with("llama", R"("no_rope_layers":[1,1,1,1])")).config.no_rope_layer_interval == 0);
+}
+
+TEST_CASE("hf_config: multipliers of a Granite") {
+  const auto with = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":256,"intermediate_size":768,"num_hidden_layers":4,"num_attention_heads":4,)"
+           R"("vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-6)" +
+           (fields.empty() ? "" : "," + fields) + "}";
+  };
+  const auto plain = read(with("granite", "")).config;
+  CHECK((plain.embedding_multiplier == 1 && plain.attention_multiplier == 1 && plain.residual_multiplier == 1 &&
+         plain.logits_scaling == 1));
+  const auto stated = read(with("granite", R"("residual_multiplier":0.22,"logits_scaling":8)"));
+  CHECK((stated.config.residual_multiplier == 0.22f && stated.config.logits_scaling == 8));
+  CHECK(stated.warnings.empty());
+  CHECK_THAT(refusal(with("granite", R"("logits_scaling":0)")),
+             ContainsSubstring("logits_scaling: expected a number above 0"));
+  CHECK_THAT(read(with("llama", R"("residual_multiplier":0.22)")).warnings.at(0),
+             ContainsSubstring("residual_multiplier' is not used by llama"));
 }

@@ -38,7 +38,7 @@ TEST_CASE("tables of every scaling are transformers' frequencies", "[kernels][ro
                             model{500'000.f, 128, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}},
                             model{500'000.f, 64, {rope_type::llama3, 32.f, 1.f, 4.f, 8192}},
                             model{500'000.f, 32, {rope_type::llama3, 8.f, 1.f, 4.f, 64}}}) {
-    const auto table = kernels::rope_table({each.theta, each.scaling}, each.head_dim);
+    const auto table = kernels::rope_table({each.theta, each.scaling}, each.head_dim, 0);
     REQUIRE(table.size() == each.head_dim / 2);
     for (std::uint32_t pair = 0; pair < table.size(); ++pair) {
       const double wanted = expected(pair, each.head_dim, static_cast<double>(each.theta), each.scaling);
@@ -54,7 +54,8 @@ TEST_CASE("tables of every scaling are transformers' frequencies", "[kernels][ro
 
 TEST_CASE("llama3 leaves fast pairs, divides slow ones, and blends between", "[kernels][rope_table]") {
   const rope_scaling_config scaling{rope_type::llama3, 8.f, 1.f, 4.f, 8192};
-  const auto plain = kernels::rope_table({500'000.f}, 128), scaled = kernels::rope_table({500'000.f, scaling}, 128);
+  const auto plain = kernels::rope_table({500'000.f}, 128, 0),
+             scaled = kernels::rope_table({500'000.f, scaling}, 128, 0);
   std::size_t same = 0, divided = 0, between = 0;
   for (std::size_t i = 0; i < plain.size(); ++i) {
     const double share = static_cast<double>(scaled[i]) / static_cast<double>(plain[i]);
@@ -66,4 +67,15 @@ TEST_CASE("llama3 leaves fast pairs, divides slow ones, and blends between", "[k
   CHECK(same == 29);
   CHECK(between == 6);
   CHECK(divided == 29);
+}
+
+TEST_CASE("every fourth layer does not turn", "[kernels]") {
+  const rope_parameters how{.theta = 5e6f, .no_rope_interval = 4};
+  const auto plain = kernels::rope_table({.theta = 5e6f}, 64, 3);
+  for (std::uint32_t layer = 0; layer < 9; ++layer) {
+    const auto table = kernels::rope_table(how, 64, layer);
+    CHECK(table == (layer % 4 == 3 ? std::vector<std::uint64_t>(32) : plain));
+  }
+  CHECK(kernels::rope_from_turns(123'456, 0).cosine == 1.f);
+  CHECK(kernels::rope_from_turns(123'456, 0).sine == 0.f);
 }

@@ -90,18 +90,20 @@ void hold(families::weight_types& types, std::uint32_t layer, std::string_view n
 }  // namespace
 
 TEST_CASE("files of a family give the goldens of transformers", "[once]") {
-  const golden_file each =
-      GENERATE(golden_file{"qwen3-tiny", "base", "hf"}, golden_file{"qwen3u-tiny", "base", "hf"},
-               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
-               golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
-               golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
-               golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"},
-               golden_file{"qwen3-tiny", "q4_k_m", "gguf/qwen3-tiny-q4_k_m.gguf"},
-               golden_file{"qwen3moe-tiny", "base", "hf"}, golden_file{"qwen3moe-tiny", "nonorm", "hf-nonorm"},
-               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
-               golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"},
-               golden_file{"qwen2-tiny", "base", "hf"}, golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
-               golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"});
+  const golden_file each = GENERATE(
+      golden_file{"qwen3-tiny", "base", "hf"}, golden_file{"qwen3u-tiny", "base", "hf"},
+      golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
+      golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
+      golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
+      golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"},
+      golden_file{"qwen3-tiny", "q4_k_m", "gguf/qwen3-tiny-q4_k_m.gguf"}, golden_file{"qwen3moe-tiny", "base", "hf"},
+      golden_file{"qwen3moe-tiny", "nonorm", "hf-nonorm"},
+      golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
+      golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"}, golden_file{"qwen2-tiny", "base", "hf"},
+      golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
+      golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"}, golden_file{"smollm3-tiny", "base", "hf"},
+      golden_file{"smollm3-tiny", "base", "gguf/smollm3-tiny-bf16.gguf"}, golden_file{"granite-tiny", "base", "hf"},
+      golden_file{"granite-tiny", "base", "gguf/granite-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::file_types codecs = families::types_of(file);

@@ -11,9 +11,9 @@
 namespace intaglio {
 
 /// Families of models, by the mathematics of their layers (core/family.hpp).
-enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2 };
+enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2, smollm3, granite };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::qwen2;
+inline constexpr architecture last_architecture = architecture::granite;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -35,8 +35,9 @@ struct rope_scaling_config {
 
 /// Parameters of the rotary embedding of a layer.
 struct rope_parameters {
-  float theta = 10'000.f;            ///< base of the angles
-  rope_scaling_config scaling = {};  ///< how they reach beyond the trained positions
+  float theta = 10'000.f;              ///< base of the angles
+  rope_scaling_config scaling = {};    ///< how they reach beyond the trained positions
+  std::uint32_t no_rope_interval = 0;  ///< layer i does not turn where i + 1 is a multiple of this; 0: all turn
   friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
 };
 
@@ -55,6 +56,7 @@ struct decoder_config {
   std::uint32_t max_position_embeddings = 0;
   float rope_theta = 10'000.f;
   rope_scaling_config rope_scaling = {};
+  std::uint32_t no_rope_layer_interval = 0;  ///< as rope_parameters::no_rope_interval
   float rms_norm_eps = 1e-5f;
   activation hidden_act = activation::relu_squared;
   bool tie_word_embeddings = true;
@@ -68,6 +70,10 @@ struct decoder_config {
   float rope_local_base_freq =
       0.f;  ///< RoPE base of the windowed layers, which are not scaled then; 0: they turn as the others
   std::uint32_t query_pre_attn_scalar = 0;  ///< scores are divided by its square root; 0: head_dim
+  float embedding_multiplier = 1.f;         ///< of the embedding's rows
+  float attention_multiplier = 0.f;         ///< of scores; 0: 1 / sqrt(query_pre_attn_scalar or head_dim)
+  float residual_multiplier = 1.f;          ///< of what each half of a block adds to the stream
+  float logits_scaling = 1.f;               ///< what logits are divided by
   std::uint32_t num_local_experts =
       0;  ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
@@ -86,7 +92,7 @@ struct decoder_config {
     return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim;
   }
   /// Rotary embedding of the layers that see all positions.
-  constexpr rope_parameters rope() const { return {rope_theta, rope_scaling}; }
+  constexpr rope_parameters rope() const { return {rope_theta, rope_scaling, no_rope_layer_interval}; }
   /// Rotary embedding of the windowed layers.
   constexpr rope_parameters local_rope() const {
     return rope_local_base_freq != 0.f ? rope_parameters{rope_local_base_freq} : rope();
@@ -96,7 +102,8 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet", "llama", "gemma3", "qwen3", "qwen3moe", "qwen2"};
+  constexpr std::string_view names[] = {"bitnet",   "llama", "gemma3",  "qwen3",
+                                        "qwen3moe", "qwen2", "smollm3", "granite"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

@@ -26,12 +26,14 @@ struct family {
   bool gguf_rows_in_pairs = false;  ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   float hf_norm_addend = 0.f;       ///< safetensors has norm weights less this
   mixtures experts = mixtures::none;
+  bool multipliers = false;            ///< of embedding, scores, what is added to the stream, and logits
+  std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 6> families_table{{
+inline constexpr std::array<family, 8> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -63,6 +65,16 @@ inline constexpr std::array<family, 6> families_table{{
      .experts = mixtures::all,
      .default_head_dim = 128},
     {.type = architecture::qwen2, .config_names = "qwen2", .gguf_names = "qwen2", .qkv_biases = true},
+    {.type = architecture::smollm3,
+     .config_names = "smollm3",
+     .gguf_names = "smollm3",
+     .gguf_rows_in_pairs = true,
+     .no_rope_interval = 4},
+    {.type = architecture::granite,
+     .config_names = "granite",
+     .gguf_names = "granite",
+     .gguf_rows_in_pairs = true,
+     .multipliers = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

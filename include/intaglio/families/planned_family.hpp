@@ -11,11 +11,13 @@
 
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/granite.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
 #include "intaglio/models/qwen3moe.hpp"
+#include "intaglio/models/smollm3.hpp"
 #include "intaglio/plan/planned.hpp"
 
 namespace intaglio::families {
@@ -58,6 +60,10 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
     case architecture::llama:
       if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
       else models::llama_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::smollm3:
+    case architecture::granite:
+      models::llama_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::qwen3:
       models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);

@@ -69,9 +69,22 @@ class gguf_config {
     if (config_.model_type == architecture::llama) read_rope_factors();
     read_windows(gemma);
     read_experts();
+    config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
+    if (family_of(config_.model_type).multipliers) read_multipliers();
     judge_keys();
   }
 
+  /// As llama.cpp: what is 0 is not there.
+  void read_multipliers() {
+    const auto multiplier = [&](std::string_view tail, float absent) {
+      const float found = real(tail).value_or(0.f);
+      return found == 0.f ? absent : found;
+    };
+    config_.embedding_multiplier = multiplier("embedding_scale", 1.f);
+    config_.attention_multiplier = multiplier("attention.scale", 0.f);
+    config_.residual_multiplier = multiplier("residual_scale", 1.f);
+    config_.logits_scaling = multiplier("logit_scale", 1.f);
+  }
   void read_experts() {
     const auto experts = value("expert_count"), used = value("expert_used_count");
     const mixtures of = family_of(config_.model_type).experts;
@@ -106,6 +119,8 @@ class gguf_config {
   }
   void judge(const gguf_key_rule& rule) const {
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
+    const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
+    if (multiplies && family_of(config_.model_type).multipliers) return;
     const gguf_value& stored = *file_.first().find(key(rule.tail));
     const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)
                                                           : *file_.number<float>(stored.key);

@@ -17,7 +17,8 @@ enum class gguf_key_use : std::uint8_t {
   harmless,          ///< no part of what is computed
   neutral,           ///< a number that must be `neutral` or `absent`, both of which leave the computation as it is
   neutral_head_dim,  ///< a number that must be the heads' width
-  neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim)
+  neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
+  multiplier,        ///< as `neutral`; read where the family has multipliers
 };
 
 /// One key without its prefix.
@@ -61,9 +62,9 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"dropout", gguf_key_use::harmless},
     {"attention.dropout", gguf_key_use::harmless},
     {"use_parallel_residual", gguf_key_use::neutral},
-    {"logit_scale", gguf_key_use::neutral, 1.f, 0.f},
-    {"residual_scale", gguf_key_use::neutral, 1.f, 0.f},
-    {"embedding_scale", gguf_key_use::neutral, 1.f, 0.f},
+    {"logit_scale", gguf_key_use::multiplier, 1.f, 0.f},
+    {"residual_scale", gguf_key_use::multiplier, 1.f, 0.f},
+    {"embedding_scale", gguf_key_use::multiplier, 1.f, 0.f},
     {"attn_logit_softcapping", gguf_key_use::neutral},
     {"final_logit_softcapping", gguf_key_use::neutral},
     {"router_logit_softcapping", gguf_key_use::neutral},

@@ -131,6 +131,15 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     if (!c.norm_topk_prob)
       warnings.push_back("GGUF has no norm_topk_prob, and programs take true; the model's is false");
   }
+  if (family_of(c.model_type).multipliers) {
+    out.set(prefix + "embedding_scale", c.embedding_multiplier);
+    if (c.attention_multiplier != 0.f) out.set(prefix + "attention.scale", c.attention_multiplier);
+    out.set(prefix + "residual_scale", c.residual_multiplier);
+    out.set(prefix + "logit_scale", c.logits_scaling);
+  }
+  if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; c.no_rope_layer_interval != usual)
+    warnings.push_back("GGUF has no key for layers without rotation, and programs take every " + std::to_string(usual) +
+                       "th; the model's interval is " + std::to_string(c.no_rope_layer_interval));
   if (c.rope_scaling.type == rope_type::linear) {
     out.set(prefix + "rope.scaling.type", "linear");
     out.set(prefix + "rope.scaling.factor", c.rope_scaling.factor);

@@ -66,6 +66,8 @@ class hf_config_reader {
     for (const char* key : {"attention_bias", "mlp_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     read_experts(text);
+    read_layers_without_rope(text);
+    if (found->multipliers) read_multipliers(text);
     const json_place tied =
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
     if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
@@ -98,6 +100,37 @@ class hf_config_reader {
     }
     if (out_.config.model_type == architecture::bitnet)
       judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
+  }
+
+  /// A list with 0 for each layer that does not turn, or how often one comes.
+  void read_layers_without_rope(const json_place& text) {
+    decoder_config& c = out_.config;
+    const json_place list = text["no_rope_layers"], interval = text["no_rope_layer_interval"];
+    const std::uint32_t usual = family_of(c.model_type).no_rope_interval;
+    if (usual != 0) c.no_rope_layer_interval = interval.present() ? size(interval) : usual;
+    if (!list.present()) return;
+    const auto layers = list.elements();
+    if (layers.empty()) return;
+    if (layers.size() != c.num_hidden_layers)
+      document_.refuse(list.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(layers.size()));
+    const auto first =
+        std::find_if(layers.begin(), layers.end(), [](const json_place& each) { return each.natural() == 0; });
+    const auto every = first == layers.end() ? std::size_t{0} : static_cast<std::size_t>(first - layers.begin()) + 1;
+    if (usual == 0 && every != 0)
+      document_.refuse(list.where(), "none for " + out_.model_type, "layers without rotation");
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      if ((layers[layer].natural() == 0) != (every != 0 && (layer + 1) % every == 0))
+        document_.refuse(list.where(), "0 for every n-th layer and 1 for the others", "another order");
+    c.no_rope_layer_interval = static_cast<std::uint32_t>(every);
+  }
+  /// Defaults: transformers' GraniteConfig.
+  void read_multipliers(const json_place& text) {
+    decoder_config& c = out_.config;
+    for (const auto& [key, to] : {std::pair{"embedding_multiplier", &c.embedding_multiplier},
+                                  {"attention_multiplier", &c.attention_multiplier},
+                                  {"residual_multiplier", &c.residual_multiplier},
+                                  {"logits_scaling", &c.logits_scaling}})
+      if (*to = text[key].present() ? text[key].real() : 1.f; !(*to > 0.f)) text[key].refuse("a number above 0");
   }
 
   /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.

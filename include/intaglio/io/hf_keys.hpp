@@ -49,7 +49,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"hidden_act"},
     {"hidden_activation", config_key_use::read, "gemma3 gemma3_text"},
     {"tie_word_embeddings"},
-    {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text qwen2 qwen3 qwen3_moe"},
+    {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text qwen2 qwen3 qwen3_moe smollm3"},
     {"use_sliding_window"},
     {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
     {"sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
@@ -59,6 +59,12 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"attn_logit_softcapping"},
     {"final_logit_softcapping"},
     {"use_mrope", config_key_use::off},
+    {"no_rope_layers"},
+    {"no_rope_layer_interval", config_key_use::read, "smollm3"},
+    {"embedding_multiplier", config_key_use::read, "granite"},
+    {"attention_multiplier", config_key_use::read, "granite"},
+    {"residual_multiplier", config_key_use::read, "granite"},
+    {"logits_scaling", config_key_use::read, "granite"},
     {"attention_bias"},
     {"mlp_bias"},
     {"use_bidirectional_attention"},
@@ -141,7 +147,6 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"rope_interleaved", config_key_use::off},
     {"use_qk_norm", config_key_use::off},
     {"qk_norm", config_key_use::off},
-    {"no_rope_layers", config_key_use::off},
     {"per_layer_config", config_key_use::off},
 };
 

@@ -58,6 +58,13 @@ inline constexpr number_range number_ranges[] = {
      config_limits::num_hidden_layers, false, true},
     {"query_pre_attn_scalar", [](const decoder_config& c) -> double { return c.query_pre_attn_scalar; }, 1,
      config_limits::hidden_size, false, true},
+    {"no_rope_layer_interval", [](const decoder_config& c) -> double { return c.no_rope_layer_interval; }, 1,
+     config_limits::num_hidden_layers, false, true},
+    {"embedding_multiplier", [](const decoder_config& c) -> double { return c.embedding_multiplier; }, 0, 0, true},
+    {"attention_multiplier", [](const decoder_config& c) -> double { return c.attention_multiplier; }, 0, 0, true,
+     true},
+    {"residual_multiplier", [](const decoder_config& c) -> double { return c.residual_multiplier; }, 0, 0, true},
+    {"logits_scaling", [](const decoder_config& c) -> double { return c.logits_scaling; }, 0, 0, true},
     {"num_local_experts", [](const decoder_config& c) -> double { return c.num_local_experts; }, 1,
      config_limits::num_local_experts, false, true},
     {"num_experts_per_tok", [](const decoder_config& c) -> double { return c.num_experts_per_tok; }, 1,
@@ -198,6 +205,11 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
   compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
   compare("norm_topk_prob", engraved.norm_topk_prob, file.norm_topk_prob, truth);
+  compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
+  compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);
+  compare("attention_multiplier", engraved.attention_multiplier, file.attention_multiplier, number_text);
+  compare("residual_multiplier", engraved.residual_multiplier, file.residual_multiplier, number_text);
+  compare("logits_scaling", engraved.logits_scaling, file.logits_scaling, number_text);
   compare("query_pre_attn_scalar", engraved.attention_scalar(), file.attention_scalar(), number);
   return out;
 }

@@ -166,6 +166,11 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.num_local_experts, "num_local_experts");
   with.number(c.num_experts_per_tok, "num_experts_per_tok");
   with.flag(c.norm_topk_prob, "norm_topk_prob");
+  with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
+  with.number(c.embedding_multiplier, "embedding_multiplier");
+  with.number(c.attention_multiplier, "attention_multiplier");
+  with.number(c.residual_multiplier, "residual_multiplier");
+  with.number(c.logits_scaling, "logits_scaling");
   with.maybe(index.vocabulary, "vocabulary", [&](auto& words) {
     const auto text = [&](auto& value) { with.text(value, "vocabulary"); };
     const auto number = [&](auto& value) { with.number(value, "vocabulary"); };

@@ -59,6 +59,7 @@ struct weight {
   dtype type = dtype::f32;  ///< i2_s stands for ternary of any codec
   section where = section::prologue;
   std::uint64_t kinds = 0;  ///< in the period: a bit for each kind of block that has it in this type
+  float scale = 1;          ///< of a norm: its values are multiplied by it
 };
 
 struct op {

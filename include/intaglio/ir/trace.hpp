@@ -69,8 +69,10 @@ class trace {
     return push(o, "embedding", name, dtype::f32, columns);
   }
 
-  constexpr value_id rms_norm(value_id x, std::string_view name, float eps) {
+  /// @param scale of what it gives
+  constexpr value_id rms_norm(value_id x, std::string_view name, float eps, float scale = 1) {
     op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32), .eps = eps};
+    graph_.weights[static_cast<std::size_t>(o.weight)].scale = scale;
     if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
     return push(o, "rms_norm", name, dtype::f32, width(x));
   }

@@ -31,9 +31,11 @@ inline long double scaled_frequency(long double frequency, const rope_scaling_co
   return (1 - share) * divided + share * frequency;
 }
 
-/// [head_dim / 2] turns a position in units of 2^-64.
-inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::uint32_t head_dim) {
+/// [head_dim / 2] turns a position in units of 2^-64; zeros for a layer that does not turn.
+inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::uint32_t head_dim, std::uint32_t layer) {
   std::vector<std::uint64_t> out;
+  if (how.no_rope_interval != 0 && (layer + 1) % how.no_rope_interval == 0) out.resize(head_dim / 2);
+  if (!out.empty()) return out;
   for (std::uint32_t pair = 0; pair < head_dim / 2; ++pair)
     out.push_back(rope_turns(
         scaled_frequency(rope_frequency_of(pair, head_dim, static_cast<long double>(how.theta)), how.scaling)));

@@ -16,21 +16,24 @@
 namespace intaglio::models {
 
 /// The layers of a Llama, a Mistral or, with norms of q's and k's heads, a Qwen3, with biases a Qwen2, for a model type
-/// and for plans that are made at run time.
+/// and for plans that are made at run time. Multipliers of a Granite need no ops: x + m * f(norm(x)) is m times
+/// y + f(norm(y)) for y = x / m, where the norm's epsilon is divided by m^2; so the stream holds y.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none,
           graph::qkv_bias Bias = graph::qkv_bias::none>
 constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
+  const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier);
   // clang-format off
-  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
+                   c.embedding_multiplier / c.residual_multiplier}
        | repeat(c.num_hidden_layers,
-             residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+             residual(rms_norm{"attn_norm.weight", eps}
                     | self_attention<W, input_type<W>, Norm, Bias>{c}
                     | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
-           | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+           | residual(rms_norm{"ffn_norm.weight", eps}
                     | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
                     | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
-       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};
   // clang-format on

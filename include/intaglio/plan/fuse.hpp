@@ -418,7 +418,8 @@ class fuser {
     const ir::op& write = at(found.write);
     const bool ternary = n.kernel != kernels::kernel::matmul,
                turns = found.normalised() || found.biased() ||
-                       (ternary && (at(found.q_rope).rope.scaling.type != rope_type::plain || write.window != 0));
+                       (ternary &&
+                        (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
     found.stacked = one_codec(found) && !(ternary && turns);
     for (std::size_t i = 0; i < (found.stacked ? 3u : 1u); ++i)
       take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);

@@ -36,7 +36,7 @@ class weight_list {
  private:
   static constexpr bool is_same(const weight& a, const weight& b) {
     if (a.layout != b.layout || a.per_layer != b.per_layer || a.source_count != b.source_count || a.order != b.order ||
-        a.codec != b.codec || a.rope != b.rope || a.head_dim != b.head_dim)
+        a.codec != b.codec || a.rope != b.rope || a.head_dim != b.head_dim || a.scale != b.scale)
       return false;
     for (std::size_t s = 0; s < a.source_count; ++s)
       if (a.sources[s] != b.sources[s].view()) return false;
@@ -557,6 +557,7 @@ class lowering {
     weight w{.source_count = 1,
              .per_layer = t.where == ir::section::period,
              .layout = weight_layout::vector_f32,
+             .scale = t.scale,
              .columns = t.columns,
              .bytes = std::uint64_t{4} * t.columns};
     w.sources[0] = t.name;
@@ -580,7 +581,8 @@ class lowering {
     if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
   }
   constexpr void bind_rope(const node& n) {
-    bind_weight("rope", {.layout = weight_layout::rope_turns,
+    bind_weight("rope", {.per_layer = n.rope.no_rope_interval != 0,
+                         .layout = weight_layout::rope_turns,
                          .head_dim = n.head_dim,
                          .rope = n.rope,
                          .rows = 1,

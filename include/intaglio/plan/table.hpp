@@ -174,6 +174,7 @@ struct weight {
   kernels::codec codec = kernels::codec::f32;
   std::uint32_t head_dim = 0;                  ///< for rope_pairs and rope_turns
   rope_parameters rope{};                      ///< for rope_turns
+  float scale = 1.f;                           ///< vector_f32: the tensor's values are multiplied by it
   std::array<std::uint32_t, 3> source_rows{};  ///< of vectors behind each other (biases): elements
   std::uint32_t rows = 0, columns = 0;
   std::uint64_t offset = 0;  ///< inside the block of global weights, or of one layer's weights

@@ -77,6 +77,7 @@ inline std::string identity(const weight& w, std::string_view layers = "*") {
     const rope_scaling_config& scaling = w.rope.scaling;
     out = "rope_turns";
     number(w.head_dim);
+    if (w.rope.no_rope_interval != 0) out += " but every", number(w.rope.no_rope_interval);
     ((out += " theta ") += number_text(w.rope.theta)) += ' ';
     out += intaglio::name(scaling.type);
     if (scaling.type == rope_type::plain) return out;
@@ -94,6 +95,7 @@ inline std::string identity(const weight& w, std::string_view layers = "*") {
   ((out += ": ") += name(w.layout)) += ' ';
   out += name(w.order);
   if (w.order == row_order::rope_pairs) number(w.head_dim);
+  if (w.scale != 1.f) (out += " times ") += number_text(w.scale);
   const bool coded = w.layout == weight_layout::matrix || w.layout == weight_layout::row_groups ||
                      w.layout == weight_layout::row_codes || w.layout == weight_layout::row_scales;
   if (coded) (out += ' ') += kernels::info(w.codec).name;

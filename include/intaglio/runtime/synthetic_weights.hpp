@@ -100,16 +100,18 @@ struct synthetic_options {
   std::optional<std::uint64_t> budget{};  ///< as load_options has it
 };
 
+/// What a layer turns by, as a session has it.
+inline std::vector<std::uint32_t> rope_words(const plan::weight& w, std::uint32_t layer) {
+  std::vector<std::uint32_t> out;
+  for (const std::uint64_t turns : kernels::rope_table(w.rope, w.head_dim, layer))
+    out.insert(out.end(), {static_cast<std::uint32_t>(turns), static_cast<std::uint32_t>(turns >> 32)});
+  return out;
+}
+
 /// What a weight begins with; the rest repeats it. Whole rows of matrices and whole row groups of tiles, about a
 /// mebibyte.
 inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const synthetic_options& options,
                                                     std::uint64_t& random) {
-  if (w.layout == plan::weight_layout::rope_turns) {
-    std::vector<std::uint32_t> out;
-    for (const std::uint64_t turns : kernels::rope_table(w.rope, w.head_dim))
-      out.insert(out.end(), {static_cast<std::uint32_t>(turns), static_cast<std::uint32_t>(turns >> 32)});
-    return out;
-  }
   if (w.layout == plan::weight_layout::row_groups && !kernels::is_dense(w.codec)) return synthetic_groups(w, random);
   const std::uint64_t words = (w.bytes + 3) / 4;
   std::uint64_t unit = 1;
@@ -183,13 +185,15 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
         if (of.weights[of_matrix].layout == plan::weight_layout::matrix &&
             of.weights[of_matrix].sources[0] == w.sources[0].view())
           pattern = synthetic_row_codes(w, matrices[of_matrix]);
-    } else {
+    } else if (w.layout != plan::weight_layout::rope_turns) {
       pattern = synthetic_pattern(w, options, random);
       if (w.layout == plan::weight_layout::matrix) matrices[slot] = pattern;
     }
-    const std::uint64_t period = std::uint64_t{4} * pattern.size();
-    for (std::uint32_t copy = 0; copy < of.copies(w); ++copy) {
-      const auto& item = out.placed.items[out.first[slot] + copy];
+    for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
+      if (!of.has(w, layer)) continue;
+      if (w.layout == plan::weight_layout::rope_turns) pattern = rope_words(w, layer);
+      const std::uint64_t period = std::uint64_t{4} * pattern.size();
+      const auto& item = out.placed.items[out.item(of, slot, layer)];
       uploads.upload(
           out.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> into, std::uint64_t at) {
             for (std::size_t done = 0; done < into.size();) {

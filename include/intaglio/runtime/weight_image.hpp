@@ -83,7 +83,7 @@ class weight_image {
         fill_groups(w, layer, begin, out);
         break;
       case plan::weight_layout::rope_turns: {
-        const std::vector<std::uint64_t> turns = kernels::rope_table(w.rope, w.head_dim);
+        const std::vector<std::uint64_t> turns = kernels::rope_table(w.rope, w.head_dim, layer);
         copy_overlap(0, std::as_bytes(std::span(turns)), begin, out);
         break;
       }
@@ -184,6 +184,7 @@ class weight_image {
       const io::checkpoint_tensor& tensor = *at(w, s, layer).tensor;
       values.resize(static_cast<std::size_t>(tensor.stored.columns));
       from_->read_f32(tensor, 0, 1, values);
+      for (float& value : values) value *= w.scale;
       copy_overlap(before, std::as_bytes(std::span(values)), begin, out);
       before += 4 * tensor.stored.columns;
     }

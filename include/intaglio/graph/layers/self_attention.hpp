@@ -44,7 +44,9 @@ struct self_attention {
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
         num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r),
-        scale(c.query_pre_attn_scalar == 0 ? 0 : 1 / square_root(static_cast<float>(c.query_pre_attn_scalar))),
+        scale(c.attention_multiplier != 0    ? c.attention_multiplier
+              : c.query_pre_attn_scalar == 0 ? 0
+                                             : 1 / square_root(static_cast<float>(c.query_pre_attn_scalar))),
         eps(c.rms_norm_eps) {}
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
