@@ -94,6 +94,8 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     return {"qwen3moe", "qwen3moe", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.num_local_experts != 0)
     return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.model_type == architecture::olmo2)
+    return {"olmo2", "olmo2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::qwen2)
     return {"qwen2", "qwen2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::qwen3)

@@ -253,6 +253,21 @@ TEST_CASE("checkpoint_gguf: Llama 3.1's factors become the scaling that they com
          intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
 }
 
+TEST_CASE("checkpoint_gguf: a window of a family without windows is refused or inert, as llama.cpp has it",
+          "[checkpoint]") {
+  const auto image = [](const std::string& model) {
+    return gguf_image::of(conformance(model, "conformance2", "confgen2.py") / ("gguf/" + model + "-bf16.gguf"));
+  };
+  CHECK_THAT(refusal(image("olmo2-tiny"), [](auto& i) { i.set("olmo2.attention.sliding_window", std::uint32_t{32}); }),
+             ContainsSubstring("olmo2.attention.sliding_window': expected 0: olmo2 has no windows here, found 32"));
+  const auto qwen =
+      edited(image("qwen2-tiny"), [](auto& i) { i.set("qwen2.attention.sliding_window", std::uint32_t{32}); });
+  CHECK(qwen.config().sliding_window == 0);
+  REQUIRE(qwen.warnings().size() == 1);
+  CHECK_THAT(qwen.warnings().front(),
+             ContainsSubstring("key 'qwen2.attention.sliding_window' is not used: qwen2 has no windows"));
+}
+
 TEST_CASE("checkpoint_gguf: Gemma's windows, and what no key says", "[checkpoint]") {
   const gguf_image sound = gguf_image::of(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q4_0.gguf");
   const auto config = edited(sound, [](auto&) {}).config();

@@ -103,7 +103,10 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
       golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"}, golden_file{"smollm3-tiny", "base", "hf"},
       golden_file{"smollm3-tiny", "base", "gguf/smollm3-tiny-bf16.gguf"}, golden_file{"granite-tiny", "base", "hf"},
-      golden_file{"granite-tiny", "base", "gguf/granite-tiny-bf16.gguf"});
+      golden_file{"granite-tiny", "base", "gguf/granite-tiny-bf16.gguf"},
+      golden_file{"qwen2-tiny", "q4_k_m", "gguf/qwen2-tiny-q4_k_m.gguf"}, golden_file{"olmo2-tiny", "base", "hf"},
+      golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-f32.gguf"},
+      golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::file_types codecs = families::types_of(file);

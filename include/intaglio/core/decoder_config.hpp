@@ -11,9 +11,9 @@
 namespace intaglio {
 
 /// Families of models, by the mathematics of their layers (core/family.hpp).
-enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2, smollm3, granite };
+enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2, smollm3, granite, olmo2 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::granite;
+inline constexpr architecture last_architecture = architecture::olmo2;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -102,8 +102,8 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",   "llama", "gemma3",  "qwen3",
-                                        "qwen3moe", "qwen2", "smollm3", "granite"};
+  constexpr std::string_view names[] = {"bitnet", "llama",   "gemma3",  "qwen3", "qwen3moe",
+                                        "qwen2",  "smollm3", "granite", "olmo2"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

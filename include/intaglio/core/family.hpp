@@ -11,18 +11,25 @@
 
 namespace intaglio {
 
+/// What GGUF's key of a window means: the window of layers, nothing (llama.cpp does not read it), or a model that is
+/// not computed.
+enum class gguf_window : std::uint8_t { read, inert, refused };
+
 /// Whether blocks are mixtures of experts.
 enum class mixtures : std::uint8_t { none, some, all };
 
 struct family {
   architecture type;
-  std::string_view config_names;    ///< model_type of config.json; several are apart by a blank
-  std::string_view gguf_names;      ///< general.architecture of GGUF, likewise
-  bool ternary = false;             ///< matrices are ternary
-  bool head_norms = false;          ///< attn_q_norm, attn_k_norm: norms of each head of q and k
-  bool qkv_biases = false;          ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
-  bool norms_behind = false;        ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
-  bool sub_norms = false;           ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
+  std::string_view config_names;  ///< model_type of config.json; several are apart by a blank
+  std::string_view gguf_names;    ///< general.architecture of GGUF, likewise
+  bool ternary = false;           ///< matrices are ternary
+  bool head_norms = false;        ///< attn_q_norm, attn_k_norm: norms of each head of q and k
+  bool whole_norms = false;       ///< the same of all heads of q, and of k, at once
+  bool qkv_biases = false;        ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
+  bool norms_before = true;       ///< attn_norm, ffn_norm: norms of what the halves of a block read
+  bool norms_behind = false;      ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
+  bool sub_norms = false;         ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
+  gguf_window window = gguf_window::read;
   bool gguf_rows_in_pairs = false;  ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   float hf_norm_addend = 0.f;       ///< safetensors has norm weights less this
   mixtures experts = mixtures::none;
@@ -33,12 +40,13 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 8> families_table{{
+inline constexpr std::array<family, 9> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
      .ternary = true,
      .sub_norms = true,
+     .window = gguf_window::refused,
      .act = activation::relu_squared},
     {.type = architecture::llama,
      .config_names = "llama mistral mixtral",
@@ -57,14 +65,20 @@ inline constexpr std::array<family, 8> families_table{{
      .config_names = "qwen3",
      .gguf_names = "qwen3",
      .head_norms = true,
+     .window = gguf_window::inert,
      .default_head_dim = 128},
     {.type = architecture::qwen3moe,
      .config_names = "qwen3_moe",
      .gguf_names = "qwen3moe",
      .head_norms = true,
+     .window = gguf_window::inert,
      .experts = mixtures::all,
      .default_head_dim = 128},
-    {.type = architecture::qwen2, .config_names = "qwen2", .gguf_names = "qwen2", .qkv_biases = true},
+    {.type = architecture::qwen2,
+     .config_names = "qwen2",
+     .gguf_names = "qwen2",
+     .qkv_biases = true,
+     .window = gguf_window::inert},
     {.type = architecture::smollm3,
      .config_names = "smollm3",
      .gguf_names = "smollm3",
@@ -75,6 +89,13 @@ inline constexpr std::array<family, 8> families_table{{
      .gguf_names = "granite",
      .gguf_rows_in_pairs = true,
      .multipliers = true},
+    {.type = architecture::olmo2,
+     .config_names = "olmo2",
+     .gguf_names = "olmo2",
+     .whole_norms = true,
+     .norms_before = false,
+     .norms_behind = true,
+     .window = gguf_window::refused},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

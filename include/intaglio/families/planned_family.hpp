@@ -14,6 +14,7 @@
 #include "intaglio/models/granite.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
 #include "intaglio/models/qwen3moe.hpp"
@@ -67,6 +68,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3:
       models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::olmo2:
+      models::olmo2_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::qwen2:
       models::llama_graph<any, graph::gated_ffn, graph::qk_norm::none, graph::qkv_bias::added>(c, types.head,

@@ -212,10 +212,16 @@ class gguf_config {
   }
   void read_windows(bool gemma) {
     const auto window = value("attention.sliding_window");
-    if (config_.model_type == architecture::bitnet) {
-      if (window.value_or(0) != 0) refuse(key("attention.sliding_window"), "0 for a BitNet", std::to_string(*window));
-      return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "a BitNet has no windows");
+    const gguf_window meaning = family_of(config_.model_type).window;
+    if (meaning == gguf_window::refused) {
+      if (window.value_or(0) != 0)
+        refuse(key("attention.sliding_window"), "0: " + architecture_ + " has no windows here",
+               std::to_string(*window));
+      return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, architecture_ + " has no windows");
     }
+    if (meaning == gguf_window::inert)
+      return not_used({"attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"},
+                      architecture_ + " has no windows");
     config_.sliding_window = window.value_or(0);
     if (config_.sliding_window == 0)
       return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "the model has no window");

@@ -70,7 +70,7 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
       out.push_back({prefix + std::string(name) + (role == bias ? ".bias" : ".weight"), role, rows, columns});
       if (facts.ternary && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
     };
-    add("attn_norm", norm, 1, hidden);
+    if (facts.norms_before) add("attn_norm", norm, 1, hidden);
     add("attn_q", matrix, q, hidden);
     add("attn_k", matrix, kv, hidden);
     add("attn_v", matrix, kv, hidden);
@@ -79,14 +79,14 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
       add("attn_k", bias, 1, kv);
       add("attn_v", bias, 1, kv);
     }
-    if (facts.head_norms) {
-      add("attn_q_norm", norm, 1, c.head_dim);
-      add("attn_k_norm", norm, 1, c.head_dim);
+    if (facts.head_norms || facts.whole_norms) {
+      add("attn_q_norm", norm, 1, facts.whole_norms ? q : c.head_dim);
+      add("attn_k_norm", norm, 1, facts.whole_norms ? kv : c.head_dim);
     }
     if (facts.sub_norms) add("attn_sub_norm", norm, 1, q);
     add("attn_output", matrix, hidden, q);
     if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
-    add("ffn_norm", norm, 1, hidden);
+    if (facts.norms_before) add("ffn_norm", norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
       add("ffn_gate_inp", matrix, experts, hidden);
       for (const auto& [name, rows, columns] : {std::tuple{"ffn_gate_exps", inner, hidden},

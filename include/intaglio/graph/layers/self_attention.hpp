@@ -17,16 +17,16 @@ constexpr attention_reach sliding(const decoder_config& c) { return {c.local_rop
 /// Reach of a layer that sees all positions.
 constexpr attention_reach full(const decoder_config& c) { return {c.rope()}; }
 
-/// Norms of every head of q and k before the rotary embedding.
-enum class qk_norm : std::uint8_t { none, rms };
+/// Norms of q and k before the rotary embedding: of every head for itself, or of all heads at once.
+enum class qk_norm : std::uint8_t { none, rms, rms_all };
 
 /// Whether biases are added to q, k and v.
 enum class qkv_bias : bool { none, added };
 
 /// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache, of the last `window`
 /// positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm and
-/// attn_k_norm, [head_dim]; with qkv_bias::added attn_q.bias, attn_k.bias and attn_v.bias, f32 as wide as what they are
-/// added to.
+/// attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added attn_q.bias, attn_k.bias and
+/// attn_v.bias, f32 as wide as what they are added to.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 /// @error  does not fit: heads do not share kv heads evenly; head_dim is no multiple of 4
 /// @source Ainslie et al. 2023 (GQA); Su et al. 2021 (RoPE, NeoX pairs); Beltagy et al. 2020 (windows); Gemma 3 report
@@ -62,6 +62,10 @@ struct self_attention {
     if constexpr (Norm == qk_norm::rms) {
       q = t.head_norm(q, "attn_q_norm.weight", eps, head_dim);
       k = t.head_norm(k, "attn_k_norm.weight", eps, head_dim);
+    }
+    if constexpr (Norm == qk_norm::rms_all) {
+      q = t.rms_norm(q, "attn_q_norm.weight", eps);
+      k = t.rms_norm(k, "attn_k_norm.weight", eps);
     }
     q = t.rope(q, "attn_q", head_dim, reach.rope);
     k = t.rope(k, "attn_k", head_dim, reach.rope);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// OLMo 2: halves of a block read the stream as it is and are normalised behind; q and k are normalised over all heads
+// at once. Source: transformers, models/olmo2; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the published
+// config.json.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+#include "intaglio/core/fits_together.hpp"
+
+#include "intaglio/graph/layers/embedding.hpp"
+#include "intaglio/graph/layers/gated_ffn.hpp"
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/rms_norm.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+
+namespace intaglio::models {
+
+/// The layers of an OLMo 2, for a model type and for plans that are made at run time.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+constexpr auto olmo2_graph(const decoder_config& c, dtype head, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+       | repeat(c.num_hidden_layers,
+             residual(self_attention<W, input_type<W>, qk_norm::rms_all>{c}
+                    | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
+                    | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
+           | residual(FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                    | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
+                    | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps}))
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                 c.tie_word_embeddings ? embedding_type : head};
+  // clang-format on
+}
+
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam FFN as of llama
+template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
+          template <dtype, dtype> class FFN = graph::gated_ffn>
+struct olmo2 {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return olmo2_graph<W, FFN>(c, H, D); }
+};
+
+/// allenai/OLMo-2-0425-1B
+inline constexpr decoder_config olmo2_1b_config{.model_type = architecture::olmo2,
+                                                .hidden_size = 2048,
+                                                .intermediate_size = 8192,
+                                                .num_hidden_layers = 16,
+                                                .num_attention_heads = 16,
+                                                .num_key_value_heads = 16,
+                                                .head_dim = 128,
+                                                .vocab_size = 100'352,
+                                                .max_position_embeddings = 4096,
+                                                .rope_theta = 500'000.f,
+                                                .rms_norm_eps = 1e-6f,
+                                                .hidden_act = activation::silu,
+                                                .tie_word_embeddings = false};
+/// allenai/OLMo-2-1124-7B
+inline constexpr decoder_config olmo2_7b_config = [] {
+  decoder_config c = olmo2_1b_config;
+  c.hidden_size = 4096;
+  c.intermediate_size = 11'008;
+  c.num_hidden_layers = 32;
+  c.num_attention_heads = 32;
+  c.num_key_value_heads = 32;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct olmo2_1b : olmo2<olmo2_1b_config, W> {
+  static constexpr std::string_view name = "olmo2_1b";
+};
+template <dtype W = dtype::bf16>
+struct olmo2_7b : olmo2<olmo2_7b_config, W> {
+  static constexpr std::string_view name = "olmo2_7b";
+};
+
+}  // namespace intaglio::models
