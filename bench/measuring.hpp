@@ -65,7 +65,7 @@ template <class Record>
 void run_once(const gpu::device& on, gpu::queue& queue, const Record& record) {
   run(queue, chain(on, 1, [&](gpu::recorder& to, std::uint32_t) { record(to); }));
 }
-/// Seconds of a whole chain on a warm device by its timestamps, the median of so many turns.
+/// Seconds of a whole chain on a warm device by its timestamps, the median of `turns`.
 template <class Record>
 double chain_seconds(tool::warmth& on, std::uint32_t length, int turns, const Record& record) {
   const auto times = on.times(length, turns, [&](gpu::recorder& to) {

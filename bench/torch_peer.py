@@ -111,7 +111,7 @@ class Model:
         return product(rms_norm(x, (self.width,), self.norm, self.epsilon), self.output.parts(), reduces)
 
     def captured(self, tokens, reduces=False):
-        """A pass over so many tokens as a graph, with its inputs and the logits of the last of them."""
+        """A pass over a number of tokens as a graph, with its inputs and the logits of the last of them."""
         layer, head = torch.compile(self.layer, dynamic=False), torch.compile(self.head_of, dynamic=False)
         words, positions = (torch.zeros(tokens, device="cuda", dtype=torch.int64) for _ in range(2))
 

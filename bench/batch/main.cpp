@@ -2,8 +2,8 @@
 // Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16
 // and 32 rows, and the time of every dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--rows N]
 // [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv]];
-// --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --rows: of the slots only
-// so many in use; --temperature: all draw, of top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the
+// --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --rows:
+// slots in use; --temperature: all draw, of top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the
 // place of a kernel's; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>

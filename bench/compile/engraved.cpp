@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The same with BitNet 2B engraved, LAYERS of it.
+// What engraving BitNet 2B costs, with LAYERS layers (bench/compile/measure).
 #include <intaglio/intaglio.hpp>
 #include <intaglio/models/bitnet_b158.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The same with MODEL engraved, a type of models/llama.hpp or models/gemma3.hpp.
+// What engraving MODEL costs, a type of models/llama.hpp or models/gemma3.hpp.
 #include <intaglio/intaglio.hpp>
 #include <intaglio/models/gemma3.hpp>
 #include <intaglio/models/llama.hpp>

@@ -195,7 +195,7 @@ class shim {
     injected_ = true;
     code = code_;
     lost_ =
-        code == VK_ERROR_DEVICE_LOST && which != id::vkCreateDevice;  // that one has no device yet that could stay lost
+        code == VK_ERROR_DEVICE_LOST && which != id::vkCreateDevice;  // which has no device yet that could stay lost
     return true;
   }
   void created(id which, std::uint64_t handle) {

@@ -18,5 +18,5 @@ static_assert(changed_feature{1, 2, feature_edit::remove} != changed_feature{2, 
 static_assert(changed_feature{1, 2, feature_edit::remove} != changed_feature{1, 1, feature_edit::remove});
 static_assert(changed_feature{1, 2, feature_edit::remove} != changed_feature{1, 2});
 
-// Whoever loads weights holds one by its base.
+// Loaders of weights hold changes by their base.
 static_assert(std::is_abstract_v<feature_changes> && std::has_virtual_destructor_v<feature_changes>);

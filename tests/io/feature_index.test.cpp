@@ -62,7 +62,7 @@ TEST_CASE("feature index: damage is found on opening, by its place", "[feature_i
     write_bytes(c / file, data);
     expect_refusal(c.folder.path(), file + ": offset " + intaglio::hexadecimal(up) +
                                         ": checksum of the up vectors of layer 1: expected ");
-    // Whoever asks for no contents gets none checked.
+    // A caller that asks for no contents gets none checked.
     CHECK_NOTHROW(feature_index::open(c.folder.path(), {.contents = false}));
   }
   SECTION("cut") {

@@ -26,7 +26,7 @@ TEST_CASE("feature source: samples have the ends, are inside, and follow from th
   }
   CHECK(sampled(1'000'000, 8, 5) != sampled(1'000'000, 8, 6));
   CHECK(sampled(1'000'000, 0, 5) == std::vector<std::uint64_t>{0, 999'999});
-  // By chance, over all of it: of so many some lie in each tenth.
+  // Drawn at random over the whole range: each tenth has some.
   std::vector<int> tenths(10);
   for (const std::uint64_t each : sampled(1'000'000, 1'000, 1)) ++tenths[static_cast<std::size_t>(each / 100'000)];
   for (const int each : tenths) CHECK(each > 50);

@@ -144,7 +144,7 @@ TEST_CASE("leased_mapping: what cannot be leased is not mapped, and says why", "
     CHECK_THROWS_MATCHES(leased_mapping::of(file, 4096, refusal), file_error,
                          MessageMatches(ContainsSubstring("the file changed while it was in use")));
   }
-  // Read-only to whoever is not its owner.
+  // Read-only to all but its owner.
   if (::geteuid() == 0)
     CHECK(child([&] {
             const mapped_file file(path);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t chunk = packed_layout::chunk_bytes;
 
-/// Of weights of so many copies of so many bytes.
+/// An index of weights. @param weights copies and bytes of each
 packed_index index_of(std::vector<std::pair<std::uint32_t, std::uint64_t>> weights) {
   packed_index out;
   out.codec = "bf16";

@@ -66,7 +66,7 @@ step_layers() {
   result=$(tools/check_layers)
 }
 
-# The tool is built once, as users get it; the tests of the tool run that one.
+# The tool is built once, as users get it; the tests of the tool run it.
 build_release() {
   local lock
   mkdir -p build

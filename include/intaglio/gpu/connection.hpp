@@ -49,7 +49,7 @@ struct connection : std::enable_shared_from_this<connection> {
   /// True where what was made on it may be destroyed.
   bool may_destroy() const noexcept { return usable() && !abandoned; }
 
-  /// Leaves nothing in flight on the queue, whoever submitted it: for when another call failed and what it guarded will
+  /// Leaves nothing in flight on the queue, whatever thread submitted it: for when another call failed and what it guarded will
   /// be destroyed. The queue of a lost device ends in finite time, and then nothing counts as in use (Vulkan 1.3, 4.2.3
   /// "Lost Device").
   void settle() noexcept {
@@ -129,7 +129,7 @@ struct connection : std::enable_shared_from_this<connection> {
   }
 };
 
-/// A Vulkan object that hangs on a device: destroyed with its owner, moved, never copied.
+/// A Vulkan object that depends on a device: destroyed with its owner, moved, never copied.
 template <class Handle, auto Destroy>
 class owned_handle {
  public:

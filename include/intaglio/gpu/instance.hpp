@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A Vulkan instance with the functions that hang on it, and the validation layer where it was asked for.
+// A Vulkan instance with its functions, and the validation layer where it was asked for.
 #pragma once
 
 #include <intaglio/gpu/loader.hpp>

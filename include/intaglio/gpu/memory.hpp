@@ -280,7 +280,7 @@ class buffer {
 };
 
 /// A region in as few buffers as the device's limits and its free memory allow.
-/// @param unit no piece but the last ends inside a unit of so many bytes (a row of a matrix)
+/// @param unit no piece but the last ends inside a unit of this number of bytes (a row of a matrix)
 /// @param largest a smaller limit than the device's for one piece, 0: none
 /// @error argument_error: unit is 0 or larger than a piece may be; out_of_memory: not even pieces of 16 MiB are to be
 /// had

@@ -17,7 +17,7 @@ namespace intaglio::io {
 
 inline std::uint64_t checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-/// The same of bytes that come piece by piece.
+/// XXH3 of bytes that come piece by piece.
 class running_checksum {
  public:
   running_checksum() { XXH3_64bits_reset(&state_); }

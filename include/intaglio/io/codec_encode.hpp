@@ -144,7 +144,7 @@ inline std::string encodable_types() {
 }
 
 /// Encodes values, whole blocks, into `out` (row_bytes(type, x.size()) bytes). Values beyond the type's range become
-/// infinities, in blocks by way of their f16 scale: whoever cannot rule that out decodes the bytes again.
+/// infinities, in blocks by way of their f16 scale: a caller that cannot rule that out decodes the bytes again.
 /// @throws argument_error for sizes that do not fit together, types without an encoder (ternary codes:
 /// encode_ternary_rows) and, where
 ///         neighbours share a block, for NaN and infinities

@@ -29,7 +29,7 @@ INTAGLIO_UNFUSED inline int nearest(float value) {
   std::memcpy(&bits, &shifted, 4);
   return (bits & 0x007FFFFF) - 0x00400000;
 }
-/// The same for four, clamped to least..most.
+/// Nearest integers of four values, clamped to least..most.
 INTAGLIO_UNFUSED inline void nearest(const four_floats& value, std::int32_t least, std::int32_t most,
                                      four_floats& out) {
   const four_floats shifted = value + 12582912.f;

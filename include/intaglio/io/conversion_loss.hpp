@@ -21,7 +21,7 @@ struct conversion_loss {
 
   /// Root mean square of the differences.
   double rms() const { return values == 0 ? 0 : std::sqrt(squares / static_cast<double>(values)); }
-  /// The same as a part of the values' own root mean square.
+  /// Root mean square of the differences, as a part of the root mean square of the values.
   double relative() const { return value_squares == 0 ? 0 : std::sqrt(squares / value_squares); }
 
   /// @param before, after: of one length

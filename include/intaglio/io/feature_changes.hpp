@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What whoever loads weights needs to know of changes to a model's features; feature_patch.hpp keeps them in a journal.
+// What a loader of weights needs to know of changes to a model's features; feature_patch.hpp keeps them in a journal.
 // No JSON.
 #pragma once
 

@@ -38,7 +38,7 @@ class file_cursor {
     return out;
   }
 
-  /// A u64 length and so many bytes, at most `limit`.
+  /// A u64 length and that number of bytes, at most `limit`.
   std::string text(std::string_view what, std::uint64_t limit) {
     const std::uint64_t start = offset_;
     const auto length = number<std::uint64_t>(what);

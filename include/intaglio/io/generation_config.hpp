@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // generation_config.json of a Hugging Face folder: which tokens end a generation, and what else it asks for. Sampling
-// is set by whoever runs the model, so the rest is not followed; it is named, never dropped. Keys and defaults:
+// is set by the program that runs the model, so the rest is not followed; it is named, never dropped. Keys and defaults:
 // transformers' GenerationConfig.
 #pragma once
 
@@ -83,7 +83,7 @@ inline generation_config read_generation_config(const std::filesystem::path& pat
       if (each.neutral && value.is_number() && value.get<double>() == *each.neutral) continue;
       if (value.is_array() && value.empty()) continue;
       out.warnings.push_back(printable(path.string(), 240) + ": " + key + " " + printable(shown, 60) +
-                             " is not used: sampling is set by whoever runs the model");
+                             " is not used: sampling is set by the program that runs the model");
     }
     out.unused.push_back({key, std::move(shown)});
   }

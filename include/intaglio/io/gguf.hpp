@@ -68,7 +68,7 @@ class gguf {
     return first().array<T>(key);
   }
 
-  /// Gives the files up to whoever reads the tensors from here on.
+  /// Hands the files over to the reader of the tensors.
   std::vector<gguf_part> release_parts() && { return std::move(parts_); }
 
  private:

@@ -145,7 +145,7 @@ class leased_mapping {
     }
   }
 
-  /// Puts memory with the same bytes in the mapping's place, at once for whoever reads there.
+  /// Puts memory with the same bytes in the mapping's place, at once for all threads that read there.
   void copy() noexcept {
     void* const made =
         ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

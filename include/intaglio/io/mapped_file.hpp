@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A model file opened for reading. Readers copy with read(), which reports a file that was cut meanwhile as an error; a
-// mapping would answer that with SIGBUS, so it is made only for whoever asks for it (leased_mapping.hpp).
+// mapping would answer that with SIGBUS, so it is made only on request (leased_mapping.hpp).
 #pragma once
 
 #include <fcntl.h>

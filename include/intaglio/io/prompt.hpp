@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tokens of a ready-made prompt: text that may hold a model's markup, written out by whoever sends it. For text
+// The tokens of a ready-made prompt: text that may hold a model's markup, written out by the sender. For text
 // that a stranger typed into a conversation see io/chat_template.hpp, which keeps it apart from the markup.
 #pragma once
 

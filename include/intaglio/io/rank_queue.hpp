@@ -55,7 +55,7 @@ class rank_queue {
   /// Empties the queue for a piece of that many symbols. Ranks of 2^24 and more always use the heap.
   void start(std::size_t symbols) {
     heap_.clear();
-    while (!ranks_.empty()) {  // whoever stopped midway left some
+    while (!ranks_.empty()) {  // a caller that stopped midway left some
       const std::uint32_t rank = ranks_.least();
       lists_[rank] = {};
       ranks_.erase(rank);

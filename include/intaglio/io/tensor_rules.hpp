@@ -29,7 +29,7 @@ struct tensor_rule {
   std::uint64_t rows = 1, columns = 1;
   bool optional = false;      ///< may be absent
   bool unused = false;        ///< may be present and is ignored
-  std::uint32_t experts = 0;  ///< matrices of so many experts, one behind the other: three dimensions
+  std::uint32_t experts = 0;  ///< of which the tensor holds matrices, one behind the other: three dimensions
 };
 
 /// True where a tensor of this role may be stored as `type` in a model of this family.

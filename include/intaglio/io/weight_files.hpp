@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The weights of a Hugging Face folder: one file, or shards that an index lists. The same for safetensors and for
+// The weights of a Hugging Face folder: one file, or shards that an index lists. For safetensors and for
 // PyTorch's own files.
 #pragma once
 
@@ -163,7 +163,7 @@ class weight_files {
   const std::vector<File>& files() const { return files_; }
   const std::vector<tensor>& tensors() const { return tensors_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Gives the files up to whoever reads the tensors from here on.
+  /// Hands the files over to the reader of the tensors.
   std::vector<File> release_files() && { return std::move(files_); }
 
  private:

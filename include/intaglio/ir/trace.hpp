@@ -77,7 +77,7 @@ class trace {
     return push(o, "rms_norm", name, dtype::f32, width(x));
   }
 
-  /// The same of each of x's heads, [tokens, heads, head_dim]; weight [head_dim]
+  /// Root-mean-square norm of each of x's heads, [tokens, heads, head_dim]; weight [head_dim]
   constexpr value_id head_norm(value_id x, std::string_view name, float eps, std::uint32_t head_dim) {
     if (head_dim == 0 || width(x) % head_dim != 0)
       fail(where(name).view(), "an input in multiples of head_dim ", head_dim, "", width(x));

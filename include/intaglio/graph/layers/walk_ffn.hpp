@@ -16,7 +16,7 @@ namespace intaglio::graph {
 /// others. K 0, or as many as there are, is the full walk: what gated_ffn computes, its down product summed by
 /// features.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, intermediate_size] f32
-/// Trace: decode tells which so many features added most to the stream, 0: none.
+/// Trace: number of features, those that added most to the stream, which decode reports; 0: none.
 /// @error  does not fit: another activation than squared ReLU for ternary weights; does not compile: other weights and
 /// inputs
 template <dtype W, dtype A, std::uint32_t K, std::uint32_t Trace = 0>
