@@ -38,6 +38,7 @@ need_for_tests() {
   need "clang-format-$clang_version" "clang-format-$clang_version"
   need spirv-tools spirv-val
   need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix
+  need wine64 wine64 /usr/lib/wine/wine64
   need pkg-config pkg-config
   need python3 python3
   need python3-numpy '/usr/lib/python3/dist-packages/numpy/__init__.py'

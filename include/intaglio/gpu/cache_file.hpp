@@ -4,29 +4,23 @@
 #pragma once
 
 #include <intaglio/core/error.hpp>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <intaglio/platform/files.hpp>
 
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 namespace intaglio::gpu {
 
-/// $XDG_CACHE_HOME/intaglio, else ~/.cache/intaglio; empty where neither variable holds an absolute path.
+/// The folder `intaglio` where the system keeps a user's caches (platform::cache_home); empty where it names none.
 inline std::string default_cache_folder() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/intaglio";
-  const char* const home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/intaglio";
-  return {};
+  const std::string home = platform::cache_home();
+  return home.empty() ? home : home + "/intaglio";
 }
 
 namespace detail {
@@ -106,34 +100,33 @@ inline std::string unframe_cache(const cache_key& key, std::string_view file, st
   return {};
 }
 
-/// A file descriptor that closes itself.
-struct descriptor {
-  int number = -1;
-  explicit descriptor(int opened) : number(opened) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (number >= 0) ::close(number);
+/// An open file that closes itself.
+struct opened_file {
+  platform::file_number number = -1;
+  explicit opened_file(platform::file_number opened) : number(opened) {}
+  opened_file(const opened_file&) = delete;
+  opened_file& operator=(const opened_file&) = delete;
+  ~opened_file() {
+    if (number >= 0) platform::close_file(number);
   }
 };
 
-inline std::string system_text(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
+inline std::string system_text(const char* what) { return std::string(what) + ": " + platform::system_text(errno); }
 
 /// Reads a regular file up to the limit. @return what went wrong, or empty; a file that is not there is empty and no
 /// fault
 inline std::string read_whole_file(const std::string& path, std::string& content) {
-  const descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));  // a pipe must not make us wait
+  const opened_file file(platform::open_file(path, platform::file_access::read));
   if (file.number < 0) return errno == ENOENT ? std::string{} : system_text("cannot be opened");
-  struct stat status {};
-  if (::fstat(file.number, &status) != 0) return system_text("cannot be examined");
-  if (!S_ISREG(status.st_mode)) return "it is no regular file";
-  if (static_cast<std::uint64_t>(status.st_size) > cache_limit_bytes) return "it is larger than any cache of ours";
-  if (status.st_size == 0) return "it is empty";
-  content.resize(static_cast<std::size_t>(status.st_size));
+  platform::file_status status;
+  if (!platform::status_of(file.number, status)) return system_text("cannot be examined");
+  if (status.kind != platform::file_kind::regular) return "it is no regular file";
+  if (static_cast<std::uint64_t>(status.size) > cache_limit_bytes) return "it is larger than any cache of ours";
+  if (status.size == 0) return "it is empty";
+  content.resize(static_cast<std::size_t>(status.size));
   for (std::size_t done = 0; done < content.size();) {
-    const ::ssize_t got = ::read(file.number, content.data() + done, content.size() - done);
-    if (got < 0 && errno == EINTR) continue;
+    const std::int64_t got =
+        platform::read_at(file.number, done, std::as_writable_bytes(std::span(content).subspan(done)));
     if (got < 0) return system_text("cannot be read");
     if (got == 0) return "it shrank while it was read";
     done += static_cast<std::size_t>(got);
@@ -141,36 +134,23 @@ inline std::string read_whole_file(const std::string& path, std::string& content
   return {};
 }
 
-/// Makes the folder and all above it. @return what went wrong, or empty
-inline std::string make_folders(const std::string& folder) {
-  for (std::size_t end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
-    const std::string part = folder.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
-      struct stat status {};  // EROFS or EACCES for what is already there is no fault
-      if (::stat(part.c_str(), &status) != 0) return system_text("its folder cannot be made");
-    }
-    if (end == std::string::npos) return {};
-  }
-}
-
 /// Replaces a file: a temporary beside it, flushed to the disk, takes its name. @return what went wrong, or empty
 inline std::string write_whole_file(const std::string& folder, const std::string& path, std::string_view content) {
-  if (std::string problem = make_folders(folder); !problem.empty()) return problem;
-  std::string temporary = path + ".XXXXXX";
+  if (!platform::make_private_folders(folder)) return system_text("its folder cannot be made");
+  std::string temporary = path;
   std::string problem;
   {
-    const descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+    const opened_file file(platform::make_private_file(temporary));
     if (file.number < 0) return system_text("no file can be made in its folder");
     for (std::size_t done = 0; done < content.size() && problem.empty();) {
-      const ::ssize_t put = ::write(file.number, content.data() + done, content.size() - done);
-      if (put < 0 && errno == EINTR) continue;
+      const std::int64_t put = platform::write_some(file.number, std::as_bytes(std::span(content).subspan(done)));
       if (put <= 0) problem = system_text("cannot be written");
       else done += static_cast<std::size_t>(put);
     }
-    if (problem.empty() && ::fsync(file.number) != 0) problem = system_text("cannot be written");
+    if (problem.empty() && !platform::flush_file(file.number)) problem = system_text("cannot be written");
   }
-  if (problem.empty() && ::rename(temporary.c_str(), path.c_str()) != 0) problem = system_text("cannot be replaced");
-  if (!problem.empty()) ::unlink(temporary.c_str());
+  if (problem.empty() && !platform::replace_file(temporary, path)) problem = system_text("cannot be replaced");
+  if (!problem.empty()) platform::remove_file(temporary);
   return problem;
 }
 

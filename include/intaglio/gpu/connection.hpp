@@ -4,8 +4,7 @@
 
 #include <intaglio/gpu/description.hpp>
 #include <intaglio/gpu/device_handle.hpp>
-
-#include <unistd.h>
+#include <intaglio/platform/process.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -35,7 +34,7 @@ struct connection : std::enable_shared_from_this<connection> {
   std::atomic<bool> abandoned{false};   ///< work on it never ended: what is made on it is never destroyed
   std::shared_ptr<connection> kept;     ///< itself, once abandoned
   std::vector<std::shared_ptr<const void>> kept_memory;  ///< of the host, which work that never ended may read
-  ::pid_t process = ::getpid();
+  platform::process_number process = platform::process_id();
 
   connection() = default;
   connection(const connection&) = delete;
@@ -45,7 +44,7 @@ struct connection : std::enable_shared_from_this<connection> {
   }
 
   /// False in a forked child: the driver's threads did not come along, so not even a destructor may call it.
-  bool usable() const noexcept { return process == ::getpid(); }
+  bool usable() const noexcept { return process == platform::process_id(); }
   /// True where what was made on it may be destroyed.
   bool may_destroy() const noexcept { return usable() && !abandoned; }
 

@@ -4,8 +4,7 @@
 
 #include <intaglio/gpu/loader.hpp>
 #include <intaglio/gpu/validation.hpp>
-
-#include <unistd.h>
+#include <intaglio/platform/process.hpp>
 
 #include <array>
 #include <atomic>
@@ -52,7 +51,7 @@ class instance {
   instance(const instance&) = delete;
   instance& operator=(const instance&) = delete;
   ~instance() {
-    if (process_ == ::getpid()) destroy();  // a forked child has none of the driver's threads
+    if (process_ == platform::process_id()) destroy();  // a forked child has none of the driver's threads
   }
 
   VkInstance handle() const noexcept { return handle_; }
@@ -169,7 +168,7 @@ class instance {
   dispatch_table call_{};
   message_log log_;
   bool owned_ = true;
-  ::pid_t process_ = ::getpid();
+  platform::process_number process_ = platform::process_id();
 };
 
 }  // namespace intaglio::gpu

@@ -4,8 +4,7 @@
 #pragma once
 
 #include <intaglio/gpu/result.hpp>
-
-#include <dlfcn.h>
+#include <intaglio/platform/library.hpp>
 
 #include <string>
 
@@ -14,19 +13,15 @@ namespace intaglio::gpu {
 /// The Vulkan loader: one function from which all others are looked up.
 class loader {
  public:
-  /// Opens the loader's shared library. It stays open until the process ends: drivers leave threads and thread-local
-  /// data behind that must not outlive their code.
+  /// Opens the loader's shared library, which stays open until the process ends.
   /// @error device_error: no Vulkan loader
-  explicit loader(const char* library = "libvulkan.so.1") {
-    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (opened == nullptr) {
-      const char* const reason = ::dlerror();
+  explicit loader(const char* library = platform::vulkan_loader) {
+    std::string problem;
+    entry_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(
+        platform::library_function(library, "vkGetInstanceProcAddr", problem));
+    if (entry_ == nullptr && !problem.empty())
       throw device_error("", "open the Vulkan loader",
-                         std::string("no Vulkan loader: ") + (reason != nullptr ? reason : library) +
-                             " (Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers)");
-    }
-    entry_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(opened, "vkGetInstanceProcAddr"));
-    ::dlclose(opened);
+                         "no Vulkan loader: " + problem + " (" + platform::vulkan_loader_comes_with + ")");
     check(library);
     is_system_ = true;
   }

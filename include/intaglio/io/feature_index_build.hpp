@@ -3,10 +3,6 @@
 // it, so that a build which was killed at any moment goes on behind the last layer that the manifest has.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -21,6 +17,7 @@
 #include "intaglio/io/crc32.hpp"
 #include "intaglio/io/feature_index.hpp"
 #include "intaglio/io/feature_source.hpp"
+#include "intaglio/platform/files.hpp"
 
 namespace intaglio::io {
 
@@ -45,24 +42,19 @@ class locked_folder {
   explicit locked_folder(const std::filesystem::path& path) {
     std::error_code failure;
     std::filesystem::create_directories(path, failure);
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor_ < 0)
-      throw file_error(
-          path.string(), std::nullopt,
-          "cannot make or open the folder: " + std::generic_category().message(failure ? failure.value() : errno));
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-    const int number = errno;
-    ::close(descriptor_);
+    descriptor_ = platform::lock_folder(path);
+    if (descriptor_ >= 0) return;
+    const int number = failure ? failure.value() : errno;
     throw file_error(path.string(), std::nullopt,
                      number == EWOULDBLOCK ? "another process is writing this index"
-                                           : "cannot lock: " + std::generic_category().message(number));
+                                           : "cannot make or open the folder: " + platform::system_text(number));
   }
   locked_folder(const locked_folder&) = delete;
   locked_folder& operator=(const locked_folder&) = delete;
-  ~locked_folder() { ::close(descriptor_); }
+  ~locked_folder() { platform::close_file(descriptor_); }
 
  private:
-  int descriptor_ = -1;
+  platform::file_number descriptor_ = -1;
 };
 
 class feature_index_builder {

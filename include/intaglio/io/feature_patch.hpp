@@ -4,10 +4,6 @@
 // process left half written does not count.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -28,6 +24,7 @@
 #include "intaglio/io/crc32.hpp"
 #include "intaglio/io/feature_changes.hpp"
 #include "intaglio/io/feature_index.hpp"
+#include "intaglio/platform/files.hpp"
 
 namespace intaglio::io {
 
@@ -50,13 +47,11 @@ class feature_patch final : public feature_changes {
   feature_patch(const feature_index& index, const std::filesystem::path& file, bool writes)
       : index_(&index), path_(file.string()) {
     added_.assign(index.layers(), 0);
-    do descriptor_ = ::open(file.c_str(), (writes ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
-    while (descriptor_ < 0 && errno == EINTR);
+    descriptor_ = platform::open_file(file, writes ? platform::file_access::journal : platform::file_access::read);
     if (descriptor_ < 0 && (writes || errno != ENOENT))
-      refuse(std::nullopt, "cannot open: " + std::generic_category().message(errno));
+      refuse(std::nullopt, "cannot open: " + platform::system_text(errno));
     if (descriptor_ < 0) return;
-    if (writes && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
-      refuse(std::nullopt, "another process is writing this journal");
+    if (writes && !platform::lock_file(descriptor_)) refuse(std::nullopt, "another process is writing this journal");
     writes_ = writes;
     try {
       read_all();
@@ -124,15 +119,13 @@ class feature_patch final : public feature_changes {
     put(bytes, crc32(std::span(bytes).subspan(begin)));
     // What a killed writer left half done goes first; until the whole record is there, the next reader takes the rest
     // for the same.
-    if (::ftruncate(descriptor_, static_cast<::off_t>(end_)) != 0) fail("cannot cut");
+    if (!platform::cut_file(descriptor_, end_)) fail("cannot cut");
     for (std::size_t done = 0; done < bytes.size();) {
-      const ::ssize_t count =
-          ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<::off_t>(end_ + done));
-      if (count < 0 && errno == EINTR) continue;
+      const std::int64_t count = platform::write_at(descriptor_, end_ + done, std::span(bytes).subspan(done));
       if (count <= 0) fail("cannot write");
       done += static_cast<std::size_t>(count);
     }
-    if (::fsync(descriptor_) != 0) fail("cannot flush");
+    if (!platform::flush_file(descriptor_)) fail("cannot flush");
     end_ += bytes.size();
     take(change);
   }
@@ -226,9 +219,10 @@ class feature_patch final : public feature_changes {
   }
 
   void read_all() {
-    const ::off_t size = ::lseek(descriptor_, 0, SEEK_END);
-    if (size < 0) refuse(std::nullopt, "cannot read its size: " + std::generic_category().message(errno));
-    const auto whole = static_cast<std::uint64_t>(size);
+    platform::file_status status;
+    if (!platform::status_of(descriptor_, status))
+      refuse(std::nullopt, "cannot read its size: " + platform::system_text(errno));
+    const auto whole = static_cast<std::uint64_t>(status.size);
     const file_header wanted = file_head();
     file_header found;
     if (whole < sizeof found) return;  // nothing, or what a killed writer left of its first record
@@ -274,13 +268,11 @@ class feature_patch final : public feature_changes {
   }
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     for (std::size_t done = 0; done < out.size();) {
-      const ::ssize_t count =
-          ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
-      if (count < 0 && errno == EINTR) continue;
+      const std::int64_t count = platform::read_at(descriptor_, offset + done, out.subspan(done));
       if (count <= 0)
-        throw file_error(path_, offset + done,
-                         count < 0 ? "cannot read: " + std::generic_category().message(errno)
-                                   : "the file was cut while it was being read");
+        throw file_error(
+            path_, offset + done,
+            count < 0 ? "cannot read: " + platform::system_text(errno) : "the file was cut while it was being read");
       done += static_cast<std::size_t>(count);
     }
   }
@@ -290,10 +282,10 @@ class feature_patch final : public feature_changes {
     throw file_error(path_, offset, std::move(what), std::move(expected), std::move(found));
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw file_error(path_, end_, what + ": " + std::generic_category().message(errno));
+    throw file_error(path_, end_, what + ": " + platform::system_text(errno));
   }
   void close() noexcept {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (descriptor_ >= 0) platform::close_file(descriptor_);
     descriptor_ = -1;
   }
   void swap(feature_patch& other) noexcept {
@@ -309,7 +301,7 @@ class feature_patch final : public feature_changes {
 
   const feature_index* index_ = nullptr;
   std::string path_;
-  int descriptor_ = -1;
+  platform::file_number descriptor_ = -1;
   bool writes_ = false;
   std::uint64_t end_ = 0;  ///< behind the last whole record; 0: no header yet
   std::size_t changes_ = 0;

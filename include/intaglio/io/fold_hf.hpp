@@ -6,8 +6,6 @@
 
 #include "intaglio/core/compiler.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -31,6 +29,7 @@
 #include "intaglio/io/fold.hpp"
 #include "intaglio/io/safetensors_model.hpp"
 #include "intaglio/io/safetensors_writer.hpp"
+#include "intaglio/platform/process.hpp"
 
 namespace intaglio::io {
 
@@ -55,7 +54,7 @@ class hf_feature_folder {
   }
 
   fold_report run(const std::function<void(const file_progress&)>& progress) {
-    const std::filesystem::path made = out_.string() + ".partial-" + std::to_string(::getpid());
+    const std::filesystem::path made = out_.string() + ".partial-" + std::to_string(platform::process_id());
     struct removing {
       const std::filesystem::path& folder;
       ~removing() {

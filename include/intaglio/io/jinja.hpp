@@ -5,7 +5,7 @@
 
 #include "intaglio/io/chat_template.hpp"
 #include "intaglio/io/jinja_template.hpp"
-#include "intaglio/io/limited_process.hpp"
+#include "intaglio/platform/process.hpp"
 
 #include <nlohmann/json.hpp>
 #include <span>
@@ -43,11 +43,11 @@ inline std::string render_jinja(const std::string& text, std::span<const chat_me
 
 /// What session_options::templates and chat_template::of take.
 /// @error of what it gives: argument_error with what the template said, or which limit it passed
-inline template_renderer jinja_renderer(const process_limits& limits = {}) {
+inline template_renderer jinja_renderer(const platform::process_limits& limits = {}) {
   return [limits](const std::string& text, std::span<const chat_message> messages, bool add_generation_prompt,
                   const std::string& bos, const std::string& eos, const std::string& names) {
-    limited_result out =
-        run_limited(limits, [&] { return render_jinja(text, messages, add_generation_prompt, bos, eos, names); });
+    platform::limited_result out = platform::run_limited(
+        limits, [&] { return render_jinja(text, messages, add_generation_prompt, bos, eos, names); });
     if (!out.done)
       throw argument_error("messages", "a conversation that the model's chat template takes",
                            "'" + printable(out.text, 300) + "'");

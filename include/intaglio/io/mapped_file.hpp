@@ -3,11 +3,6 @@
 // mapping would answer that with SIGBUS, so it is made only on request (leased_mapping.hpp).
 #pragma once
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -17,12 +12,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "intaglio/core/checked.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/file_arrival.hpp"
+#include "intaglio/platform/files.hpp"
 
 namespace intaglio::io {
 
@@ -35,15 +30,12 @@ class mapped_file {
   /// of them
   explicit mapped_file(const std::filesystem::path& path, std::shared_ptr<const file_arrival> arrival = nullptr)
       : path_(path.string()), arrival_(std::move(arrival)) {
-    do descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    while (descriptor_ < 0 && errno == EINTR);
-    if (descriptor_ < 0) refuse(errno == ENOENT ? "no such file" : "cannot open: " + system_text(errno));
-    struct ::stat status {};
-    if (::fstat(descriptor_, &status) != 0) refuse("cannot read its status: " + system_text(errno));
-    if (!S_ISREG(status.st_mode)) refuse("not a regular file", "a file", kind(status.st_mode));
-    size_ = arrival_ ? arrival_->size() : static_cast<std::uint64_t>(status.st_size);
-    if (status.st_size < 0 || size_ == 0) refuse("the file is empty");
-    modified_ = status.st_mtim;
+    descriptor_ = platform::open_file(path, platform::file_access::read);
+    if (descriptor_ < 0) refuse(errno == ENOENT ? "no such file" : "cannot open: " + platform::system_text(errno));
+    if (!platform::status_of(descriptor_, opened_)) refuse("cannot read its status: " + platform::system_text(errno));
+    if (opened_.kind != platform::file_kind::regular) refuse("not a regular file", "a file", kind(opened_.kind));
+    size_ = arrival_ ? arrival_->size() : static_cast<std::uint64_t>(opened_.size);
+    if (opened_.size < 0 || size_ == 0) refuse("the file is empty");
   }
 
   /// Bytes in memory read as if they were a file called `name`; `bytes` must outlive this object.
@@ -70,20 +62,17 @@ class mapped_file {
   /// True for bytes in memory.
   bool in_memory() const noexcept { return memory_ != nullptr; }
   /// Of the open file; -1 for bytes in memory.
-  int descriptor() const noexcept { return descriptor_; }
+  platform::file_number descriptor() const noexcept { return descriptor_; }
   /// The same file opened once more, for who outlives this one or locks it. Not of bytes in memory.
-  /// @throws file_error: that fails (it needs /proc), or what is there is another file
+  /// @throws file_error: that fails (Linux needs /proc)
   mapped_file reopened() const {
     mapped_file out;
     out.path_ = path_;
     out.arrival_ = arrival_;
     out.size_ = size_;
-    out.modified_ = modified_;
-    do
-      out.descriptor_ =
-          ::open(("/proc/self/fd/" + std::to_string(descriptor_)).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    while (out.descriptor_ < 0 && errno == EINTR);
-    if (out.descriptor_ < 0) out.refuse("cannot open once more: " + system_text(errno));
+    out.opened_ = opened_;
+    out.descriptor_ = platform::opened_again(descriptor_);
+    if (out.descriptor_ < 0) out.refuse("cannot open once more: " + platform::system_text(errno));
     return out;
   }
 
@@ -99,10 +88,8 @@ class mapped_file {
     }
     if (arrival_) arrival_->wait(offset + out.size());
     for (std::size_t done = 0; done < out.size();) {
-      const ::ssize_t count =
-          ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw file_error(path_, offset + done, "cannot read: " + system_text(errno));
+      const std::int64_t count = platform::read_at(descriptor_, offset + done, out.subspan(done));
+      if (count < 0) throw file_error(path_, offset + done, "cannot read: " + platform::system_text(errno));
       if (count == 0 && arrival_) arrival_->finish();  // knows better why
       if (count == 0)
         throw file_error(path_, offset + done, "the file was cut while it was being read",
@@ -115,9 +102,9 @@ class mapped_file {
   /// or deleted has not changed: the open one lives on.
   bool changed() const {
     if (memory_ != nullptr) return false;
-    struct ::stat status {};
-    return ::fstat(descriptor_, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != size_ ||
-           (!arrival_ && (status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec));
+    platform::file_status now;
+    return !platform::status_of(descriptor_, now) || static_cast<std::uint64_t>(now.size) != size_ ||
+           (!arrival_ && now.modified != opened_.modified);
   }
   /// @throws file_error where changed(); as file_arrival::finish
   void expect_unchanged() const {
@@ -127,23 +114,14 @@ class mapped_file {
                        "others");
   }
 
-  /// Maps the whole file for reading in the place of what is mapped at `where`. Not of bytes in memory.
-  /// @throws file_error where that fails
-  void map_over(void* where) const {
-    if (::mmap(where, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE | MAP_FIXED, descriptor_, 0) ==
-        MAP_FAILED)
-      throw file_error(path_, std::nullopt, "cannot map: " + system_text(errno));
-  }
-
   /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page behind the
   /// end of a file that was cut since raises SIGBUS; nothing in this library reads through it.
   std::span<const std::byte> mapping() {
     if (memory_ != nullptr) return {memory_, static_cast<std::size_t>(size_)};
     if (mapping_ == nullptr) {
       if (size_ > (std::numeric_limits<std::size_t>::max)()) refuse("too large to map");
-      void* address = ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, descriptor_, 0);
-      if (address == MAP_FAILED) refuse("cannot map: " + system_text(errno));
-      mapping_ = address;
+      mapping_ = platform::map_file(descriptor_, static_cast<std::size_t>(size_));
+      if (mapping_ == nullptr) refuse("cannot map: " + platform::system_text(errno));
     }
     return {static_cast<const std::byte*>(mapping_), static_cast<std::size_t>(size_)};
   }
@@ -151,12 +129,17 @@ class mapped_file {
  private:
   mapped_file() = default;
 
-  static std::string system_text(int number) { return std::generic_category().message(number); }
-  static std::string kind(::mode_t mode) {
-    if (S_ISDIR(mode)) return "a folder";
-    if (S_ISFIFO(mode)) return "a pipe";
-    if (S_ISSOCK(mode)) return "a socket";
-    return "a device";
+  static std::string kind(platform::file_kind of) {
+    switch (of) {
+      case platform::file_kind::folder:
+        return "a folder";
+      case platform::file_kind::pipe:
+        return "a pipe";
+      case platform::file_kind::socket:
+        return "a socket";
+      default:
+        return "a device";
+    }
   }
   // The destructor does not run for an object whose constructor throws.
   [[noreturn]] void refuse(std::string what, std::string expected = {}, std::string found = {}) {
@@ -164,8 +147,8 @@ class mapped_file {
     throw file_error(path_, std::nullopt, std::move(what), std::move(expected), std::move(found));
   }
   void close() noexcept {
-    if (mapping_ != nullptr) ::munmap(mapping_, static_cast<std::size_t>(size_));
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (mapping_ != nullptr) platform::unmap_file(mapping_, static_cast<std::size_t>(size_));
+    if (descriptor_ >= 0) platform::close_file(descriptor_);
     mapping_ = nullptr;
     descriptor_ = -1;
   }
@@ -175,17 +158,17 @@ class mapped_file {
     std::swap(memory_, other.memory_);
     std::swap(mapping_, other.mapping_);
     std::swap(size_, other.size_);
-    std::swap(modified_, other.modified_);
+    std::swap(opened_, other.opened_);
     std::swap(descriptor_, other.descriptor_);
   }
 
   std::string path_;
   std::shared_ptr<const file_arrival> arrival_;
   const std::byte* memory_ = nullptr;
-  void* mapping_ = nullptr;
+  const void* mapping_ = nullptr;
   std::uint64_t size_ = 0;
-  ::timespec modified_{};
-  int descriptor_ = -1;
+  platform::file_status opened_{};
+  platform::file_number descriptor_ = -1;
 };
 
 /// True for a file whose first bytes are these. @throws file_error where it cannot be opened

@@ -15,11 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include "intaglio/core/error.hpp"
 #include "intaglio/gpu/pipeline_cache.hpp"
 #include "intaglio/plan/product_shape.hpp"
+#include "intaglio/platform/files.hpp"
 
 namespace intaglio::runtime {
 
@@ -100,7 +99,7 @@ inline std::string keep_tuning(const gpu::pipeline_cache& beside, const tuning& 
 /// @return whether there was one
 inline bool forget_tuning(const gpu::pipeline_cache& beside) {
   const std::string path = tuning_path(beside);
-  return !path.empty() && ::unlink(path.c_str()) == 0;
+  return !path.empty() && platform::remove_file(path);
 }
 
 }  // namespace intaglio::runtime

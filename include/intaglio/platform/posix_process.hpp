@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Work on text that somebody else wrote, in a process of its own: whatever it does, it ends in time, in bounded memory,
-// and alone.
+// platform/process.hpp where the system is a POSIX one. Included by that header alone.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -22,19 +21,9 @@
 #include <string>
 #include <utility>
 
-namespace intaglio::io {
+#include "intaglio/platform/process_limits.hpp"
 
-struct process_limits {
-  unsigned seconds = 2;  ///< of the clock, and of CPU time
-  std::size_t output_bytes = std::size_t{16} << 20;
-  std::uint64_t memory_bytes = std::uint64_t{256} << 20;  ///< beyond what the process has already
-};
-
-/// What came of it: the text, or why there is none.
-struct limited_result {
-  bool done = false;
-  std::string text;  ///< of the work, or of the failure
-};
+namespace intaglio::platform {
 
 namespace detail {
 inline bool memory_ran_out = false;  // in a fork, which alone sets it
@@ -45,7 +34,12 @@ inline bool memory_ran_out = false;  // in a fork, which alone sets it
 template <class Work>
 limited_result run_limited(const process_limits& limits, Work&& work) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {false, "cannot make a pipe"};
+#if defined(__APPLE__)
+  if (::pipe(ends) != 0 || ::fcntl(ends[0], F_SETFD, FD_CLOEXEC) != 0 || ::fcntl(ends[1], F_SETFD, FD_CLOEXEC) != 0)
+#else
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+#endif
+    return {false, "cannot make a pipe"};
   const ::pid_t child = ::fork();
   if (child < 0) {
     ::close(ends[0]);
@@ -118,4 +112,8 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
   return {text[0] == '+', text.substr(1)};
 }
 
-}  // namespace intaglio::io
+/// Of this process; a fork has another.
+using process_number = ::pid_t;
+inline process_number process_id() { return ::getpid(); }
+
+}  // namespace intaglio::platform

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "intaglio/io/limited_process.hpp"
+#include "intaglio/platform/process.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-using namespace intaglio::io;
+using namespace intaglio::platform;
 
 namespace {
 

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// platform/files.hpp where the system is a POSIX one. Included by that header alone.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "intaglio/platform/file_types.hpp"
+
+namespace intaglio::platform {
+
+namespace detail {
+/// The result of a call that signals may end early.
+template <class Call>
+auto repeated(Call&& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+inline file_status status_from(const struct ::stat& from) {
+  const file_kind kind = S_ISREG(from.st_mode)    ? file_kind::regular
+                         : S_ISDIR(from.st_mode)  ? file_kind::folder
+                         : S_ISFIFO(from.st_mode) ? file_kind::pipe
+                         : S_ISSOCK(from.st_mode) ? file_kind::socket
+                                                  : file_kind::device;
+#if defined(__APPLE__)
+  const ::timespec& when = from.st_mtimespec;
+#else
+  const ::timespec& when = from.st_mtim;
+#endif
+  return {kind, static_cast<std::int64_t>(from.st_size),
+          static_cast<std::int64_t>(when.tv_sec) * 1'000'000'000 + static_cast<std::int64_t>(when.tv_nsec)};
+}
+}  // namespace detail
+
+inline file_number open_file(const std::filesystem::path& path, file_access how) {
+  const int flags = how == file_access::read        ? O_RDONLY | O_NONBLOCK | O_NOCTTY
+                    : how == file_access::write_new ? O_WRONLY | O_CREAT | O_EXCL
+                                                    : O_RDWR | O_CREAT;
+  return detail::repeated([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+}
+/// @return whether all that was written had arrived
+inline bool close_file(file_number file) { return ::close(file) == 0; }
+/// The same open file once more, with a lock and a lease of its own. It needs /proc.
+inline file_number opened_again(file_number file) {
+  return open_file("/proc/self/fd/" + std::to_string(file), file_access::read);
+}
+
+inline bool status_of(file_number file, file_status& out) {
+  struct ::stat status {};
+  if (::fstat(file, &status) != 0) return false;
+  out = detail::status_from(status);
+  return true;
+}
+inline bool status_of(const std::filesystem::path& path, file_status& out) {
+  struct ::stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  out = detail::status_from(status);
+  return true;
+}
+
+/// @return bytes, 0 at the end of the file, -1
+inline std::int64_t read_at(file_number file, std::uint64_t offset, std::span<std::byte> out) {
+  return detail::repeated([&] { return ::pread(file, out.data(), out.size(), static_cast<::off_t>(offset)); });
+}
+inline std::int64_t write_at(file_number file, std::uint64_t offset, std::span<const std::byte> bytes) {
+  return detail::repeated([&] { return ::pwrite(file, bytes.data(), bytes.size(), static_cast<::off_t>(offset)); });
+}
+/// Behind what was written before.
+inline std::int64_t write_some(file_number file, std::span<const std::byte> bytes) {
+  return detail::repeated([&] { return ::write(file, bytes.data(), bytes.size()); });
+}
+inline bool cut_file(file_number file, std::uint64_t size) {
+  return ::ftruncate(file, static_cast<::off_t>(size)) == 0;
+}
+/// Waits until the disk has what was written.
+inline bool flush_file(file_number file) { return ::fsync(file) == 0; }
+/// The same of the names in a folder, where the system can.
+inline void flush_folder(const std::filesystem::path& folder) {
+  const file_number opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return;
+  ::fsync(opened);
+  ::close(opened);
+}
+/// Renames a file over what has the name.
+inline bool replace_file(const std::filesystem::path& from, const std::filesystem::path& over) {
+  return std::rename(from.c_str(), over.c_str()) == 0;
+}
+inline bool remove_file(const std::filesystem::path& path) { return ::unlink(path.c_str()) == 0; }
+
+/// Locks a file against other processes that lock it, until it is closed. Never waits.
+/// @return false: errno is EWOULDBLOCK where another has it
+inline bool lock_file(file_number file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
+/// A folder likewise. @return negative as of lock_file, or where it cannot be opened
+inline file_number lock_folder(const std::filesystem::path& path) {
+  const file_number opened = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0 || lock_file(opened)) return opened;
+  const int number = errno;
+  ::close(opened);
+  errno = number;
+  return -1;
+}
+
+/// The whole file as memory to read, until unmap_file. A page behind the end of a file that was cut since raises
+/// SIGBUS.
+/// @return null where that fails
+inline const void* map_file(file_number file, std::size_t size) {
+  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  return address == MAP_FAILED ? nullptr : address;
+}
+inline void unmap_file(const void* address, std::size_t size) { ::munmap(const_cast<void*>(address), size); }
+
+/// $XDG_CACHE_HOME, else ~/.cache; empty where neither variable holds an absolute path.
+inline std::string cache_home() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return cache;
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache";
+  return {};
+}
+/// Makes the folder, for this user alone, and all above it; one that is there is fine. @return whether it is there
+inline bool make_private_folders(const std::filesystem::path& folder) {
+  const std::string whole = folder.string();
+  for (std::size_t end = whole.find('/', 1);; end = whole.find('/', end + 1)) {
+    const std::string part = whole.substr(0, end);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
+      const int number = errno;
+      struct ::stat status {};  // EROFS or EACCES for what is already there is no fault
+      if (::stat(part.c_str(), &status) != 0) {
+        errno = number;
+        return false;
+      }
+    }
+    if (end == std::string::npos) return true;
+  }
+}
+/// A new file that this user alone may read, named `path` and some letters more. @param path gets those
+inline file_number make_private_file(std::string& path) {
+  path += ".XXXXXX";
+  return ::mkostemp(path.data(), O_CLOEXEC);
+}
+
+inline std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+
+}  // namespace intaglio::platform
