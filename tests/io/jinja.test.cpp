@@ -40,7 +40,7 @@ io::vocabulary words(std::string chat_template) {
   return out;
 }
 std::string failure(const std::string& chat_template,
-                    const io::process_limits& limits = {.seconds = 1, .output_bytes = 1 << 20}) {
+                    const platform::process_limits& limits = {.seconds = 1, .output_bytes = 1 << 20}) {
   const std::vector<io::chat_message> hello{{"user", "hi"}};
   const auto start = std::chrono::steady_clock::now();
   std::string out = "accepted";
