@@ -211,7 +211,7 @@ void read_sampling(const fields& from, const model_facts& model, completion_requ
   if (repetition && repeat && *repetition != *repeat)
     refuse_field("repeat_penalty", "the same as repetition_penalty", number_text(*repeat));
   s.repeat_penalty = repetition ? *repetition : repeat.value_or(1.0f);
-  s.repeat_last_n = from.natural("repeat_last_n", 0, model.context).value_or(std::min(64u, model.context));
+  s.repeat_last_n = from.natural("repeat_last_n", 0, model.context);
   out.shape.frequency_penalty = from.number("frequency_penalty", -2, 2).value_or(0.0f);
   out.shape.presence_penalty = from.number("presence_penalty", -2, 2).value_or(0.0f);
   // -1 is other servers' word for any.

@@ -20,7 +20,8 @@ struct generate_options {
   float top_p = 1;                            ///< over 0, at most 1; 1: off
   float min_p = 0;                            ///< 0 .. 1; 0: off
   float repeat_penalty = 1;                   ///< finite, over 0; 1: off
-  std::uint32_t repeat_last_n = 64;           ///< tokens back that the penalty looks at; at most the context
+  std::optional<std::uint32_t>
+      repeat_last_n{};     ///< tokens back that the penalty looks at, at most the context; absent: 64, or all there are
   std::uint64_t seed = 0;                     ///< the draw is a function of seed and position alone
   std::optional<std::uint32_t> max_tokens{};  ///< at least 1; absent: until the model ends or the context is full
   std::vector<std::string> stop{};      ///< the text ends before the first of these; at most 16 of at most 1024 bytes

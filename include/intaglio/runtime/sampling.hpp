@@ -23,13 +23,16 @@ struct sampling_options {
   float top_p = 1;                       ///< over 0, at most 1; 1: off
   float min_p = 0;                       ///< 0 .. 1; 0: off
   float repeat_penalty = 1;              ///< finite, over 0; 1: off
-  std::uint32_t repeat_last_n = 64;      ///< tokens back that the penalty looks at, at most the context
+  std::optional<std::uint32_t>
+      repeat_last_n{};     ///< tokens back that the penalty looks at, at most the context; absent: 64, or all there are
   std::uint64_t seed = 0;                ///< the draw is a function of seed and position alone
 
   friend bool operator==(const sampling_options&, const sampling_options&) = default;
 };
 
 namespace runtime {
+
+inline constexpr std::uint32_t default_repeat_last_n = 64;
 
 /// @error argument_error naming the parameter, its range and its value; nothing has been computed by then
 inline void validate(const sampling_options& options, std::uint32_t vocab_size, std::uint32_t context) {
@@ -45,9 +48,9 @@ inline void validate(const sampling_options& options, std::uint32_t vocab_size, 
   if (!(options.min_p >= 0 && options.min_p <= 1)) refuse("min_p", "a number of 0 .. 1", number_text(options.min_p));
   if (!std::isfinite(options.repeat_penalty) || !(options.repeat_penalty > 0))
     refuse("repeat_penalty", "a finite number over 0", number_text(options.repeat_penalty));
-  if (options.repeat_last_n > context)
+  if (options.repeat_last_n && *options.repeat_last_n > context)
     refuse("repeat_last_n", "at most " + std::to_string(context) + " (the context)",
-           std::to_string(options.repeat_last_n));
+           std::to_string(*options.repeat_last_n));
 }
 
 /// Whether a token is drawn, as the sampler sees it, and not the most probable one.
@@ -62,7 +65,7 @@ inline void write_sampling(const sampling_options& options, std::span<std::uint3
   words[state::min_p] = std::bit_cast<std::uint32_t>(options.min_p);
   words[state::repeat_penalty] = std::bit_cast<std::uint32_t>(options.repeat_penalty);
   words[state::top_k] = options.top_k.value_or(0);
-  words[state::repeat_last_n] = options.repeat_last_n;
+  words[state::repeat_last_n] = options.repeat_last_n.value_or(default_repeat_last_n);
   words[state::seed_low] = static_cast<std::uint32_t>(options.seed);
   words[state::seed_high] = static_cast<std::uint32_t>(options.seed >> 32);
 }

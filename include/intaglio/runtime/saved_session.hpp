@@ -113,7 +113,7 @@ inline sampling_options saved_sampling(const io::session_reader& from, const ses
   out.min_p = number(state::min_p);
   out.repeat_penalty = number(state::repeat_penalty);
   if (word(state::top_k) != 0) out.top_k = word(state::top_k);
-  out.repeat_last_n = word(state::repeat_last_n);
+  if (const std::uint32_t last = word(state::repeat_last_n); last != default_repeat_last_n) out.repeat_last_n = last;
   out.seed = word(state::seed_low) | std::uint64_t{word(state::seed_high)} << 32;
   try {
     validate(out, body.vocab_size(), body.table->context);
