@@ -51,7 +51,8 @@ std::vector<float> generation::shaped(std::span<const float> logits) {
 }
 
 std::int32_t generation::draw(std::span<const float> logits, std::span<const std::int32_t> history) {
-  const std::size_t back = std::min<std::size_t>(sampling_.repeat_last_n.value_or(runtime::default_repeat_last_n), history.size());
+  const std::size_t back =
+      std::min<std::size_t>(sampling_.repeat_last_n.value_or(runtime::default_repeat_last_n), history.size());
   std::vector<std::uint32_t> recent;
   for (const std::int32_t id : history.last(back)) recent.push_back(static_cast<std::uint32_t>(id));
   const auto position = static_cast<std::uint32_t>(history.size() - 1);

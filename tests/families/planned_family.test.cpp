@@ -5,6 +5,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <chrono>
 
+#include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/explain.hpp"
 
 using namespace intaglio;
@@ -191,4 +192,34 @@ TEST_CASE("as many types as layers have kinds for", "[families]") {
   types.sets.pop_back();
   CHECK_THROWS_WITH(planned_of(c, types, "x", plan::profiles::cpu, 64),
                     ContainsSubstring("a set of types for each layer, 65, found 64"));
+}
+
+// What llama-quantize writes of Mistral 7B (llama.cpp, llama-quant.cpp, use_more_bits): 4.37 GB.
+TEST_CASE("a 7B in Q4_K_M takes the bytes of its file", "[families]") {
+  weight_types types{dtype::q4_k, dtype::q4_k, dtype::q6_k};
+  add_set(types, dtype::q4_k, dtype::q6_k);
+  types.matrices[2].type = dtype::q6_k;
+  REQUIRE(types.matrices[2].name == "attn_v.weight");
+  add_set(types, dtype::q4_k, dtype::q4_k);
+  constexpr std::uint32_t n = 32;
+  for (std::uint32_t layer = 0; layer < n; ++layer)
+    types.sets.push_back(layer < n / 8 || layer >= 7 * n / 8 || (layer - n / 8) % 3 == 2 ? 0 : 1);
+  for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
+    INFO(target->name);
+    const plan::planned made = planned_of(models::mistral_7b_v02_config, types, "mistral_7b", *target, 4096);
+    const plan::table& t = made.table();
+    CHECK(t.weight_bytes() > 4'350'000'000);
+    CHECK(t.weight_bytes() < 4'400'000'000);
+    const std::uint64_t read = plan::bytes_moved(t, t.decode, 0, 1);
+    CHECK(read > 4'260'000'000);
+    CHECK(read < 4'320'000'000);
+    // Of a layer whose v has another codec q, k and v are three products, whose input a prompt prepares once.
+    std::size_t prepared = 0, products = 0;
+    for (const plan::dispatch& each : t.prefill.block(t.pattern(0))) {
+      prepared += each.kernel == kernels::kernel::halves;
+      products += each.kernel == kernels::kernel::matmul_chunk || each.kernel == kernels::kernel::matmul;
+    }
+    CHECK(products == 6);
+    CHECK(prepared == (target == &plan::profiles::portable ? 4u : 0u));
+  }
 }

@@ -116,9 +116,12 @@ std::size_t check(kernel_device& on, const problem& p, const sampling_options& o
   const auto exact = p.logits();
   const bool same_bits = on.device().description().type == gpu::device_type::cpu;
   CHECK(found.token == dense_token(p, options));
-  const reference::sampling parameters{
-      options.temperature,       options.top_p,        options.min_p, options.repeat_penalty,
-      options.top_k.value_or(0), options.repeat_last_n.value_or(runtime::default_repeat_last_n)};
+  const reference::sampling parameters{options.temperature,
+                                       options.top_p,
+                                       options.min_p,
+                                       options.repeat_penalty,
+                                       options.top_k.value_or(0),
+                                       options.repeat_last_n.value_or(runtime::default_repeat_last_n)};
   const reference::screening wanted = reference::screening_of(parameters, 4, p.rows, groups);
   const bool all = wanted.rank == 0;
   const float threshold = all                ? -infinite

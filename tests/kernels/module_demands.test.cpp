@@ -24,6 +24,7 @@
 #include "intaglio/kernels/spirv/expert_sum.hpp"
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
+#include "intaglio/kernels/spirv/gated.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
@@ -268,6 +269,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"matmul", words_of(spirv::matmul_spirv)},
       {"matmul_portable", words_of(spirv::matmul_portable_spirv)},
       {"matmul_cpu", words_of(spirv::matmul_cpu_spirv)},
+      {"turn", words_of(spirv::turn_spirv)},
       {"norm_add", words_of(spirv::norm_add_spirv)},
       {"route", words_of(spirv::route_spirv)},
       {"expert_sum", words_of(spirv::expert_sum_spirv)},
@@ -281,7 +283,6 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"walk_gate_up", words_of(spirv::walk_gate_up_spirv)},
       {"walk_gate_up_portable", words_of(spirv::walk_gate_up_portable_spirv)},
       {"walk_gate_up_cpu", words_of(spirv::walk_gate_up_cpu_spirv)},
-      {"turn", words_of(spirv::turn_spirv)},
       {"walk_down", words_of(spirv::walk_down_spirv)},
       {"walk_down_portable", words_of(spirv::walk_down_portable_spirv)},
       {"walk_down_cpu", words_of(spirv::walk_down_cpu_spirv)},
@@ -307,6 +308,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"layers_many", words_of(spirv::layers_many_spirv)},
       {"layers_few_normed", words_of(spirv::layers_few_normed_spirv)},
       {"layers_many_normed", words_of(spirv::layers_many_normed_spirv)},
+      {"gated", words_of(spirv::gated_spirv)},
   };
   REQUIRE(std::size(modules) == declared_modules.size());
   std::mt19937 random(20261126);

@@ -117,6 +117,35 @@ TEST_CASE("gate_up keeps the order gate, up and the activation", "[plan][fuse]")
   CHECK(nodes[2].epilogue == kernels::epilogue::add);
 }
 
+TEST_CASE("gate and up of two codecs are two products, of which gated makes one", "[plan][fuse]") {
+  const auto two = [](std::uint32_t traced) {
+    return [traced](ir::trace& t, ir::value_id x) {
+      const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
+      const auto gate = t.matmul(h, "gate.weight", 512, 256, dtype::q4_k),
+                 up = t.matmul(h, "up.weight", 512, 256, dtype::q6_k), y = t.gated(gate, up, activation::silu);
+      if (traced != 0) t.keep_trace(y, traced);
+      return t.add(x, t.matmul(y, "down.weight", 256, 512, dtype::q4_k));
+    };
+  };
+  text<256> failure;
+  const auto nodes = fused(two(0), true, failure);
+  REQUIRE(failure.empty());
+  REQUIRE(nodes.size() == 5);
+  for (const std::size_t i : {1u, 2u}) {
+    CHECK(nodes[i].kernel == kernel::matmul);
+    CHECK(nodes[i].prologue == kernels::prologue::norm);
+    CHECK(nodes[i].epilogue == kernels::epilogue::store);
+    CHECK(nodes[i].weight_count == 1);
+  }
+  CHECK(nodes[3].kernel == kernel::gated);
+  CHECK((nodes[3].in == nodes[1].out && nodes[3].up_in == nodes[2].out));
+  CHECK(nodes[3].act == activation::silu);
+  CHECK(nodes[4].in == nodes[3].out);
+  (void)fused(two(4), true, failure);
+  CHECK_THAT(std::string(failure.view()),
+             ContainsSubstring("expected gate and up products of one input and one codec"));
+}
+
 TEST_CASE("a norm with two readers stays a dispatch of its own", "[plan][fuse]") {
   const auto two = [](ir::trace& t, ir::value_id x) {
     const auto h = t.quantize(t.rms_norm(x, "norm.weight", 1e-5f), "norm");

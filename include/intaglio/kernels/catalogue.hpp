@@ -21,6 +21,7 @@
 #include "intaglio/kernels/expert_sum.hpp"
 #include "intaglio/kernels/expert_tiles.hpp"
 #include "intaglio/kernels/fixed.hpp"
+#include "intaglio/kernels/gated.hpp"
 #include "intaglio/kernels/halves.hpp"
 #include "intaglio/kernels/head_rescore.hpp"
 #include "intaglio/kernels/head_screen.hpp"
@@ -77,7 +78,7 @@ using all_kernels =
                 walk_up_kernel, walk_sum_kernel, fixed_kernel, matmul_few_kernel, layers_coded_kernel,
                 walk_trace_kernel, rms_norm_kernel, attention_few_kernel, expert_tiles_kernel, dense_rows_kernel,
                 ternary_rows_kernel, layers_few_kernel, layers_ternary_few_kernel, layers_many_kernel,
-                layers_few_normed_kernel, layers_many_normed_kernel>;
+                layers_few_normed_kernel, layers_many_normed_kernel, gated_kernel>;
 
 /// What `f` makes of a kernel's descriptor, given as a std::type_identity.
 template <class F, class... Kernels>
@@ -131,7 +132,8 @@ inline constexpr const kernel_interface* catalogue[kernel_count] = {&embed_inter
                                                                     &layers_ternary_few_interface,
                                                                     &layers_many_interface,
                                                                     &layers_few_normed_interface,
-                                                                    &layers_many_normed_interface};
+                                                                    &layers_many_normed_interface,
+                                                                    &gated_interface};
 
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

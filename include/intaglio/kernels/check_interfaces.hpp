@@ -22,6 +22,7 @@
 #include "intaglio/kernels/spirv/expert_sum.hpp"
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
+#include "intaglio/kernels/spirv/gated.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
@@ -149,6 +150,7 @@ static_assert(shader_interface<matches(walk_up_interface, spirv::walk_up_spirv)>
 static_assert(shader_interface<matches(walk_sum_interface, spirv::walk_sum_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_trace_interface, spirv::walk_trace_spirv)>::agrees);
 static_assert(shader_interface<matches(fixed_interface, spirv::fixed_spirv)>::agrees);
+static_assert(shader_interface<matches(gated_interface, spirv::gated_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);

@@ -112,6 +112,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(layers_many, matrix, layers_many),
     INTAGLIO_MODULE(layers_few_normed, matrix, layers_few_normed),
     INTAGLIO_MODULE(layers_many_normed, matrix, layers_many_normed),
+    INTAGLIO_MODULE(gated, any, gated),
 #undef INTAGLIO_MODULE
 });
 

@@ -52,9 +52,10 @@ enum class kernel : std::uint8_t {
   layers_ternary_few,
   layers_many,
   layers_few_normed,
-  layers_many_normed
+  layers_many_normed,
+  gated
 };
-inline constexpr std::size_t kernel_count = 43;
+inline constexpr std::size_t kernel_count = 44;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {

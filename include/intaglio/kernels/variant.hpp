@@ -31,6 +31,7 @@ namespace intaglio::kernels {
   each(expert_sum, expert_sum) \
   each(expert_tiles, expert_tiles) \
   each(fixed, fixed) \
+  each(gated, gated) \
   each(halves, halves) \
   each(turn, turn) \
   each(head_rescore, head_rescore) \

@@ -121,6 +121,26 @@ constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, co
   return made;
 }
 
+/// Products of one input by weights of several codecs, which stand one behind the other, read what was made for the
+/// first where they want the same: the node that makes it, or nullptr.
+/// @param n what a product would have in front of it
+/// @param same whether a node's `weights[0]`, whose codec is asked for, means as much as n's
+template <class Same>
+constexpr const node* made_before(const std::vector<node>& nodes, const node& n, Same&& same) {
+  for (const node& each : nodes)
+    if (each.kernel == n.kernel && each.where == n.where && each.block == n.block && each.in == n.in &&
+        each.norm == n.norm && each.eps == n.eps && each.prologue == n.prologue && each.top_k == n.top_k &&
+        same(each.weights[0], n.weights[0]))
+      return &each;
+  return nullptr;
+}
+/// Puts in front of n what it reads, or has it read what is there.
+template <class Same>
+constexpr void push_behind(std::vector<node>& nodes, node& n, const node& made, Same&& same) {
+  if (const node* const known = made_before(nodes, made, same)) n.in = known->out;
+  else nodes.push_back(made);
+}
+
 /// Where arithmetic is `halves` each product of coded weights reads what a node of its own in front of it made of the
 /// input; in a chunk attention is that of halves too, in a batch a head of dense weights. Experts' products are not,
 /// each token has others; nor are those by which they are chosen, which must be the same however a token comes.
@@ -153,7 +173,13 @@ constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes)
       made.weights[0] = n.weights[0];
     if (head) made.prologue = kernels::prologue::norm;
     n.kernel = kernels::kernel::matmul_chunk;
-    out.push_back(made);
+    push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
+      const auto order = [&](ir::weight_id id) {
+        return id == ir::none ? kernels::halves_order::rows
+                              : kernels::fragment_order(*codec_of(g.weights[static_cast<std::size_t>(id)].type));
+      };
+      return order(a) == order(b);
+    });
     out.push_back(n);
   }
   nodes = std::move(out);
@@ -174,7 +200,12 @@ constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
                                    n.where, text<32>{"fixed"}});
       made.weights[0] = n.weights[0];  // none of its own: the codec is asked for
       n.kernel = kernels::kernel::matmul_few;
-      out.push_back(made);
+      push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
+        const auto tiled = [&](ir::weight_id id) {
+          return kernels::wants_tiles(*codec_of(g.weights[static_cast<std::size_t>(id)].type), 8);
+        };
+        return tiled(a) == tiled(b);
+      });
     }
     out.push_back(n);
   }

@@ -71,6 +71,8 @@ inline constexpr std::array rules{
          "products without loops read memory best on a CPU driver; one workgroup normalises for all of theirs"},
     rule{"nearest", "2 matmuls of one input, gated",
          "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
+    rule{"gated", "gated",
+         "gate and up of two codecs are two products, so the sums go to memory; its activation is a kernel's own"},
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
@@ -89,6 +91,7 @@ struct node {
   std::uint8_t op_count = 0;
   std::uint8_t rule = 0;
   ir::value_id in = ir::none;                     ///< the input that the kernel transforms
+  ir::value_id up_in = ir::none;                  ///< of gated, where `in` is the gate
   ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where `in` is q alone and not q, k and v stacked
   ir::value_id stream = ir::none;                 ///< what `add` adds to, overwritten by out
   std::uint32_t out_width = 0;     ///< elements a token of `out` where it holds more than the graph's value, 0: as that
@@ -220,6 +223,17 @@ class fuser {
         n.lowered = true;
         n.kernel = kernels::kernel::route;
         n.experts = o.experts, n.top_k = o.top_k, n.over_all = o.over_all;
+        return n;
+      }
+      case kind::gated: {
+        // What decode walks or tells of are features whose gate and up are one product.
+        if (o.nearest != 0 || o.traced != 0) return n;
+        take(n, i);
+        n.lowered = true;
+        n.kernel = kernels::kernel::gated;
+        n.rule = rule_index("gated");
+        n.up_in = o.in[1];
+        n.act = o.act;
         return n;
       }
       case kind::weigh: {
@@ -584,6 +598,9 @@ class fuser {
       case kind::rope:
       case kind::cache_write:
         failure.append("expected q, k and v of one input with one rope each for q and k");
+        break;
+      case kind::gated:
+        failure.append("expected gate and up products of one input and one codec in front of it, to walk or trace");
         break;
       default:
         failure.append("expected gate and up products of one input in front of it");

@@ -196,6 +196,10 @@ constexpr void check_sums(const ir::graph& g, const std::vector<node>& nodes, te
   for (const node& n : nodes) {
     if (n.kernel != kernels::kernel::walk_sum || !failure.empty()) continue;
     const ir::weight& down = g.weights[static_cast<std::size_t>(n.weights[0])];
+    if (down.type != dtype::f32 && down.type != dtype::f16 && down.type != dtype::bf16) {
+      failure.append(down.name.view(), ": expected f32, f16 or bf16 to walk, found ", down.type);
+      return;
+    }
     const std::uint32_t step = down.type == dtype::f32 ? 4 : 8;
     if (down.rows % step == 0) continue;
     failure.append(down.name.view());
@@ -310,6 +314,9 @@ class lowering {
         break;
       case kernels::kernel::turn:
         turn(n);
+        break;
+      case kernels::kernel::gated:
+        gated(n);
         break;
       case kernels::kernel::norm_add:
         norm_add(n);
@@ -1232,6 +1239,19 @@ class lowering {
     set("experts_used", n.top_k);
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {1, c_.tokens, 1};
+  }
+
+  constexpr void gated(const node& n) {
+    d_->label.append("ffn_act");
+    d_->activation = &*n.act;
+    bind_value("gate", n.in, false);
+    bind_value("up", n.up_in, false);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("width", width(n.in));
+    d_->subgroups = c_.target.norm_subgroups;
+    const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
+    d_->groups = {(width(n.in) + columns - 1) / columns, c_.tokens, 1};
   }
 
   constexpr void rms_norm(const node& n) {

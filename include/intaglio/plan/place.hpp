@@ -82,6 +82,7 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const node& n = nodes[i];
     touch(n.in, i);
+    touch(n.up_in, i);
     touch(n.k_in, i);
     touch(n.v_in, i);
     touch(n.stream, i);

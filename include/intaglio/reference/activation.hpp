@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <span>
 
 #include "intaglio/kernels/arithmetic.hpp"
 #include "intaglio/shader/expression.hpp"
@@ -80,6 +81,12 @@ inline float evaluate(const shader::expression& f, float gate, float up) {
     }
   }
   return f.size == 0 ? 0.0f : y[f.size - 1u];
+}
+
+/// The kernel gated: output[i] = f(gate[i], up[i]). @shape all of one size
+inline void gated(const shader::expression& f, std::span<const float> gate, std::span<const float> up,
+                  std::span<float> output) {
+  for (std::size_t i = 0; i < output.size(); ++i) output[i] = evaluate(f, gate[i], up[i]);
 }
 
 }  // namespace intaglio::reference

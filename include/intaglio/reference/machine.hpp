@@ -158,6 +158,9 @@ class machine {
       case kernels::kernel::route:
         c.route();
         break;
+      case kernels::kernel::gated:
+        c.gated();
+        break;
       case kernels::kernel::expert_sum:
         c.expert_sum();
         break;
@@ -439,6 +442,11 @@ class machine {
       for (std::size_t t = 0; t < tokens(); ++t)
         reference::route(memory<float>("logits").subspan(t * experts, experts),
                          memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0);
+    }
+    void gated() {
+      const std::size_t values = tokens() * std::size_t{constant("width")};
+      reference::gated(*d.act(), memory<float>("gate").first(values), memory<float>("up").first(values),
+                       memory<float>("output").first(values));
     }
     void expert_sum() {
       const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();

@@ -15,14 +15,14 @@ namespace intaglio {
 /// One generation. The sampling parameters stand here as in sampling_options, so that a call reads `{.temperature =
 /// 0.7f, .top_k = 40}`.
 struct generate_options {
-  float temperature = 0;                      ///< finite, 0 or more; 0 is greedy
-  std::optional<std::uint32_t> top_k{};       ///< 1 .. vocabulary; absent: off
-  float top_p = 1;                            ///< over 0, at most 1; 1: off
-  float min_p = 0;                            ///< 0 .. 1; 0: off
-  float repeat_penalty = 1;                   ///< finite, over 0; 1: off
+  float temperature = 0;                 ///< finite, 0 or more; 0 is greedy
+  std::optional<std::uint32_t> top_k{};  ///< 1 .. vocabulary; absent: off
+  float top_p = 1;                       ///< over 0, at most 1; 1: off
+  float min_p = 0;                       ///< 0 .. 1; 0: off
+  float repeat_penalty = 1;              ///< finite, over 0; 1: off
   std::optional<std::uint32_t>
       repeat_last_n{};     ///< tokens back that the penalty looks at, at most the context; absent: 64, or all there are
-  std::uint64_t seed = 0;                     ///< the draw is a function of seed and position alone
+  std::uint64_t seed = 0;  ///< the draw is a function of seed and position alone
   std::optional<std::uint32_t> max_tokens{};  ///< at least 1; absent: until the model ends or the context is full
   std::vector<std::string> stop{};      ///< the text ends before the first of these; at most 16 of at most 1024 bytes
   bool stop_at_end = true;              ///< the model's own end tokens end the generation

@@ -28,6 +28,7 @@
 #include "intaglio/kernels/spirv/expert_sum.hpp"
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
+#include "intaglio/kernels/spirv/gated.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"

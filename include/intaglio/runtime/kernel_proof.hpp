@@ -186,6 +186,8 @@ class kernel_proof {
         return proofs::expert_tiles(trial_, call);
       case kernels::kernel::expert_sum:
         return proofs::expert_sum(trial_, call);
+      case kernels::kernel::gated:
+        return proofs::gated(trial_, call);
       case kernels::kernel::turn:
         return proofs::turn(trial_, call);
       case kernels::kernel::norm_add:

@@ -13,6 +13,7 @@
 #include "intaglio/core/float16.hpp"
 #include "intaglio/kernels/arithmetic.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/reference/activation.hpp"
 #include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/matmul_chunk.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
@@ -194,6 +195,21 @@ inline double turn(kernel_trial& trial, const plan::dispatch& call) {
                   trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, c.head_dim / 2));
   return (std::max)(apart(read<float>(out, 0, expected.size()), expected),
                     caches_apart(keys, expected_keys, cached, expected_values, element));
+}
+
+/// What makes ends of the activation's branches: zeros and numbers whose exponential over- or underflows are among
+/// them.
+inline double gated(kernel_trial& trial, const plan::dispatch& call) {
+  const std::size_t width = trial.constant(call, "width"), count = trial.tokens * width;
+  auto gates = trial.floats(count), ups = trial.floats(count);
+  for (std::size_t i = 0; i + 4 < count; i += 97)
+    gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
+  std::vector<float> expected(count);
+  reference::gated(*call.act(), gates, ups, expected);
+  const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * width),
+                    out = trial.room(trial.width * width * 4), memory = trial.memory_of(trial.state());
+  trial.run(call, {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &memory}});
+  return apart(read<float>(out, 0, count), expected);
 }
 
 }  // namespace intaglio::runtime::proofs

@@ -25,7 +25,7 @@ struct sampling_options {
   float repeat_penalty = 1;              ///< finite, over 0; 1: off
   std::optional<std::uint32_t>
       repeat_last_n{};     ///< tokens back that the penalty looks at, at most the context; absent: 64, or all there are
-  std::uint64_t seed = 0;                ///< the draw is a function of seed and position alone
+  std::uint64_t seed = 0;  ///< the draw is a function of seed and position alone
 
   friend bool operator==(const sampling_options&, const sampling_options&) = default;
 };

@@ -253,6 +253,13 @@ constexpr void fixed_demands(module_use& d) {
   const unsigned v9 = d.quotient(v8, 4u);
   d.add(4ull * v9, 4);
 }
+inline constexpr unsigned gated_capabilities[] = {1, 5347};
+constexpr void gated_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+}
 inline constexpr unsigned halves_capabilities[] = {1, 61, 65, 5347};
 constexpr void halves_demands(module_use& d) {
   const unsigned v0 = d.constant(0);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The activation of gates and their ups, which two products left. One workgroup some quads (x) of a token (y).
+// variant: gated -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#include "memory.glsl"
+#include "state.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint width = 256;
+layout(local_size_x_id = 0) in;
+
+layout(push_constant, scalar) uniform Push { Words gate, up, output_, state; };
+
+// What C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+float activation(float g, float u) { return mod(g, u); }
+
+void main() {
+  uint token = gl_WorkGroupID.y, quads = width / 4u, first = token * quads;
+  if (token >= state.at[state_count]) return;
+  for (uint i = gl_GlobalInvocationID.x; i < quads; i += gl_NumWorkGroups.x * workgroup_size) {
+    vec4 g = float_quad(gate, first + i), u = float_quad(up, first + i), y;
+    for (uint k = 0u; k < 4u; ++k) y[k] = activation(g[k], u[k]);
+    FloatQuads(output_).at[first + i] = y;
+  }
+}
