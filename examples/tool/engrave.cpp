@@ -126,7 +126,9 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
     field("rope_scaling", "{intaglio::rope_type::" + std::string(enumerator(c.rope_scaling.type)) + ", " +
                               number(c.rope_scaling.factor) + ", " + number(c.rope_scaling.low_freq_factor) + ", " +
                               number(c.rope_scaling.high_freq_factor) + ", " +
-                              std::to_string(c.rope_scaling.original_max_position_embeddings) + "}");
+                              std::to_string(c.rope_scaling.original_max_position_embeddings) + ", " +
+                              number(c.rope_scaling.attention_factor) +
+                              (c.rope_scaling.truncate ? ", true}" : ", false}"));
   if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));

@@ -31,4 +31,5 @@ TEST_CASE("names are those of config.json") {
   CHECK(name(rope_type::plain) == "default");
   CHECK(name(rope_type::linear) == "linear");
   CHECK(name(rope_type::llama3) == "llama3");
+  CHECK(name(rope_type::yarn) == "yarn");
 }

@@ -200,6 +200,16 @@ TEST_CASE("checkpoint_gguf: scaled RoPE is read, or refused where it is not know
   }
   CHECK((edited(llama(), scaled("llama", "linear", 4.f)).config().rope_scaling ==
          intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
+  const auto yarn = edited(llama(), [&](auto& i) {
+    scaled("llama", "yarn", 4.f)(i), i.set("llama.rope.scaling.original_context_length", std::uint32_t{256});
+  });
+  CHECK(yarn.warnings().empty());
+  CHECK((yarn.config().rope_scaling ==
+         intaglio::rope_scaling_config{intaglio::rope_type::yarn, 4.f, 1.f, 32.f, 256, 1.1386294f, true}));
+  CHECK_THAT(
+      refusal(llama(),
+              [&](auto& i) { scaled("llama", "yarn", 4.f)(i), i.set("llama.rope.scaling.yarn_ext_factor", 0.f); }),
+      ContainsSubstring("yarn_ext_factor': expected no such key, or -1"));
   CHECK_THAT(refusal(bitnet(), scaled("bitnet-b1.58", "linear", 4.f)),
              ContainsSubstring("rope.scaling.factor': expected 1: a BitNet is not scaled, found 4"));
   const auto idle = edited(llama(), scaled("llama", "none", 4.f));
@@ -207,9 +217,9 @@ TEST_CASE("checkpoint_gguf: scaled RoPE is read, or refused where it is not know
   REQUIRE(idle.warnings().size() == 1);
   CHECK_THAT(idle.warnings()[0],
              ContainsSubstring("model.gguf: key 'llama.rope.scaling.factor' is not used: llama.rope.scaling.type"));
-  for (const char* type : {"yarn", "longrope", "spiral"})
+  for (const char* type : {"longrope", "spiral"})
     CHECK_THAT(refusal(llama(), scaled("llama", type, 4.f)),
-               ContainsSubstring("expected none or linear, found '" + std::string(type) + "'"));
+               ContainsSubstring("expected none, linear or yarn, found '" + std::string(type) + "'"));
   for (const float factor :
        {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     CHECK_THAT(refusal(llama(), scaled("llama", "linear", factor)),

@@ -91,11 +91,22 @@ TEST_CASE("hf_config: scaled RoPE, in both spellings") {
   CHECK(read(llama(R"("rope_scaling":{)" + llama3)).config.rope_scaling == slow);
   CHECK(read(llama(R"("rope_parameters":{"rope_theta":5e5,)" + llama3)).config.rope_scaling == slow);
   CHECK(read(llama(R"("rope_parameters":{"rope_theta":5e5,)" + llama3)).config.rope_theta == 500'000.f);
+  const auto yarn = [&](const std::string& more) {
+    return read(
+        llama(R"("rope_scaling":{"type":"yarn","factor":4.0,"original_max_position_embeddings":128)" + more + "}"));
+  };
+  CHECK(yarn("").config.rope_scaling == rope_scaling_config{rope_type::yarn, 4.f, 1.f, 32.f, 128, 1.1386294f, true});
+  CHECK(yarn("").warnings.empty());
+  CHECK(yarn(R"(,"beta_fast":16,"beta_slow":2,"truncate":false,"attention_factor":1.5)").config.rope_scaling ==
+        rope_scaling_config{rope_type::yarn, 4.f, 2.f, 16.f, 128, 1.5f, false});
+  CHECK(yarn(R"(,"mscale":1.0,"mscale_all_dim":1.0)").config.rope_scaling.attention_factor == 1.f);
+  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"yarn","factor":4,"beta_fast":0.5})")),
+             ContainsSubstring("rope_scaling.high_freq_factor: expected a finite number above low_freq_factor 1"));
   for (const char* plain : {"null", "{}"})
     CHECK(read(llama(R"("rope_scaling":)" + std::string(plain))).config.rope_scaling == rope_scaling_config{});
-  for (const char* type : {"yarn", "dynamic", "longrope", "spiral"})
+  for (const char* type : {"dynamic", "longrope", "spiral"})
     CHECK_THAT(refusal(llama(R"("rope_scaling":{"factor":2,"rope_type":")" + std::string(type) + "\"}")),
-               ContainsSubstring("rope_scaling.rope_type: expected default, linear or llama3, found '" +
+               ContainsSubstring("rope_scaling.rope_type: expected default, linear, llama3 or yarn, found '" +
                                  std::string(type) + "'"));
   CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear"})")),
              ContainsSubstring("rope_scaling.factor: expected a number, found nothing"));
@@ -219,10 +230,10 @@ TEST_CASE("hf_config: every key is read, harmless or named") {
   CHECK_THAT(odd.warnings[1], ContainsSubstring("key 'rope_thetta' is unknown"));
   const auto nested = read(of_family(
       "llama",
-      R"("rope_scaling":{"rope_type":"linear","factor":2,"low_freq_factor":1.0,"mscale":1.0,"rope_theta":10000})"));
+      R"("rope_scaling":{"rope_type":"linear","factor":2,"low_freq_factor":1.0,"share":1.0,"rope_theta":10000})"));
   REQUIRE(nested.warnings.size() == 2);
   CHECK_THAT(nested.warnings[0], ContainsSubstring("key 'rope_scaling.low_freq_factor' is not used by linear"));
-  CHECK_THAT(nested.warnings[1], ContainsSubstring("key 'rope_scaling.mscale' is unknown"));
+  CHECK_THAT(nested.warnings[1], ContainsSubstring("key 'rope_scaling.share' is unknown"));
   CHECK_THAT(read(of_family("llama", R"("rope_scaling":{"factor":4})")).warnings.at(0),
              ContainsSubstring("key 'rope_scaling.factor' is not used by default"));
   std::string many;

@@ -33,12 +33,12 @@ static_assert(failure_of([](auto& t, auto x) {
                 t.rope(x, "attn_q", 64, {10000.f, {rope_type::llama3, 8.f, 4.f, 4.f, 8192}});
               })
                   .view()
-                  .starts_with("attn_q: rope scaling llama3 expects high_freq_factor above"));
+                  .starts_with("attn_q: rope scaling llama3 or yarn expects high_freq_factor above"));
 static_assert(failure_of([](auto& t, auto x) {
                 t.repeat(x, 7, {6, {0, 0, 0, 0, 0, 1}}, [](auto in) { return in; });
               }) == "repeat: expected a block for each kind of the pattern, 2, found 1");
-static_assert(failure_of([](auto& t, auto x) { t.repeat(x, 7, {17}, [](auto in) { return in; }); }) ==
-              "repeat: expected a pattern of at least 1 layer and at most 16, found 17");
+static_assert(failure_of([](auto& t, auto x) { t.repeat(x, 7, {257}, [](auto in) { return in; }); }) ==
+              "repeat: expected a pattern of at least 1 layer and at most 256, found 257");
 // The first failure is the one that is told.
 static_assert(failure_of([](auto& t, auto x) {
                 t.rope(x, "first", 6, {10000.f});

@@ -52,6 +52,50 @@ TEST_CASE("tables of every scaling are transformers' frequencies", "[kernels][ro
   }
 }
 
+TEST_CASE("YaRN divides slow pairs, and grows into that from pair to pair", "[kernels][rope_table]") {
+  // transformers' _compute_yarn_parameters in f64 (shared/conformance2/reference2.py): a Qwen2.5 by 4, a gpt-oss, and
+  // that with the ramp between whole pairs.
+  struct model {
+    float theta;
+    std::uint32_t head_dim;
+    rope_scaling_config scaling;
+    std::vector<std::pair<std::uint32_t, double>> frequencies;
+  };
+  const rope_scaling_config oss{rope_type::yarn, 32.f, 1.f, 32.f, 4096, 1.3465736f, false},
+      whole{rope_type::yarn, 32.f, 1.f, 32.f, 4096, 1.3465736f, true};
+  for (const model& each : {model{1e6f,
+                                  128,
+                                  {rope_type::yarn, 4.f, 1.f, 32.f, 32'768, 1.1386294f},
+                                  {{0, 1.0},
+                                   {20, 0.013335214321633239},
+                                   {24, 0.005375321490790102},
+                                   {30, 0.0010643609812470017},
+                                   {40, 4.4456985250973074e-05},
+                                   {63, 3.102344401879299e-07}}},
+                            model{150'000.f,
+                                  64,
+                                  oss,
+                                  {{8, 0.050813274815461475},
+                                   {9, 0.03170569618466377},
+                                   {12, 0.00679495948973222},
+                                   {17, 0.0001293187012450632},
+                                   {18, 3.8308812373753384e-05}}},
+                            model{150'000.f,
+                                  64,
+                                  whole,
+                                  {{8, 0.050813274815461475},
+                                   {9, 0.031620752275346484},
+                                   {12, 0.00701571391050439},
+                                   {17, 0.00022794779579512524},
+                                   {31, 3.0235114281192144e-07}}}}) {
+    const auto table = kernels::rope_table({each.theta, each.scaling}, each.head_dim, 0);
+    for (const auto& [pair, wanted] : each.frequencies) {
+      INFO(each.head_dim << ' ' << pair);
+      CHECK(std::abs(frequency(table[pair]) - wanted) < 1e-13 * wanted + 0x1p-60);
+    }
+  }
+}
+
 TEST_CASE("llama3 leaves fast pairs, divides slow ones, and blends between", "[kernels][rope_table]") {
   const rope_scaling_config scaling{rope_type::llama3, 8.f, 1.f, 4.f, 8192};
   const auto plain = kernels::rope_table({500'000.f}, 128, 0),

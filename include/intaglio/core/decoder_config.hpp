@@ -17,18 +17,21 @@ inline constexpr architecture last_architecture = architecture::olmo2;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
-/// Llama 3.1's division of the slow angles alone (transformers' modeling_rope_utils.py).
-enum class rope_type : std::uint8_t { plain, linear, llama3 };
+/// Llama 3.1's division of the slow angles alone, or YaRN's, which grows from pair to pair (transformers'
+/// modeling_rope_utils.py; Peng et al. 2023).
+enum class rope_type : std::uint8_t { plain, linear, llama3, yarn };
 
-/// config.json's rope_scaling. All but `factor` belong to llama3.
+/// config.json's rope_scaling. All but `factor` belong to llama3 and yarn.
 struct rope_scaling_config {
   /// @{
   /// A key of rope_scaling in config.json.
   rope_type type = rope_type::plain;
   float factor = 1.f;
-  float low_freq_factor = 1.f;
-  float high_freq_factor = 4.f;
+  float low_freq_factor = 1.f;   ///< turns in the original context below which angles are divided; yarn: beta_slow
+  float high_freq_factor = 4.f;  ///< and above which they stay as they are; yarn: beta_fast
   std::uint32_t original_max_position_embeddings = 0;
+  float attention_factor = 1.f;  ///< yarn: of sines and cosines, so that scores are multiplied by its square
+  bool truncate = true;          ///< yarn: the division grows between whole pairs
   /// @}
   friend constexpr bool operator==(const rope_scaling_config&, const rope_scaling_config&) = default;
 };
@@ -112,7 +115,8 @@ constexpr std::string_view name(activation value) {
 }
 /// As config.json's rope_type spells it.
 constexpr std::string_view name(rope_type value) {
-  return value == rope_type::plain ? "default" : value == rope_type::linear ? "linear" : "llama3";
+  constexpr std::string_view names[] = {"default", "linear", "llama3", "yarn"};
+  return names[static_cast<std::size_t>(value)];
 }
 
 }  // namespace intaglio

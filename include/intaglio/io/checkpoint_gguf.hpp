@@ -180,13 +180,26 @@ class gguf_config {
     const std::string type = file_.value<std::string>(key("rope.scaling.type")).value_or("linear");
     const std::string_view stated = real("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
     const float factor = real(stated).value_or(1.f);
-    if (type != "none" && type != "linear")
-      refuse(key("rope.scaling.type"), "none or linear", "'" + printable(type, 40) + "'");
+    if (type != "none" && type != "linear" && type != "yarn")
+      refuse(key("rope.scaling.type"), "none, linear or yarn", "'" + printable(type, 40) + "'");
     if (factor == 1.f) return;
     if (type == "none") return warn("key '" + key(stated) + "' is not used: " + key("rope.scaling.type") + " is none");
     if (!std::isfinite(factor) || factor < 1.f) refuse(key(stated), "a finite number from 1", number_text(factor));
     if (bitnet) refuse(key(stated), "1: a BitNet is not scaled", number_text(factor));
     config_.rope_scaling = {.type = rope_type::linear, .factor = factor};
+    if (type == "yarn") read_yarn(factor);
+  }
+  /// As llama.cpp, whose ramp begins and ends with whole pairs.
+  void read_yarn(float factor) {
+    config_.rope_scaling = {.type = rope_type::yarn,
+                            .factor = factor,
+                            .low_freq_factor = real("rope.scaling.yarn_beta_slow").value_or(1.f),
+                            .high_freq_factor = real("rope.scaling.yarn_beta_fast").value_or(32.f),
+                            .original_max_position_embeddings =
+                                value("rope.scaling.original_context_length").value_or(config_.max_position_embeddings),
+                            .attention_factor = yarn_attention_factor(factor)};
+    if (const auto mixed = real("rope.scaling.yarn_ext_factor"); mixed && *mixed == 0.f)
+      refuse(key("rope.scaling.yarn_ext_factor"), "no such key, or -1, with rope.scaling.type yarn", "0");
   }
   /// Llama 3.1's scaling comes as what each inverse frequency is divided by.
   void read_rope_factors() {

@@ -51,11 +51,11 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_count"},
     {"expert_used_count"},
     {"expert_feed_forward_length"},
-    // Of YaRN, which is refused by its type; finetuned says how the weights were made.
-    {"rope.scaling.finetuned", gguf_key_use::harmless},
-    {"rope.scaling.original_context_length", gguf_key_use::harmless},
-    {"rope.scaling.yarn_beta_fast", gguf_key_use::harmless},
-    {"rope.scaling.yarn_beta_slow", gguf_key_use::harmless},
+    // Of YaRN.
+    {"rope.scaling.original_context_length"},
+    {"rope.scaling.yarn_beta_fast"},
+    {"rope.scaling.yarn_beta_slow"},
+    {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made
     // Of embedding models and of writers.
     {"pooling_type", gguf_key_use::harmless},
     {"tensor_data_layout", gguf_key_use::harmless},

@@ -17,6 +17,7 @@
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/end_of_generation.hpp"
 #include "intaglio/io/gguf_writer.hpp"
+#include "intaglio/io/rope_factors.hpp"
 #include "intaglio/io/unicode.hpp"
 #include "intaglio/io/vocabulary_check.hpp"
 
@@ -140,6 +141,15 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; c.no_rope_layer_interval != usual)
     warnings.push_back("GGUF has no key for layers without rotation, and programs take every " + std::to_string(usual) +
                        "th; the model's interval is " + std::to_string(c.no_rope_layer_interval));
+  if (const rope_scaling_config& yarn = c.rope_scaling; yarn.type == rope_type::yarn) {
+    out.set(prefix + "rope.scaling.type", "yarn");
+    out.set(prefix + "rope.scaling.factor", yarn.factor);
+    out.set(prefix + "rope.scaling.original_context_length", yarn.original_max_position_embeddings);
+    if (yarn.high_freq_factor != 32.f) out.set(prefix + "rope.scaling.yarn_beta_fast", yarn.high_freq_factor);
+    if (yarn.low_freq_factor != 1.f) out.set(prefix + "rope.scaling.yarn_beta_slow", yarn.low_freq_factor);
+    if (!yarn.truncate || yarn.attention_factor != yarn_attention_factor(yarn.factor))
+      warnings.push_back("GGUF has no key for all of the model's rope_scaling (" + scaling_text(yarn) + ")");
+  }
   if (c.rope_scaling.type == rope_type::linear) {
     out.set(prefix + "rope.scaling.type", "linear");
     out.set(prefix + "rope.scaling.factor", c.rope_scaling.factor);

@@ -15,6 +15,7 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/hf_keys.hpp"
 #include "intaglio/io/model_config.hpp"
+#include "intaglio/io/rope_factors.hpp"
 #include "intaglio/io/strict_json.hpp"
 
 namespace intaglio::io {
@@ -222,7 +223,8 @@ class hf_config_reader {
     const std::string type = type_of(scaling);
     if (text["rope_scaling"].present() && parameters.present()) {  // both spellings at once
       if (type_of(parameters) != type) expect_type(parameters, type);
-      for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+      for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+                              "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim"})
         expect_same(text["rope_scaling"][key], parameters[key]);
     }
     if (type == "default") return;
@@ -230,17 +232,37 @@ class hf_config_reader {
     rope_scaling_config& out = out_.config.rope_scaling;
     if (type == "linear") out.type = rope_type::linear;
     else if (type == "llama3") out.type = rope_type::llama3;
-    else expect_type(scaling, "default, linear or llama3");
+    else if (type == "yarn") out.type = rope_type::yarn;
+    else expect_type(scaling, "default, linear, llama3 or yarn");
     out.factor = scaling["factor"].real();
-    if (out.type != rope_type::llama3) return;
-    out.low_freq_factor = scaling["low_freq_factor"].real();
-    out.high_freq_factor = scaling["high_freq_factor"].real();
+    if (out.type == rope_type::linear) return;
+    if (out.type == rope_type::yarn) {
+      read_yarn(scaling);
+    } else {
+      out.low_freq_factor = scaling["low_freq_factor"].real();
+      out.high_freq_factor = scaling["high_freq_factor"].real();
+    }
     // transformers: the outer key comes first, and without either the scaling starts from the context as it is.
     const json_place outer = text["original_max_position_embeddings"],
                      inner = scaling["original_max_position_embeddings"];
     out.original_max_position_embeddings = outer.present()   ? size(outer)
                                            : inner.present() ? size(inner)
                                                              : out_.config.max_position_embeddings;
+  }
+  /// Defaults: transformers' _compute_yarn_parameters.
+  void read_yarn(const json_place& scaling) {
+    rope_scaling_config& out = out_.config.rope_scaling;
+    const auto real_or = [&](const char* key, float absent) {
+      return scaling[key].present() ? scaling[key].real() : absent;
+    };
+    out.high_freq_factor = real_or("beta_fast", 32.f);
+    out.low_freq_factor = real_or("beta_slow", 1.f);
+    out.truncate = scaling["truncate"].boolean_or(true);
+    const float one = real_or("mscale", 0.f), all = real_or("mscale_all_dim", 0.f);
+    const float usual = one != 0.f && all != 0.f
+                            ? yarn_attention_factor(out.factor, one) / yarn_attention_factor(out.factor, all)
+                            : yarn_attention_factor(out.factor);
+    out.attention_factor = real_or("attention_factor", usual);
   }
   /// Two keys for one number, where both are there.
   void expect_same(const json_place& one, const json_place& other) const {

@@ -178,10 +178,16 @@ inline constexpr config_key_rule hf_rope_key_rules[] = {
     {"partial_rotary_factor"},
     {"full_attention"},
     {"sliding_attention"},
-    {"factor", config_key_use::read, "linear llama3"},
+    {"factor", config_key_use::read, "linear llama3 yarn"},
     {"low_freq_factor", config_key_use::read, "llama3"},
     {"high_freq_factor", config_key_use::read, "llama3"},
-    {"original_max_position_embeddings", config_key_use::read, "llama3"},
+    {"original_max_position_embeddings", config_key_use::read, "llama3 yarn"},
+    {"beta_fast", config_key_use::read, "yarn"},
+    {"beta_slow", config_key_use::read, "yarn"},
+    {"attention_factor", config_key_use::read, "yarn"},
+    {"mscale", config_key_use::read, "yarn"},
+    {"mscale_all_dim", config_key_use::read, "yarn"},
+    {"truncate", config_key_use::read, "yarn"},
 };
 
 /// Keys of quantization_config of a BitNet.

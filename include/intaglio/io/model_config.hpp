@@ -34,6 +34,11 @@ struct number_range {
   bool (*applies)(const decoder_config&) = nullptr;  ///< nullptr: always
 };
 
+/// True for scalings by turns in the original context.
+constexpr bool divides_slow_angles(const decoder_config& c) {
+  return c.rope_scaling.type == rope_type::llama3 || c.rope_scaling.type == rope_type::yarn;
+}
+
 inline constexpr number_range number_ranges[] = {
     {"hidden_size", [](const decoder_config& c) -> double { return c.hidden_size; }, 1, config_limits::hidden_size},
     {"intermediate_size", [](const decoder_config& c) -> double { return c.intermediate_size; }, 1,
@@ -74,9 +79,11 @@ inline constexpr number_range number_ranges[] = {
     {"rope_scaling.original_max_position_embeddings",
      [](const decoder_config& c) -> double { return c.rope_scaling.original_max_position_embeddings; }, 1,
      config_limits::max_position_embeddings, false, false,
-     [](const decoder_config& c) { return c.rope_scaling.type == rope_type::llama3; }},
+     [](const decoder_config& c) { return divides_slow_angles(c); }},
     {"rope_scaling.low_freq_factor", [](const decoder_config& c) -> double { return c.rope_scaling.low_freq_factor; },
-     0, 0, true, false, [](const decoder_config& c) { return c.rope_scaling.type == rope_type::llama3; }},
+     0, 0, true, false, [](const decoder_config& c) { return divides_slow_angles(c); }},
+    {"rope_scaling.attention_factor", [](const decoder_config& c) -> double { return c.rope_scaling.attention_factor; },
+     0, 0, true},
 };
 
 /// How two numbers of a config stand to each other.
@@ -111,9 +118,8 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) { return std::to_string(c.num_experts_per_tok); }},
     {"rope_scaling.high_freq_factor",
      [](const decoder_config& c) {
-       return c.rope_scaling.type != rope_type::llama3 ||
-              (std::isfinite(c.rope_scaling.high_freq_factor) &&
-               c.rope_scaling.high_freq_factor > c.rope_scaling.low_freq_factor);
+       return !divides_slow_angles(c) || (std::isfinite(c.rope_scaling.high_freq_factor) &&
+                                          c.rope_scaling.high_freq_factor > c.rope_scaling.low_freq_factor);
      },
      [](const decoder_config& c) {
        return "a finite number above low_freq_factor " + number_text(c.rope_scaling.low_freq_factor);
@@ -159,14 +165,17 @@ inline std::optional<std::uint32_t> window_pattern_of(const std::vector<bool>& w
   return static_cast<std::uint32_t>(every);
 }
 
-/// "linear by 8", "llama3 by 8, low 1, high 4, from 8192"; "default" for none.
+/// "linear by 8", "llama3 by 8, low 1, high 4, from 8192", "yarn by 4, low 1, high 32, from 32768, sines by 1.13863";
+/// "default" for none.
 inline std::string scaling_text(const rope_scaling_config& scaling) {
   std::string out(name(scaling.type));
   if (scaling.type == rope_type::plain) return out;
   out += " by " + number_text(scaling.factor);
-  if (scaling.type == rope_type::llama3)
+  if (scaling.type != rope_type::linear)
     out += ", low " + number_text(scaling.low_freq_factor) + ", high " + number_text(scaling.high_freq_factor) +
            ", from " + std::to_string(scaling.original_max_position_embeddings);
+  if (scaling.type == rope_type::yarn)
+    out += ", sines by " + number_text(scaling.attention_factor) + (scaling.truncate ? "" : ", between pairs");
   return out;
 }
 

@@ -154,11 +154,13 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.max_position_embeddings, "max_position_embeddings");
   with.number(c.rope_theta, "rope_theta");
   with.number(c.rms_norm_eps, "rms_norm_eps");
-  with.number(c.rope_scaling.type, "rope_scaling.type", static_cast<std::uint64_t>(rope_type::llama3));
+  with.number(c.rope_scaling.type, "rope_scaling.type", static_cast<std::uint64_t>(rope_type::yarn));
   with.number(c.rope_scaling.factor, "rope_scaling.factor");
   with.number(c.rope_scaling.low_freq_factor, "rope_scaling.low_freq_factor");
   with.number(c.rope_scaling.high_freq_factor, "rope_scaling.high_freq_factor");
   with.number(c.rope_scaling.original_max_position_embeddings, "rope_scaling.original_max_position_embeddings");
+  with.number(c.rope_scaling.attention_factor, "rope_scaling.attention_factor");
+  with.flag(c.rope_scaling.truncate, "rope_scaling.truncate");
   with.number(c.sliding_window, "sliding_window");
   with.number(c.sliding_window_pattern, "sliding_window_pattern");
   with.number(c.rope_local_base_freq, "rope_local_base_freq");

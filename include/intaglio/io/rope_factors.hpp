@@ -14,6 +14,13 @@
 
 namespace intaglio::io {
 
+/// What YaRN multiplies sines and cosines with where nothing else is stated (Peng et al. 2023, section 3.4).
+inline float yarn_attention_factor(float factor, float share = 1.f) {
+  return factor <= 1.f
+             ? 1.f
+             : static_cast<float>(1 + 0.1 * static_cast<double>(share) * std::log(static_cast<double>(factor)));
+}
+
 /// What the inverse frequency of pair i of `pairs` (head_dim / 2) is divided by.
 inline double llama3_factor(const rope_scaling_config& scaling, double rope_theta, std::size_t i, std::size_t pairs) {
   const double wavelength =

@@ -122,11 +122,11 @@ class trace {
     if (!(how.theta > 1)) fail(where(name).view(), "rope expects a theta above 1, found 1 or less");
     const rope_scaling_config& scaling = how.scaling;
     if (!(scaling.factor >= 1)) fail(where(name).view(), "rope scaling expects a factor of at least 1, found less");
-    if (scaling.type == rope_type::llama3 &&
+    if ((scaling.type == rope_type::llama3 || scaling.type == rope_type::yarn) &&
         (!(scaling.high_freq_factor > scaling.low_freq_factor) || !(scaling.low_freq_factor > 0) ||
          scaling.original_max_position_embeddings == 0))
       fail(where(name).view(),
-           "rope scaling llama3 expects high_freq_factor above low_freq_factor above 0 and "
+           "rope scaling llama3 or yarn expects high_freq_factor above low_freq_factor above 0 and "
            "original_max_position_embeddings, found others");
     op o{.kind = op_kind::rope, .in = {x, none, none}, .rope = how, .head_dim = head_dim};
     return push(o, "rope", name, type(x), width(x));

@@ -5,6 +5,7 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -15,7 +16,27 @@
 
 namespace intaglio::kernels {
 
-/// What a frequency in radians a position becomes by a model's scaling.
+/// Frequency of a pair in radians a position by YaRN: divided by the factor where a pair turns less than beta_slow
+/// times in the original context, as it is where it turns more than beta_fast times, and a mixture of both between
+/// these two pairs.
+inline long double yarn_frequency(std::uint32_t pair, std::uint32_t head_dim, const rope_parameters& how) {
+  const rope_scaling_config& scaling = how.scaling;
+  const auto theta = static_cast<long double>(how.theta), width = static_cast<long double>(head_dim);
+  const auto pair_that_turns = [&](float times) {
+    const long double original = scaling.original_max_position_embeddings;
+    return width * std::log(original / (static_cast<long double>(times) * 2 * std::numbers::pi_v<long double>)) /
+           (2 * std::log(theta));
+  };
+  long double low = pair_that_turns(scaling.high_freq_factor), high = pair_that_turns(scaling.low_freq_factor);
+  if (scaling.truncate) low = std::floor(low), high = std::ceil(high);
+  low = (std::max)(low, 0.0L), high = (std::min)(high, width - 1);
+  if (low == high) high += 0.001L;  // as transformers
+  const long double share = std::clamp((static_cast<long double>(pair) - low) / (high - low), 0.0L, 1.0L),
+                    frequency = rope_frequency_of(pair, head_dim, theta);
+  return frequency / static_cast<long double>(scaling.factor) * share + frequency * (1 - share);
+}
+
+/// What a frequency in radians a position becomes by a model's scaling, where that does not ask for its pair.
 inline long double scaled_frequency(long double frequency, const rope_scaling_config& scaling) {
   if (scaling.type == rope_type::plain) return frequency;
   const long double divided = frequency / static_cast<long double>(scaling.factor);
@@ -38,7 +59,9 @@ inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::ui
   if (!out.empty()) return out;
   for (std::uint32_t pair = 0; pair < head_dim / 2; ++pair)
     out.push_back(rope_turns(
-        scaled_frequency(rope_frequency_of(pair, head_dim, static_cast<long double>(how.theta)), how.scaling)));
+        how.scaling.type == rope_type::yarn
+            ? yarn_frequency(pair, head_dim, how)
+            : scaled_frequency(rope_frequency_of(pair, head_dim, static_cast<long double>(how.theta)), how.scaling)));
   return out;
 }
 

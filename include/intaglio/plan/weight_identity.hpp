@@ -84,6 +84,7 @@ inline std::string identity(const weight& w, std::string_view layers = "*") {
     for (const float value : {scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor})
       (out += ' ') += number_text(value);
     number(scaling.original_max_position_embeddings);
+    if (!scaling.truncate) out += " between pairs";
     return out;
   }
   for (std::uint8_t s = 0; s < w.source_count; ++s) {

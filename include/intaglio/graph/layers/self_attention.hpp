@@ -43,11 +43,17 @@ struct self_attention {
   /// Attention of one kind of layer.
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
-        num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r),
-        scale(c.attention_multiplier != 0    ? c.attention_multiplier
-              : c.query_pre_attn_scalar == 0 ? 0
-                                             : 1 / square_root(static_cast<float>(c.query_pre_attn_scalar))),
+        num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r), scale(score_scale(c, r)),
         eps(c.rms_norm_eps) {}
+
+  /// What scores are multiplied by; 0: 1 / sqrt(head_dim). All channels of q and k are rotated, so that a factor of
+  /// sines and cosines is one of scores, squared.
+  static constexpr float score_scale(const decoder_config& c, const attention_reach& r) {
+    const float turned = r.rope.scaling.attention_factor * r.rope.scaling.attention_factor;
+    if (c.attention_multiplier != 0) return c.attention_multiplier * turned;
+    if (c.query_pre_attn_scalar == 0 && turned == 1) return 0;
+    return turned / square_root(static_cast<float>(c.attention_scalar()));
+  }
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = activations<A>(t, x, "attn_q.weight");
