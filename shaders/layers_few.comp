@@ -221,7 +221,7 @@ row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, 
     uint r = lane >> 2 & 3u,
          block = 4u * (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) + (lane & 3u);
     uvec2 group = unpackUint2x32(weight + uint64_t((tile * 4u + 2u * i + (lane >> 4)) * group_quads) * 16u);
-    part.raw = load_codes(lane_place(group, advanced(group, 16u * block), advanced(group, 8u * block)), r);
+    part.raw = load_codes(lane_place(group, advanced(group, 16u * block), advanced(group, 8u * block), uvec2(0u)), r);
     part.factor = load_factor(Words(group), r, block);
   }
   return part;

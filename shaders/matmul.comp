@@ -240,7 +240,7 @@ void multiply(uint first_token, uint tokens, uint group, uint j) {
         }
       } else {
         fixed_block x = block_of_x(first_token, t, unit);
-        each_row(r) sums[t][r] = add_block(sums[t][r], raw[r], row_factors(factors, r, unit), x);
+        each_row(r) sums[t][r] = add_block(sums[t][r], raw[r], halves_factors(factors, r, unit), x);
       }
     }
   }
@@ -349,10 +349,7 @@ void stage_one(uint token) {
 #define together 4u
 lane_unit next_units[together];
 #define rounds ((units + 31u) / 32u)
-#define round_step                                                           \
-  (codec == codec_q8_0 || codec == codec_q4_k || codec == codec_q6_k    ? 1u \
-   : codec == codec_q4_0 || codec == codec_q4_1 || codec == element_f32 ? 2u \
-                                                                        : 4u)
+#define round_step (codec == codec_q4_0 || codec == codec_q4_1 || codec == element_f32 ? 2u : dense ? 4u : 1u)
 
 void load_ahead(uint group, uint round) {
   [[unroll]] for (uint k = 0u; k < together; ++k)
@@ -389,7 +386,7 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
           } else if (k < 2u) {
             fixed_block x = block_of_x(token, 0u, index);
             each_unit_row(r) {
-              float sum = add_block(y[r], now[k].row[r], row_factors(now[k].factors, r, index), x);
+              float sum = add_block(y[r], now[k].row[r], halves_factors(now[k].factors, r, index), x);
               y[r] = inside ? sum : y[r];
             }
           }

@@ -84,8 +84,10 @@ const uint weight_items = tile_rows * (dense ? step_quads : step_blocks),
 const uint activation_items = tile_tokens * step_quads,
            activation_slots = (activation_items + workgroup_size - 1u) / workgroup_size;
 uvec4 next_codes[weight_slots], next_activations[activation_slots];
-uvec4 next_more[codec == element_f32 || codec == codec_q8_0 || codec == codec_q6_k ? weight_slots : 1u];
-uvec4 next_factors[codec == codec_q4_k ? weight_slots : 1u];
+const uint small_planes = code_bits & 3u;
+const bool has_more = codec == element_f32 || code_bits == 8u || small_planes != 0u;  // than 16 bytes of codes
+uvec4 next_more[has_more ? weight_slots : 1u];
+uvec4 next_factors[wide_factor ? weight_slots : 1u];
 uint next_factor[weight_slots];
 
 const uint row_units = dense ? step_quads : step_blocks;
@@ -99,10 +101,10 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
       lane_place place = place_in_group(weight, group, unit);
       raw_codes raw = load_codes(place, r);
       next_codes[i] = raw.a;
-      if (codec == element_f32 || codec == codec_q8_0 || codec == codec_q6_k) next_more[i] = raw.b;
+      if (has_more) next_more[i] = raw.b;
       if (!dense) {
         uvec4 factor = load_factor(Words(place.group), r, unit);
-        if (codec == codec_q4_k) next_factors[i] = factor;
+        if (wide_factor) next_factors[i] = factor;
         else next_factor[i] = factor.x;
       }
     }
@@ -138,24 +140,18 @@ void stage_columns(uint block) {
         staged[at] = uvec4(rounded(w.low.x, w.low.z), rounded(w.low.y, w.low.w), rounded(w.high.x, w.high.z),
                            rounded(w.high.y, w.high.w));
       } else {
-        uvec4 factor = uvec4(next_factor[i]), low = a & 0x0f0f0f0fu, high = (a >> 4) & 0x0f0f0f0fu;
-        if (codec == codec_q4_k) factor = next_factors[i];
+        uvec4 factor = uvec4(next_factor[i]), low, high;
+        if (wide_factor) factor = next_factors[i];
         block_factors by = factors_of(factor, row, block + item % row_units);
-        float offset = codec == codec_q4_0 ? 8.0 : 0.0;
-        if (codec == codec_q8_0) {
-          low = a ^ 0x80808080u;
-          high = next_more[i] ^ 0x80808080u;
-          offset = 128.0;
-        } else if (codec == codec_q6_k) {
-          offset = 32.0;
-          uvec2 bits = next_more[i].xy;
-          low |= (uvec4(bits.x, bits.x >> 2, bits.x >> 4, bits.x >> 6) & 0x03030303u) << 4;
-          high |= (uvec4(bits.y, bits.y >> 2, bits.y >> 4, bits.y >> 6) & 0x03030303u) << 4;
+        raw_codes raw = raw_codes(a, has_more ? next_more[i] : uvec4(0u));
+        LATER_UNROLLED for (uint e = 0u; e < 4u; ++e) {
+          low[e] = unsigned_word(raw, e);
+          high[e] = unsigned_word(raw, 4u + e);
         }
-        staged[at] = eight_halves(low.x, low.y, offset, by.d, by.m);
-        staged[at + 1u] = eight_halves(low.z, low.w, offset, by.d, by.m);
-        staged[at + 2u] = eight_halves(high.x, high.y, offset, by.upper_d, by.m);
-        staged[at + 3u] = eight_halves(high.z, high.w, offset, by.upper_d, by.m);
+        staged[at] = eight_halves(low.x, low.y, code_offset, by.d, by.m);
+        staged[at + 1u] = eight_halves(low.z, low.w, code_offset, by.d, by.m);
+        staged[at + 2u] = eight_halves(high.x, high.y, code_offset, by.upper_d, by.upper_m);
+        staged[at + 3u] = eight_halves(high.z, high.w, code_offset, by.upper_d, by.upper_m);
       }
     }
   }

@@ -116,8 +116,9 @@ row_part load_part(uint i, uint step_) {
     part.raw.b = word_quad(Words(group_at[i]), quad + (codec == element_f32 ? 1u : 4u));
   } else {
     uint block = whole_steps ? 4u * step_ + quarter : min(4u * step_ + quarter, blocks - 1u);
-    part.raw =
-        load_codes(lane_place(group_at[i], advanced(group_at[i], 16u * block), advanced(group_at[i], 8u * block)), r);
+    part.raw = load_codes(lane_place(group_at[i], advanced(group_at[i], 16u * block), advanced(group_at[i], 8u * block),
+                                     advanced(group_at[i], 4u * block)),
+                          r);
     part.factor = load_factor(Words(group_at[i]), r, block);
   }
   return part;
@@ -126,12 +127,8 @@ row_part load_part(uint i, uint step_) {
 // Four neighbouring columns as halves, in the order 0, 2, 1, 3: pairs.
 uvec2 four_halves(row_part part, block_factors by, uint j) {
   if (!dense) {
-    bool has_sign = codec == codec_q8_0 || codec == codec_q6_k;
-    return four_columns(code_word(part.raw, j) ^ (has_sign ? 0x80808080u : 0u),
-                        has_sign              ? 128.0
-                        : codec == codec_q4_0 ? 8.0
-                                              : 0.0,
-                        j < 4u ? by.d : by.upper_d, by.m);
+    return four_columns(unsigned_word(part.raw, j), code_offset, j < 4u ? by.d : by.upper_d,
+                        j < 4u ? by.m : by.upper_m);
   }
   uvec4 words = j < 2u ? part.raw.a : part.raw.b;
   if (codec == element_f32) {

@@ -96,7 +96,7 @@ float whole(ivec2 sums) {
 }
 
 // Adds a block of a row, whose codes are eight words.
-float add_block(float sum, uint words[8], vec3 factor, fixed_block x) {
+float add_block(float sum, uint words[8], vec4 factor, fixed_block x) {
   ivec2 of_half[2];
   LATER_UNROLLED for (uint h = 0u; h < 2u; ++h) {
     int upper = 0, middle = 0, lower = 0;
@@ -110,13 +110,21 @@ float add_block(float sum, uint words[8], vec3 factor, fixed_block x) {
   float scale_ = uintBitsToFloat(x.rest.x);
   ivec2 of_x = ivec2(x.rest.yz);
   precise float out_ = sum;
-  if (codec == codec_q6_k) {
+  if (by_halves_of_block) {
     out_ = out_ + whole(of_half[0]) * (factor.x * scale_);
     out_ = out_ + whole(of_half[1]) * (factor.y * scale_);
+    if (has_least) {
+      ivec2 of_low = ivec2(0);
+      LATER_UNROLLED for (uint e = 0u; e < 4u; ++e) of_low +=
+          ivec2(signed_dot(0x01010101u, x.upper[0][e]),
+                mixed_dot(0x01010101u, x.middle[0][e]) * 256 + mixed_dot(0x01010101u, x.lower[0][e]));
+      out_ = out_ + whole(of_low) * (factor.z * scale_);
+      out_ = out_ + whole(of_x - of_low) * (factor.w * scale_);
+    }
     return out_;
   }
-  out_ = out_ + whole(of_half[0] + of_half[1] - (codec == codec_q4_0 ? 8 * of_x : ivec2(0))) * (factor.x * scale_);
-  if (codec == codec_q4_1 || codec == codec_q4_k) out_ = out_ + whole(of_x) * (factor.z * scale_);
+  out_ = out_ + whole(of_half[0] + of_half[1] - late_zero * of_x) * (factor.x * scale_);
+  if (has_least) out_ = out_ + whole(of_x) * (factor.z * scale_);
   return out_;
 }
 
@@ -127,13 +135,13 @@ void multiply(tile_place tile, uint group, uint j) {
   each_token(t) sums[t] = vec4(0.0);
   for (uint block = virtual_lane + j * virtual_width; block < blocks; block += 32u) {
     uint words[4][8];
-    vec3 factor[4];
+    vec4 factor[4];
     lane_place from = place_in_group(weight, tile.first_group + group, block);
     raw_factors factors = load_factors(from, block);
     each_row(r) {
       raw_codes raw = load_codes(from, r);
       LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) words[r][e] = code_word(raw, e);
-      factor[r] = row_factors(factors, r, block);
+      factor[r] = halves_factors(factors, r, block);
     }
     each_token(t) if (t < tile_tokens) {
       fixed_block x = block_of_x(input_of(tile, min(t, tile.tokens - 1u)), block);

@@ -118,8 +118,9 @@ uint block_at(uint first_block, uint b) {
 void load_weights(uint first_block) {
   uint block = block_at(first_block, gl_LocalInvocationIndex % step_blocks);
   LATER_UNROLLED for (uint i = 0u; i < weight_slots; ++i) {
-    next_codes[i] = load_codes(
-        lane_place(row_at[i].group, advanced(row_at[i].quads, 16u * block), advanced(row_at[i].pairs, 8u * block)), 0u);
+    next_codes[i] = load_codes(lane_place(row_at[i].group, advanced(row_at[i].quads, 16u * block),
+                                          advanced(row_at[i].pairs, 8u * block), uvec2(0u)),
+                               0u);
     if (codec == codec_q4_k) next_factors[i] = word_quad(Words(advanced(factors_at[i], 16u * (block / 8u))), 0u);
     else next_factors[i].x = Words(advanced(factors_at[i], (codec == codec_q4_1 ? 16u : 8u) * block)).at[0];
     if (codec == codec_q6_k) next_factors[i].z = Words(advanced(factors_at[i], 8u * (block / 8u))).at[2u * blocks];

@@ -134,14 +134,12 @@ class few_products {
     const kernels::codec_info& block = kernels::info(type);
     std::vector<std::byte> source(kernels::file_row_bytes(type, columns) * rows);
     for (std::byte& each : source) each = static_cast<std::byte>(runtime::next_random(random_) >> 56);
-    const auto half = [&] {
-      return f16_from_f32((static_cast<float>(runtime::next_random(random_) >> 40) * 0x1p-23f - 1.0f) * 0.01f);
-    };
-    for (std::size_t at = 0; at < source.size(); at += block.block_bytes) {
-      const std::uint16_t scale = half(), minimum = half();
-      std::memcpy(source.data() + at + (type == codec::q6_k ? 208 : 0), &scale, 2);
-      if (type == codec::q4_1 || type == codec::q4_k) std::memcpy(source.data() + at + 2, &minimum, 2);
-    }
+    codecs::with_codec(block.type, [&]<class C>() {
+      for (std::size_t at = 0; at < source.size(); at += block.block_bytes) {
+        const float largest = static_cast<float>(runtime::next_random(random_) >> 40) * 0x1p-24f + 0.01f;
+        codecs::scale_block<C>(reinterpret_cast<std::uint8_t*>(source.data() + at), largest);
+      }
+    });
     std::vector<std::uint32_t> out(static_cast<std::size_t>(kernels::matmul_weight_bytes(type, rows, columns) / 4));
     const std::array<std::span<const std::byte>, 1> sources{source};
     kernels::repack_matmul(type, kernels::row_order::plain(rows), sources, columns, 0,
@@ -201,7 +199,7 @@ class few_products {
   bool same(codec type, std::size_t module) {
     bool good = true;
     std::uint32_t which = 0;
-    const product shapes[] = {{"odd", 52, type == codec::q4_k || type == codec::q6_k ? 768u : 352u, epilogue::store},
+    const product shapes[] = {{"odd", 52, kernels::column_step(type) > 32 ? 768u : 352u, epilogue::store},
                               {"odd", 100, 2560, epilogue::add},
                               {"turned", 768, 4096, epilogue::rope_cache, 512, 128},
                               {"gated", 72, 4096, epilogue::gated},

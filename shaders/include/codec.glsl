@@ -4,7 +4,36 @@
 #ifndef INTAGLIO_CODEC
 #define INTAGLIO_CODEC
 
-const uint codec_q8_0 = 3u, codec_q4_0 = 4u, codec_q4_1 = 5u, codec_q4_k = 6u, codec_q6_k = 7u;
+#include "intaglio/codecs/rows.h"
+
+// What the codec's row says; all of it folds away when a pipeline is made. No row: dense.
+#define BITS_OF(name, id, bits, zero, table, form, per, least) codec == id ? bits:
+#define ZERO_OF(name, id, bits, zero, table, form, per, least) codec == id ? zero:
+#define TABLE_OF(name, id, bits, zero, table, form, per, least) codec == id ? table:
+#define FORM_OF(name, id, bits, zero, table, form, per, least) codec == id ? form:
+#define PER_OF(name, id, bits, zero, table, form, per, least) codec == id ? per:
+#define LEAST_OF(name, id, bits, zero, table, form, per, least) codec == id ? least:
+const uint code_bits = INTAGLIO_BLOCK_CODECS(BITS_OF) 0u, value_table = INTAGLIO_BLOCK_CODECS(TABLE_OF) 0u,
+           factor_form = INTAGLIO_BLOCK_CODECS(FORM_OF) 0u;
+const int zero_code = INTAGLIO_BLOCK_CODECS(ZERO_OF) 0;
+// Halves of a block have factors of their own; there is something to add to all codes.
+const bool by_halves_of_block = (INTAGLIO_BLOCK_CODECS(PER_OF) 32u) == 16u,
+           has_least = (INTAGLIO_BLOCK_CODECS(LEAST_OF) 0u) != 0u;
+// Codes come as signed bytes, or as unsigned ones from which the sums are to take `late_zero` each.
+const bool is_subtracted = by_halves_of_block && zero_code != 0,
+           signed_codes = code_bits == 8u || value_table != 0u || is_subtracted;
+const int late_zero = signed_codes ? 0 : zero_code;
+// Bytes of a row's codes and factors, of each 32 columns, and of what 256 have in common.
+const uint factor_each = factor_form == FACTOR_HEAD ? 0u : factor_form == FACTOR_BYTE ? 1u : 2u;
+const uint row_code_bytes = 4u * code_bits,
+           factor_bytes = factor_each * (by_halves_of_block ? 2u : 1u) * (has_least ? 2u : 1u),
+           super_bytes = factor_form == FACTOR_HEAD   ? 16u
+                         : factor_form != FACTOR_BYTE ? 0u
+                         : has_least                  ? 4u
+                                                      : 2u;
+// Of the codecs that have forms of their own beside the general one.
+#define NUMBER_OF(name, id, bits, zero, table, form, per, least) const uint codec_##name = id;
+INTAGLIO_BLOCK_CODECS(NUMBER_OF)
 
 #define dense (codec <= element_bf16)
 #define blocks (columns / 32u)
@@ -13,13 +42,8 @@ const uint codec_q8_0 = 3u, codec_q4_0 = 4u, codec_q4_1 = 5u, codec_q4_k = 6u, c
 #define octets ((columns + 7u) / 8u)
 #define octet_quads (codec == element_f32 ? 2u : 1u)
 // Quads of words of four rows.
-#define group_quads                                  \
-  (dense                 ? 4u * octets * octet_quads \
-   : codec == codec_q8_0 ? (17u * blocks + 1u) / 2u  \
-   : codec == codec_q4_0 ? (9u * blocks + 1u) / 2u   \
-   : codec == codec_q4_1 ? 5u * blocks               \
-   : codec == codec_q4_k ? 4u * blocks + 4u * supers \
-                         : (13u * blocks + supers + 1u) / 2u)
+#define group_quads \
+  (dense ? 4u * octets * octet_quads : (blocks * (row_code_bytes + factor_bytes) + supers * super_bytes + 3u) / 4u)
 
 struct octet {
   vec4 low, high;
@@ -27,9 +51,12 @@ struct octet {
 
 // An octet of columns, or the codes of a block of them, of row r of a group as they lie there, and what a block's four
 // rows are scaled with.
+// Planes of 8 or 4 bits are in a (and b), of 2 bits in b.xy, of 1 bit in b.z.
 struct raw_codes {
   uvec4 a, b;
 };
+// FACTOR_HEAD: row r is that of row r. Else row[0] has the factors of all rows and, if these are f16, what 256 columns
+// have in common as row[0].zw; two such a row are row[1].
 struct raw_factors {
   uvec4 row[4];
 };
@@ -37,7 +64,7 @@ struct raw_factors {
 // Where a lane's octet or block begins among the quads of words of a group, and among its pairs: what follows lies at
 // distances that are constants, which go into the loads.
 struct lane_place {
-  uvec2 group, quads, pairs;
+  uvec2 group, quads, pairs, words;
 };
 uvec2 advanced(uvec2 from, uint bytes) {
   uint carried, low = uaddCarry(from.x, bytes, carried);
@@ -48,7 +75,8 @@ lane_place place_in_group(Words from, uint group, uint block) {
   umulExtended(group, group_quads * 16u, high, low);
   uvec2 first = advanced(uvec2(from), low);
   first.y += high;
-  return lane_place(first, advanced(first, block * (dense ? octet_quads * 16u : 16u)), advanced(first, block * 8u));
+  return lane_place(first, advanced(first, block * (dense ? octet_quads * 16u : 16u)), advanced(first, block * 8u),
+                    advanced(first, block * 4u));
 }
 
 raw_codes load_codes(lane_place from, uint r) {
@@ -56,12 +84,13 @@ raw_codes load_codes(lane_place from, uint r) {
   if (dense) {
     raw.a = word_quad(Words(from.quads), r * octets * octet_quads);
     if (codec == element_f32) raw.b = word_quad(Words(from.quads), r * octets * octet_quads + 1u);
-  } else if (codec == codec_q8_0) {
+  } else if (code_bits == 8u) {
     raw.a = word_quad(Words(from.quads), 2u * r * blocks);
     raw.b = word_quad(Words(from.quads), (2u * r + 1u) * blocks);
   } else {
-    raw.a = word_quad(Words(from.quads), r * blocks);
-    if (codec == codec_q6_k) raw.b.xy = word_pair(Words(from.pairs), (8u + r) * blocks);
+    if ((code_bits & 4u) != 0u) raw.a = word_quad(Words(from.quads), r * blocks);
+    if ((code_bits & 2u) != 0u) raw.b.xy = word_pair(Words(from.pairs), (2u * (code_bits & 4u) + r) * blocks);
+    if ((code_bits & 1u) != 0u) raw.b.z = Words(from.words).at[(4u * (code_bits & 6u) + r) * blocks];
   }
   return raw;
 }
@@ -70,15 +99,18 @@ raw_factors load_factors(lane_place from, uint block) {
   raw_factors raw;
   [[unroll]] for (uint r = 0u; r < 4u; ++r)
     raw.row[r] = uvec4(0u);
-  if (codec == codec_q4_k) {
+  if (factor_form == FACTOR_HEAD) {
     [[unroll]] for (uint r = 0u; r < 4u; ++r)
-      raw.row[r] = word_quad(Words(from.group), 4u * blocks + r * supers + block / 8u);
-  } else if (codec == codec_q4_1) {
-    raw.row[0] = word_quad(Words(from.quads), 4u * blocks);
-  } else if (!dense) {
-    raw.row[0].xy = word_pair(Words(from.pairs), (codec == codec_q8_0 ? 16u : codec == codec_q4_0 ? 8u : 12u) * blocks);
-    if (codec == codec_q6_k) raw.row[0].zw = word_pair(Words(from.group), 13u * blocks + block / 8u);
+      raw.row[r] = word_quad(Words(from.group), row_code_bytes / 4u * blocks + r * supers + block / 8u);
+    return raw;
   }
+  if (factor_bytes == 4u) raw.row[0] = word_quad(Words(from.quads), row_code_bytes / 4u * blocks);
+  if (factor_bytes == 2u) raw.row[0].xy = word_pair(Words(from.pairs), row_code_bytes / 2u * blocks);
+  if (factor_bytes == 1u) raw.row[0].x = Words(from.words).at[row_code_bytes * blocks];
+  if (super_bytes == 2u)
+    raw.row[0].zw = word_pair(Words(from.group), (row_code_bytes + factor_bytes) * blocks / 2u + block / 8u);
+  if (super_bytes == 4u)
+    raw.row[1] = word_quad(Words(from.group), (row_code_bytes + factor_bytes) * blocks / 4u + block / 8u);
   return raw;
 }
 
@@ -89,35 +121,91 @@ octet octet_of(raw_codes raw) {
   return octet(vec4(brain_halves(raw.a.x), brain_halves(raw.a.y)), vec4(brain_halves(raw.a.z), brain_halves(raw.a.w)));
 }
 
-// Columns 4e .. 4e + 3 as bytes: unsigned codes of q4_0, q4_1 and q4_k, signed ones of the others.
+// Numbers of four codes of a table, each code and each number a byte: chosen bit by bit of the codes, all four at once.
+uint all_four(int number) { return uint(number & 255) * 0x01010101u; }
+uint chosen(uint mask, uint if_0, uint if_1) { return (if_0 & ~mask) | (if_1 & mask); }
+#define ENTRY_0(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n0:
+#define ENTRY_1(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n1:
+#define ENTRY_2(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n2:
+#define ENTRY_3(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n3:
+#define ENTRY_4(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n4:
+#define ENTRY_5(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n5:
+#define ENTRY_6(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n6:
+#define ENTRY_7(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n7:
+#define ENTRY_8(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n8:
+#define ENTRY_9(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n9:
+#define ENTRY_10(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n10:
+#define ENTRY_11(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n11:
+#define ENTRY_12(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n12:
+#define ENTRY_13(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n13:
+#define ENTRY_14(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n14:
+#define ENTRY_15(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n15:
+#define pair_by(a, b) chosen(m0, all_four(INTAGLIO_VALUE_TABLES(a) 0), all_four(INTAGLIO_VALUE_TABLES(b) 0))
+uint looked_up(uint codes) {
+  uint m0 = (codes & 0x01010101u) * 255u;
+  if (code_bits == 1u) return pair_by(ENTRY_0, ENTRY_1);
+  uint m1 = (codes >> 1 & 0x01010101u) * 255u, m2 = (codes >> 2 & 0x01010101u) * 255u,
+       m3 = (codes >> 3 & 0x01010101u) * 255u;
+  uint low = chosen(m2, chosen(m1, pair_by(ENTRY_0, ENTRY_1), pair_by(ENTRY_2, ENTRY_3)),
+                    chosen(m1, pair_by(ENTRY_4, ENTRY_5), pair_by(ENTRY_6, ENTRY_7)));
+  uint high = chosen(m2, chosen(m1, pair_by(ENTRY_8, ENTRY_9), pair_by(ENTRY_10, ENTRY_11)),
+                     chosen(m1, pair_by(ENTRY_12, ENTRY_13), pair_by(ENTRY_14, ENTRY_15)));
+  return chosen(m3, low, high);
+}
+
+// Columns 4e .. 4e + 3 as bytes: the codes that are in memory.
+uint plain_codes(raw_codes raw, uint e) {
+  if (code_bits == 8u) return e < 4u ? raw.a[e & 3u] : raw.b[e & 3u];
+  uint word = raw.a[e & 3u], codes = 0u;
+  if ((code_bits & 4u) != 0u) codes = (e < 4u ? word : word >> 4) & 0x0f0f0f0fu;
+  if ((code_bits & 2u) != 0u) codes |= ((raw.b[e >> 2] >> (2u * (e & 3u))) & 0x03030303u) << (code_bits & 4u);
+  if ((code_bits & 1u) != 0u) codes |= (raw.b.z >> e & 0x01010101u) << (code_bits & 6u);
+  return codes;
+}
+// Their numbers, signed, or less late_zero where signed_codes says that they are not.
 uint code_word(raw_codes raw, uint e) {
-  if (codec == codec_q8_0) return e < 4u ? raw.a[e & 3u] : raw.b[e & 3u];
-  uint word = raw.a[e & 3u], low = (e < 4u ? word : word >> 4) & 0x0f0f0f0fu;
-  if (codec != codec_q6_k) return low;
-  uint high = (raw.b[e >> 2] >> (2u * (e & 3u))) & 0x03030303u;
-  return ((low | high << 4) + 0x60606060u) ^ 0x80808080u;  // minus 32
+  uint codes = plain_codes(raw, e);
+  if (value_table != 0u) return looked_up(codes);
+  if (code_bits == 8u || !signed_codes) return codes;
+  return (codes + uint(128 - zero_code) * 0x01010101u) ^ 0x80808080u;
 }
 
 uint half_of(uvec4 words, uint index) { return (words[index >> 1] >> (16u * (index & 1u))) & 0xffffu; }
 
-// What a row's codes are multiplied with: d of each half of the block, and what is added to all.
-vec3 row_factors(raw_factors raw, uint r, uint block) {
-  if (codec == codec_q8_0 || codec == codec_q4_0) return vec3(halves(half_of(raw.row[0], r)).xx, 0.0);
-  if (codec == codec_q4_1) return halves(raw.row[0][r]).xxy;
-  if (codec == codec_q6_k) {
-    uint scales = half_of(raw.row[0], r);
-    precise vec2 d = halves(half_of(raw.row[0], 4u + r)).x *
-                     vec2(bitfieldExtract(int(scales), 0, 8), bitfieldExtract(int(scales), 8, 8));
-    return vec3(d, 0.0);
+vec2 signed_bytes_of(uint bits) { return vec2(bitfieldExtract(int(bits), 0, 8), bitfieldExtract(int(bits), 8, 8)); }
+
+// What a row's codes are multiplied with: d of each half of the block, and what is added to each.
+vec4 halves_factors(raw_factors raw, uint r, uint block) {
+  vec4 out_ = vec4(0.0);
+  if (factor_form == FACTOR_HALF) {
+    if (factor_bytes == 2u) out_.xy = halves(half_of(raw.row[0], r)).xx;
+    else if (by_halves_of_block) out_.xy = halves(raw.row[0][r]);
+    else out_ = halves(raw.row[0][r]).xxyy;
+  } else if (factor_form == FACTOR_BRAIN) {
+    out_.xy = brain_halves(half_of(raw.row[0], r)).xx;
+  } else if (factor_form == FACTOR_BYTE) {
+    uint scales = factor_bytes == 4u   ? raw.row[0][r]
+                  : factor_bytes == 2u ? half_of(raw.row[0], r)
+                                       : raw.row[0].x >> (8u * r);
+    vec2 super = super_bytes == 4u ? halves(raw.row[1][r]) : halves(half_of(raw.row[0], 4u + r)).xx;
+    vec2 of_codes = signed_bytes_of(scales), least = vec2(scales >> 16 & 255u, scales >> 24);
+    if (!by_halves_of_block) of_codes.y = of_codes.x, least = vec2(scales >> 8 & 255u);
+    precise vec2 d = super.x * of_codes, m = super.y * least;
+    out_.xy = d;
+    if (has_least) out_.zw = -m;
+  } else if (factor_form == FACTOR_HEAD) {
+    // Six bits of bytes 4 + k and 8 + k of the head, k below 4, or four of byte 8 + k and two of those.
+    uvec4 head = raw.row[r];
+    uint k = block & 7u, shift = 8u * (k & 3u), a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
+    uint scale = k < 4u ? a & 63u : (c & 15u) | (a >> 2) & 48u;
+    uint minimum = k < 4u ? b & 63u : (c >> 4) & 15u | (b >> 2) & 48u;
+    precise vec2 d = halves(head.x) * vec2(scale, minimum);
+    out_ = vec4(d.xx, -d.yy);
   }
-  // q4_k: six bits of bytes 4 + k and 8 + k of the head, k below 4, or four of byte 8 + k and two of those.
-  uvec4 head = raw.row[r];
-  uint k = block & 7u, shift = 8u * (k & 3u), a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
-  uint scale = k < 4u ? a & 63u : (c & 15u) | (a >> 2) & 48u;
-  uint minimum = k < 4u ? b & 63u : (c >> 4) & 15u | (b >> 2) & 48u;
-  precise vec2 d = halves(head.x) * vec2(scale, minimum);
-  return vec3(d.x, d.x, -d.y);
+  return out_;
 }
+// Of codecs whose blocks have at most one to add.
+vec3 row_factors(raw_factors raw, uint r, uint block) { return halves_factors(raw, r, block).xyz; }
 
 // Columns 4 * quad .. of a row, widened.
 vec4 load_columns(Words from, uint row, uint quad) {
@@ -128,11 +216,11 @@ vec4 load_columns(Words from, uint row, uint quad) {
   uint block = quad / 8u;
   lane_place place = place_in_group(from, row / 4u, block);
   uint word = code_word(load_codes(place, row & 3u), quad & 7u);
-  vec3 factor = row_factors(load_factors(place, block), row & 3u, block);
+  vec4 factor = halves_factors(load_factors(place, block), row & 3u, block);
   ivec4 codes = ivec4(bitfieldExtract(int(word), 0, 8), bitfieldExtract(int(word), 8, 8),
                       bitfieldExtract(int(word), 16, 8), int(word) >> 24);
-  precise vec4 y = ((quad & 4u) == 0u ? factor.x : factor.y) * vec4(codec == codec_q4_0 ? codes - 8 : codes);
-  if (codec == codec_q4_1 || codec == codec_q4_k) y = y + factor.z;
+  precise vec4 y = ((quad & 4u) == 0u ? factor.x : factor.y) * vec4(codes - late_zero);
+  if (has_least) y = y + ((quad & 4u) == 0u ? factor.z : factor.w);
   return y;
 }
 

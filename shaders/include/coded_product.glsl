@@ -43,7 +43,7 @@ float whole(ivec2 sums) {
 
 // Where a shader says so (sums_by_byte, of codecs with one factor a block) the sums of each of the three bytes are
 // joined behind the block: fewer instructions, but registers until then. Adds a block of a row.
-float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
+float add_block(float sum, raw_codes raw, vec4 factor, fixed_block x) {
   precise float out_ = sum;
 #ifdef sums_by_byte
   if (sums_by_byte) {
@@ -65,15 +65,22 @@ float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
     add_products(low, code_word(raw, e), x, e);
     add_products(high, code_word(raw, 4u + e), x, 4u + e);
   }
-  if (codec == codec_q6_k) {
+  if (by_halves_of_block) {
     out_ = out_ + whole(low) * (factor.x * x.scale);
     out_ = out_ + whole(high) * (factor.y * x.scale);
+    if (has_least) {
+      ivec2 of_low = ivec2(0);
+      EACH_UNROLLED for (uint e = 0u; e < 4u; ++e) add_products(of_low, 0x01010101u, x, e);
+      out_ = out_ + whole(of_low) * (factor.z * x.scale);
+      out_ = out_ + whole(x.sums - of_low) * (factor.w * x.scale);
+    }
     return out_;
   }
-  out_ = out_ + whole(low + high - (codec == codec_q4_0 ? 8 * x.sums : ivec2(0))) * (factor.x * x.scale);
-  if (codec == codec_q4_1 || codec == codec_q4_k) out_ = out_ + whole(x.sums) * (factor.z * x.scale);
+  out_ = out_ + whole(low + high - late_zero * x.sums) * (factor.x * x.scale);
+  if (has_least) out_ = out_ + whole(x.sums) * (factor.z * x.scale);
   return out_;
 }
+float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) { return add_block(sum, raw, factor.xyzz, x); }
 
 // Sum of the eight accumulators: neighbours first.
 float sum8(vec4 low, vec4 high) {

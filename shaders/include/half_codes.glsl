@@ -15,47 +15,60 @@ uvec2 dense_halves(uvec2 w) {
                               : uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
 }
 
-// What a block of a group's row r is scaled with, as it lies there; of q6_k two scales and the super-block's d in one
-// word.
+// What a block of a group's row r is scaled with, as it is in memory: FACTOR_HEAD the head; else its factors as x, of
+// f16 and bf16 of one a block the word that has those of two rows, above 8 or 16 bits what 256 columns have in common,
+// or that as y.
+const bool wide_factor = factor_form == FACTOR_HEAD || super_bytes == 4u;  // x is not all of it
 uvec4 load_factor(Words group, uint r, uint block) {
-  if (codec == codec_q4_k) return word_quad(group, 4u * blocks + r * supers + block / 8u);
-  uint word = 0u;
-  if (codec == codec_q4_0) word = group.at[16u * blocks + 2u * block + r / 2u];
-  if (codec == codec_q8_0) word = group.at[32u * blocks + 2u * block + r / 2u];
-  if (codec == codec_q4_1) word = group.at[16u * blocks + 4u * block + r];
-  if (codec == codec_q6_k) {
-    uint scales = group.at[24u * blocks + 2u * block + r / 2u], d = group.at[26u * blocks + 2u * (block / 8u) + r / 2u];
-    word = ((scales >> (16u * (r & 1u))) & 0xffffu) | (d >> (16u * (r & 1u))) << 16;
-  }
-  return uvec4(word, 0u, 0u, 0u);
+  if (factor_form == FACTOR_HEAD) return word_quad(group, row_code_bytes / 4u * blocks + r * supers + block / 8u);
+  uint word = 0u, super = 0u;
+  if (factor_bytes == 4u) word = group.at[row_code_bytes * blocks + 4u * block + r];
+  if (factor_bytes == 2u) word = group.at[row_code_bytes * blocks + 2u * block + r / 2u];
+  if (factor_bytes == 1u) word = group.at[row_code_bytes * blocks + block] >> (8u * r) & 0xffu;
+  if (factor_form != FACTOR_BYTE) return uvec4(word, 0u, 0u, 0u);
+  uint supers_at = (row_code_bytes + factor_bytes) * blocks;
+  if (factor_bytes == 2u) word = (word >> (16u * (r & 1u))) & 0xffffu;
+  if (super_bytes == 4u) super = group.at[supers_at + 4u * (block / 8u) + r];
+  if (super_bytes == 2u) word |= group.at[supers_at + 2u * (block / 8u) + r / 2u] >> (16u * (r & 1u)) << 16;
+  return uvec4(word, super, 0u, 0u);
 }
 
-// That as halves: d of the block's first 16 columns and of the others, and what is added to all.
+// That as halves: d of the block's first 16 columns and of the others, and what is added to each.
 struct block_factors {
-  f16vec2 d, upper_d, m;
+  f16vec2 d, upper_d, m, upper_m;
 };
+f16vec2 two_of(float number) { return f16vec2(float16_t(number)); }
 block_factors factors_of(uvec4 factor, uint r, uint block) {
   block_factors by;
-  by.d = by.upper_d = by.m = f16vec2(0.0);
-  if (codec == codec_q8_0 || codec == codec_q4_0) {
-    by.d = by.upper_d = by.m = f16vec2(as_pair(factor.x)[r & 1u]);
-  } else if (codec == codec_q4_1) {
-    by.d = by.upper_d = f16vec2(as_pair(factor.x).x);
-    by.m = f16vec2(as_pair(factor.x).y);
-  } else if (codec == codec_q4_k) {
-    // As row_factors has it.
+  by.d = by.upper_d = by.m = by.upper_m = f16vec2(0.0);
+  if (factor_form == FACTOR_HALF) {
+    if (factor_bytes == 2u) {
+      by.d = by.upper_d = by.m = f16vec2(as_pair(factor.x)[r & 1u]);
+    } else {
+      by.d = f16vec2(as_pair(factor.x).x);
+      by.upper_d = by_halves_of_block ? f16vec2(as_pair(factor.x).y) : by.d;
+      by.m = by.upper_m = f16vec2(as_pair(factor.x).y);
+    }
+  } else if (factor_form == FACTOR_BRAIN) {
+    by.d = by.upper_d = two_of(brain_halves(factor.x)[r & 1u]);
+  } else if (factor_form == FACTOR_BYTE) {
+    int scales = int(factor.x);
+    vec2 super = unpackHalf2x16(super_bytes == 4u ? factor.y : factor.x >> 16);
+    by.d = by.upper_d = by.m = two_of(super.x * float(bitfieldExtract(scales, 0, 8)));
+    if (by_halves_of_block) by.upper_d = two_of(super.x * float(bitfieldExtract(scales, 8, 8)));
+    if (has_least) {
+      by.m = by.upper_m = two_of(-super.y * float(factor.x >> (by_halves_of_block ? 16u : 8u) & 255u));
+      if (by_halves_of_block) by.upper_m = two_of(-super.y * float(factor.x >> 24));
+    }
+  } else if (factor_form == FACTOR_HEAD) {
+    // As halves_factors has it.
     uint k = block & 7u, shift = 8u * (k & 3u), first = factor.y >> shift, second = factor.z >> shift,
          third = factor.w >> shift;
     uint scale = k < 4u ? first & 63u : (third & 15u) | (first >> 2) & 48u;
     uint minimum = k < 4u ? second & 63u : (third >> 4) & 15u | (second >> 2) & 48u;
     vec2 both = unpackHalf2x16(factor.x) * vec2(scale, minimum);
-    by.d = by.upper_d = f16vec2(float16_t(both.x));
-    by.m = f16vec2(float16_t(-both.y));
-  } else if (codec == codec_q6_k) {
-    int scales = int(factor.x);
-    float super = unpackHalf2x16(factor.x).y;
-    by.d = by.m = f16vec2(float16_t(super * float(bitfieldExtract(scales, 0, 8))));
-    by.upper_d = f16vec2(float16_t(super * float(bitfieldExtract(scales, 8, 8))));
+    by.d = by.upper_d = two_of(both.x);
+    by.m = by.upper_m = two_of(-both.y);
   }
   return by;
 }
@@ -68,9 +81,14 @@ uvec2 four_columns(uint word, float offset, f16vec2 d, f16vec2 m) {
   uvec2 y;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     f16vec2 code = two_codes((i == 0u ? word : word >> 8) & 0x00ff00ffu, offset);
-    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, m) : code * d);
+    y[i] = as_word(has_least ? fma(code, d, m) : code * d);
   }
   return y;
 }
+
+// Columns 4e .. 4e + 3 as unsigned bytes, of which each is code_offset more than its number.
+const bool has_signs = code_bits == 8u || value_table != 0u;
+#define code_offset (has_signs ? 128.0 : float(zero_code))
+uint unsigned_word(raw_codes raw, uint e) { return has_signs ? code_word(raw, e) ^ 0x80808080u : plain_codes(raw, e); }
 
 #endif

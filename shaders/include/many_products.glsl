@@ -63,7 +63,8 @@ void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
     uint r = lane >> 2 & 3u, its = here.block + block + 4u * of_two;
     uvec2 group =
         unpackUint2x32(weight + uint64_t(here.tile * 4u + 2u * n + (lane >> 4)) * uint64_t(group_quads * 16u));
-    next_parts[slot].raw = load_codes(lane_place(group, advanced(group, 16u * its), advanced(group, 8u * its)), r);
+    next_parts[slot].raw =
+        load_codes(lane_place(group, advanced(group, 16u * its), advanced(group, 8u * its), uvec2(0u)), r);
     next_parts[slot].factor = load_factor(Words(group), r, its);
   }
 }

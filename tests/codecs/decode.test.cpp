@@ -7,32 +7,17 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "../shared.hpp"
+#include "codecs/vectors.hpp"
 
 using namespace intaglio;
+using namespace intaglio::testing;
 
 namespace {
 
-/// The data of an .npy file of version 1.
-std::string npy_data(const std::string& name) {
-  std::ifstream file(shared("conformance2/codecs/" + name), std::ios::binary);
-  const std::string all{std::istreambuf_iterator<char>(file), {}};
-  REQUIRE(all.size() > 10);
-  const std::size_t header = static_cast<unsigned char>(all[8]) + 256u * static_cast<unsigned char>(all[9]);
-  return all.substr(10 + header);
-}
-std::string upper(std::string_view name) {
-  std::string out(name);
-  for (char& c : out)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return out;
-}
 template <class C>
 void compare() {
   const std::string file = upper(name(C::type)), blocks = npy_data(file + ".blocks.npy"),

@@ -91,7 +91,7 @@ void choose(kernel_device& on, int module) {
 TEST_CASE("matmul: every codec in every module gives the reference's bits, a token or a tile of tokens at a time",
           "[dear]") {
   kernel_device on;
-  const codec type = all_codecs[GENERATE(range(0u, 8u))];
+  const codec type = all_codecs[GENERATE(range(std::size_t{0}, all_codecs.size()))];
   const int module = GENERATE(0, 1, 2);
   choose(on, module);
   random_numbers random(21);

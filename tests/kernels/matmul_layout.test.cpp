@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "codecs/vectors.hpp"
 #include "intaglio/io/codec.hpp"
 #include "kernels/matmul_problem.hpp"
 
@@ -7,7 +8,7 @@ using namespace intaglio::testing;
 using kernels::codec;
 
 TEST_CASE("a repacked weight has the values of the file's rows, in the plan's order, with every codec", "[law]") {
-  const codec type = all_codecs[GENERATE(range(0u, 8u))];
+  const codec type = all_codecs[GENERATE(range(std::size_t{0}, all_codecs.size()))];
   random_numbers random(41);
   const std::uint32_t columns = kernels::is_dense(type) ? 20 : 512;
   const auto order = GENERATE(kernels::row_order::plain(6), kernels::row_order::rope_pairs(8, 16, 8),
@@ -43,4 +44,29 @@ TEST_CASE("parts of a repacked weight come from windows of its tensors") {
   CHECK(std::ranges::equal(part, std::span(whole).subspan(whole.size() / 2)));
   CHECK_THROWS_AS(kernels::repack_matmul(codec::q8_0, order, lower, columns, 0, part, {4, 4, 0}), argument_error);
   CHECK_THROWS_AS(kernels::repack_matmul(codec::q8_0, order, all, 48, 0, whole), argument_error);
+}
+
+TEST_CASE("a repacked weight has the values that ggml decodes, bit for bit, of every codec of blocks", "[codecs]") {
+  need_shared();
+  const codec type = all_codecs[GENERATE(range(std::size_t{3}, all_codecs.size()))];
+  const kernels::codec_info& of = kernels::info(type);
+  INFO(of.name);
+  const std::string blocks = npy_data(upper(of.name) + ".blocks.npy"),
+                    values = npy_data(upper(of.name) + ".values.npy");
+  constexpr std::uint32_t rows = 4;
+  const auto columns = static_cast<std::uint32_t>(vector_blocks / rows * of.block_elements);
+  REQUIRE(blocks.size() == rows * kernels::file_row_bytes(type, columns));
+  const std::array<std::span<const std::byte>, 1> file{std::as_bytes(std::span(blocks))};
+  std::vector<std::byte> weight(kernels::matmul_weight_bytes(type, rows, columns));
+  kernels::repack_matmul(type, kernels::row_order::plain(rows), file, columns, 0, weight);
+  std::size_t differing = 0;
+  for (std::uint32_t i = 0; i < rows * columns; ++i) {
+    std::uint32_t wanted = 0;
+    std::memcpy(&wanted, values.data() + std::size_t{4} * i, 4);
+    const float found = reference::weight_at(type, weight, columns, i / columns, i % columns);
+    if (std::bit_cast<std::uint32_t>(found) != wanted && ++differing == 1)
+      FAIL_CHECK("row " << i / columns << ", column " << i % columns << ": expected " << std::bit_cast<float>(wanted)
+                        << ", found " << found);
+  }
+  CHECK(differing == 0);
 }

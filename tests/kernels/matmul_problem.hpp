@@ -10,9 +10,11 @@
 
 namespace intaglio::testing {
 
-inline constexpr kernels::codec all_codecs[] = {kernels::codec::f16,  kernels::codec::f32,  kernels::codec::bf16,
-                                                kernels::codec::q8_0, kernels::codec::q4_0, kernels::codec::q4_1,
-                                                kernels::codec::q4_k, kernels::codec::q6_k};
+inline constexpr auto all_codecs = [] {
+  std::array<kernels::codec, kernels::codec_table.size()> out{};
+  for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = static_cast<kernels::codec>(i);
+  return out;
+}();
 
 /// Rows of a codec as a file holds them: any codes, scales of a size that keeps sums small.
 inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec type, std::uint32_t rows,
@@ -23,15 +25,10 @@ inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec
   const kernels::codec_info& info = kernels::info(type);
   std::vector<std::byte> out(static_cast<std::size_t>(rows * kernels::file_row_bytes(type, columns)));
   for (auto& byte : out) byte = static_cast<std::byte>(random.below(256));
-  for (std::size_t at = 0; at < out.size(); at += info.block_bytes) {
-    const std::size_t d = at + (type == codec::q6_k ? 208 : 0);
-    const float small = type == codec::q6_k || type == codec::q4_k ? 0.0005f : type == codec::q8_0 ? 0.004f : 0.05f;
-    const std::size_t count = type == codec::q4_1 || type == codec::q4_k ? 2 : 1;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint16_t half = f16_from_f32(random.between(-small, small));
-      std::memcpy(out.data() + d + 2 * i, &half, 2);
-    }
-  }
+  codecs::with_codec(info.type, [&]<class C>() {
+    for (std::size_t at = 0; at < out.size(); at += info.block_bytes)
+      codecs::scale_block<C>(reinterpret_cast<std::uint8_t*>(out.data() + at), random.between(0.1f, 0.5f));
+  });
   return out;
 }
 

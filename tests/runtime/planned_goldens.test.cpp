@@ -114,6 +114,23 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
   check_goldens(each, file, codecs.types);
 }
 
+TEST_CASE("files in each codec of blocks are computed as they are stored, and give the goldens", "[once]") {
+  const golden_file each = GENERATE(golden_file{"qwen3-tiny", "q5_0", "gguf/qwen3-tiny-q5_0.gguf"},
+                                    golden_file{"qwen3-tiny", "q5_1", "gguf/qwen3-tiny-q5_1.gguf"},
+                                    golden_file{"qwen3-tiny", "q2_k", "gguf/qwen3-tiny-q2_k.gguf"},
+                                    golden_file{"qwen3-tiny", "q3_k", "gguf/qwen3-tiny-q3_k.gguf"},
+                                    golden_file{"qwen3-tiny", "q5_k", "gguf/qwen3-tiny-q5_k.gguf"},
+                                    golden_file{"qwen3-tiny", "iq4_nl", "gguf/qwen3-tiny-iq4_nl.gguf"},
+                                    golden_file{"qwen3-tiny", "iq4_xs", "gguf/qwen3-tiny-iq4_xs.gguf"});
+  INFO(each);
+  const io::checkpoint file = opened(each);
+  const families::file_types codecs = families::types_of(file);
+  CHECK_FALSE(codecs.recoded);
+  const auto type = dtype_from_name(each.variant);
+  CHECK((codecs.types.layers == type && codecs.types.embedding == type && codecs.types.head == type));
+  check_goldens(each, file, codecs.types);
+}
+
 // What bf16 holds f32 holds too: the goldens are the same, whatever layer has which of them.
 TEST_CASE("layers of several types, in any sequence, give the goldens of one", "[once]") {
   const golden_file each = GENERATE(golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},

@@ -9,19 +9,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "intaglio/codecs/device_row.hpp"
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/float16.hpp"
 
 namespace intaglio::codecs {
-
-/// A codec of blocks: `elements` neighbours of one row in `bytes`, and how they are read.
-template <class C>
-concept block_codec = requires(const std::uint8_t* block, float* out) {
-  { C::type } -> std::convertible_to<dtype>;
-  { C::elements } -> std::convertible_to<std::size_t>;
-  { C::bytes } -> std::convertible_to<std::size_t>;
-  C::decode(block, out);
-};
 
 inline std::uint16_t u16_at(const std::uint8_t* bytes) {
   std::uint16_t out;
@@ -35,20 +27,92 @@ inline std::uint32_t u32_at(const std::uint8_t* bytes) {
 }
 inline float f16_at(const std::uint8_t* bytes) { return f32_from_f16(u16_at(bytes)); }
 
-/// Scale and minimum `j` of the 12 bytes that Q4_K and Q5_K keep eight pairs of 6 bits in.
+/// A copy of some bytes of a block, which cannot overlap what is written: then compilers vectorise, with one loop a
+/// half of the block.
+template <std::size_t count>
+std::array<std::uint8_t, count> copied(const std::uint8_t* from) {
+  std::array<std::uint8_t, count> out;
+  std::memcpy(out.data(), from, count);
+  return out;
+}
+
+/// Scale and least value `j` of the 12 bytes that Q4_K and Q5_K keep eight pairs of 6 bits in.
 /// @source ggml-quants.c, get_scale_min_k4
-struct scale_and_least {
-  float scale, least;
+struct six_bits {
+  std::uint8_t scale, least;
 };
-inline scale_and_least six_bit_pair(const std::uint8_t* packed, std::size_t j) {
+inline six_bits six_bits_at(const std::uint8_t* packed, std::size_t j) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned>(packed[i]); };
   const unsigned scale = j < 4 ? at(j) & 63u : (at(j + 4) & 15u) | ((at(j - 4) >> 6) << 4),
                  least = j < 4 ? at(j + 4) & 63u : (at(j + 4) >> 4) | ((at(j) >> 6) << 4);
-  return {static_cast<float>(scale), static_cast<float>(least)};
+  return {static_cast<std::uint8_t>(scale), static_cast<std::uint8_t>(least)};
 }
 
-/// The values of IQ4_NL's and IQ4_XS's codes. @source ggml-common.h, kvalues_iq4nl
-inline constexpr std::array<std::int8_t, 16> iq4_values{-127, -104, -83, -65, -49, -35, -22, -10,
-                                                        1,    13,   25,  38,  53,  69,  89,  113};
+/// Codes of 32 weights from 16 bytes: weights j and j + 16 are in byte j.
+inline void put_nibbles(const std::uint8_t* from, std::uint8_t* codes) {
+  for (std::size_t j = 0; j < 16; ++j) {
+    codes[j] = from[j] & 15;
+    codes[j + 16] = from[j] >> 4;
+  }
+}
+/// Bit j is bit 4 of code j.
+inline void put_upper_bits(std::uint32_t bits, std::uint8_t* codes) {
+  for (std::size_t j = 0; j < 32; ++j) codes[j] = static_cast<std::uint8_t>(codes[j] | ((bits >> j) & 1u) << 4);
+}
+
+/// A block taken apart, as its row in rows.h says: the code of each weight, the bytes of the factors of each 32 columns
+/// (of halves of them one behind the other, then least values likewise), and what 256 columns have in common.
+struct split_block {
+  std::array<std::uint8_t, 256> codes;
+  std::array<std::array<std::uint8_t, 4>, 8> factors;
+  std::array<std::uint8_t, 16> super;
+};
+
+/// A codec of blocks: `elements` neighbours of one row in `bytes`, where f16 are in them, and how they are read.
+template <class C>
+concept block_codec = requires(const std::uint8_t* block, float* out, split_block& parts) {
+  { C::type } -> std::convertible_to<dtype>;
+  { C::elements } -> std::convertible_to<std::size_t>;
+  { C::bytes } -> std::convertible_to<std::size_t>;
+  C::decode(block, out);
+  C::split(block, parts);
+};
+
+/// Whether every scale of a block is a number.
+template <block_codec C>
+bool is_finite(const std::uint8_t* block) {
+  if constexpr (requires { C::is_finite(block); }) {
+    return C::is_finite(block);
+  } else {
+    for (const std::size_t at : C::halves)
+      if ((u16_at(block + at) & 0x7C00u) == 0x7C00u) return false;
+    return true;
+  }
+}
+
+/// Gives a block of any bytes scales with which no weight is larger than `largest`, or not by much: for weights that
+/// are made up.
+template <block_codec C>
+void scale_block(std::uint8_t* block, float largest) {
+  if constexpr (requires { C::scale_to(block, largest); }) {
+    C::scale_to(block, largest);
+  } else {
+    constexpr device_row row = row_of(C::type);
+    std::int32_t number = 1;
+    for (unsigned code = 0; code < 1u << row.bits; ++code) {
+      const std::int32_t each = row.number(static_cast<std::uint8_t>(code));
+      number = each > number ? each : -each > number ? -each : number;
+    }
+    const float sub_scale = row.form == factor_form::byte ? 128.f : row.form == factor_form::head ? 64.f : 1.f;
+    for (std::size_t i = 0; i < C::halves.size(); ++i) {
+      const float of_codes = largest / static_cast<float>(number) / sub_scale, of_least = -largest / sub_scale;
+      const bool is_least = row.least && i == 1;
+      const std::uint16_t half = f16_from_f32(!is_least                       ? of_codes
+                                              : row.form == factor_form::half ? of_least
+                                                                              : -of_least);
+      std::memcpy(block + C::halves[i], &half, 2);
+    }
+  }
+}
 
 }  // namespace intaglio::codecs

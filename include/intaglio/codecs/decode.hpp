@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of codecs that have a header of their own, and decoding by it.
+// The list of codecs of blocks, and decoding by it.
 #pragma once
 
 #include <concepts>
@@ -10,15 +10,31 @@
 #include "intaglio/codecs/iq4_nl.hpp"
 #include "intaglio/codecs/iq4_xs.hpp"
 #include "intaglio/codecs/mxfp4.hpp"
+#include "intaglio/codecs/nvfp4.hpp"
+#include "intaglio/codecs/q1_0.hpp"
+#include "intaglio/codecs/q2_0.hpp"
 #include "intaglio/codecs/q2_k.hpp"
 #include "intaglio/codecs/q3_k.hpp"
+#include "intaglio/codecs/q4_0.hpp"
+#include "intaglio/codecs/q4_1.hpp"
+#include "intaglio/codecs/q4_k.hpp"
 #include "intaglio/codecs/q5_0.hpp"
 #include "intaglio/codecs/q5_1.hpp"
 #include "intaglio/codecs/q5_k.hpp"
+#include "intaglio/codecs/q6_k.hpp"
+#include "intaglio/codecs/q8_0.hpp"
 
 namespace intaglio::codecs {
 
-using all = std::tuple<q5_0, q5_1, q2_k, q3_k, q5_k, iq4_nl, iq4_xs, mxfp4>;
+/// Each codec of rows.h, in its order.
+namespace listed {
+template <class First, class... C>
+std::tuple<C...> behind_first(std::tuple<First, C...>*);
+#define INTAGLIO_NAMED(name, ...) , name
+using all = decltype(behind_first(static_cast<std::tuple<void * INTAGLIO_BLOCK_CODECS(INTAGLIO_NAMED)>*>(nullptr)));
+#undef INTAGLIO_NAMED
+}  // namespace listed
+using all = listed::all;
 
 /// Calls `with.template operator()<C>()` for the codec of this type. @return false where no header has it
 template <class With>
@@ -39,6 +55,13 @@ inline bool decode_blocks(dtype type, const std::uint8_t* from, std::size_t bloc
   return with_codec(type, [&]<class C>() {
     for (std::size_t b = 0; b < blocks; ++b) C::decode(from + b * C::bytes, out + b * C::elements);
   });
+}
+
+/// Whether every scale of a block is a number. @return true where no header has the type
+inline bool is_finite_block(dtype type, const std::uint8_t* block) {
+  bool finite = true;
+  with_codec(type, [&]<class C>() { finite = is_finite<C>(block); });
+  return finite;
 }
 
 }  // namespace intaglio::codecs

@@ -12,6 +12,7 @@ namespace intaglio::codecs {
 struct iq4_nl {
   static constexpr dtype type = dtype::iq4_nl;
   static constexpr std::size_t elements = 32, bytes = 18;
+  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block);
@@ -19,6 +20,11 @@ struct iq4_nl {
       out[j] = d * static_cast<float>(iq4_values[block[2 + j] & 15]);
       out[j + 16] = d * static_cast<float>(iq4_values[block[2 + j] >> 4]);
     }
+  }
+
+  static void split(const std::uint8_t* block, split_block& to) {
+    put_nibbles(block + 2, to.codes.data());
+    std::memcpy(to.factors[0].data(), block, 2);
   }
 };
 

@@ -15,14 +15,26 @@ struct mxfp4 {
   static constexpr std::size_t elements = 32, bytes = 17;
 
   static void decode(const std::uint8_t* block, float* out) {
-    constexpr std::array<std::int8_t, 16> values{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    const std::uint32_t e = block[0];
-    const std::uint32_t bits = e == 255 ? 0x7FC00000u : e < 2 ? 0x00200000u << e : (e - 1) << 23;
-    const auto d = std::bit_cast<float>(bits);
+    const auto d = std::bit_cast<float>(scale_bits(block[0]));
     for (std::size_t j = 0; j < 16; ++j) {
-      out[j] = d * static_cast<float>(values[block[1 + j] & 15]);
-      out[j + 16] = d * static_cast<float>(values[block[1 + j] >> 4]);
+      out[j] = d * static_cast<float>(fp4_values[block[1 + j] & 15]);
+      out[j + 16] = d * static_cast<float>(fp4_values[block[1 + j] >> 4]);
     }
+  }
+
+  static void split(const std::uint8_t* block, split_block& to) {
+    put_nibbles(block + 1, to.codes.data());
+    const auto factor = static_cast<std::uint16_t>(scale_bits(block[0]) >> 16);  // a bf16: no bit is below
+    std::memcpy(to.factors[0].data(), &factor, 2);
+  }
+  static bool is_finite(const std::uint8_t* block) { return block[0] != 255; }
+  static void scale_to(std::uint8_t* block, float largest) {
+    block[0] = static_cast<std::uint8_t>((std::bit_cast<std::uint32_t>(largest / 12) >> 23) + 1);
+  }
+
+ private:
+  static std::uint32_t scale_bits(std::uint32_t e) {
+    return e == 255 ? 0x7FC00000u : e < 2 ? 0x00200000u << e : (e - 1) << 23;
   }
 };
 

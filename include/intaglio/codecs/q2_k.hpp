@@ -13,6 +13,7 @@ namespace intaglio::codecs {
 struct q2_k {
   static constexpr dtype type = dtype::q2_k;
   static constexpr std::size_t elements = 256, bytes = 84;
+  static constexpr std::array<std::size_t, 2> halves{80, 82};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block + 80), dmin = f16_at(block + 82);
@@ -24,6 +25,16 @@ struct q2_k {
       for (std::size_t l = 0; l < 16; ++l)
         out[16 * group + l] = scale * static_cast<float>((codes[l] >> (2 * field)) & 3) - least;
     }
+  }
+
+  static void split(const std::uint8_t* block, split_block& to) {
+    for (std::size_t group = 0; group < 16; ++group) {
+      to.factors[group / 2][group % 2] = block[group] & 15;
+      to.factors[group / 2][2 + group % 2] = block[group] >> 4;
+      const std::uint8_t* const codes = block + 16 + 32 * (group / 8) + 16 * (group % 2);
+      for (std::size_t l = 0; l < 16; ++l) to.codes[16 * group + l] = (codes[l] >> (group % 8 / 2 * 2)) & 3;
+    }
+    std::memcpy(to.super.data(), block + 80, 4);
   }
 };
 

@@ -12,6 +12,7 @@ namespace intaglio::codecs {
 struct q5_0 {
   static constexpr dtype type = dtype::q5_0;
   static constexpr std::size_t elements = 32, bytes = 22;
+  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block);
@@ -21,6 +22,12 @@ struct q5_0 {
       out[j] = d * static_cast<float>(static_cast<int>((byte & 15u) | (((high >> j) & 1u) << 4)) - 16);
       out[j + 16] = d * static_cast<float>(static_cast<int>((byte >> 4) | (((high >> (j + 16)) & 1u) << 4)) - 16);
     }
+  }
+
+  static void split(const std::uint8_t* block, split_block& to) {
+    put_nibbles(block + 6, to.codes.data());
+    put_upper_bits(u32_at(block + 2), to.codes.data());
+    std::memcpy(to.factors[0].data(), block, 2);
   }
 };
 

@@ -12,6 +12,7 @@ namespace intaglio::codecs {
 struct q5_1 {
   static constexpr dtype type = dtype::q5_1;
   static constexpr std::size_t elements = 32, bytes = 24;
+  static constexpr std::array<std::size_t, 2> halves{0, 2};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block), m = f16_at(block + 2);
@@ -21,6 +22,12 @@ struct q5_1 {
       out[j] = d * static_cast<float>((byte & 15u) | (((high >> j) & 1u) << 4)) + m;
       out[j + 16] = d * static_cast<float>((byte >> 4) | (((high >> (j + 16)) & 1u) << 4)) + m;
     }
+  }
+
+  static void split(const std::uint8_t* block, split_block& to) {
+    put_nibbles(block + 8, to.codes.data());
+    put_upper_bits(u32_at(block + 4), to.codes.data());
+    std::memcpy(to.factors[0].data(), block, 4);
   }
 };
 

@@ -13,18 +13,32 @@ namespace intaglio::codecs {
 struct q5_k {
   static constexpr dtype type = dtype::q5_k;
   static constexpr std::size_t elements = 256, bytes = 176;
+  static constexpr std::array<std::size_t, 2> halves{0, 2};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block), dmin = f16_at(block + 2);
     const std::uint8_t *const tops = block + 16, *const codes = block + 48;
     for (std::size_t group = 0; group < 8; ++group) {  // of 32 neighbours
-      const scale_and_least pair = six_bit_pair(block + 4, group);
-      const float scale = d * pair.scale, least = dmin * pair.least;
+      const six_bits pair = six_bits_at(block + 4, group);
+      const float scale = d * static_cast<float>(pair.scale), least = dmin * static_cast<float>(pair.least);
       for (std::size_t l = 0; l < 32; ++l) {
         const unsigned low = (codes[32 * (group / 2) + l] >> (4 * (group % 2))) & 15u, top = (tops[l] >> group) & 1u;
         out[32 * group + l] = scale * static_cast<float>(low | (top << 4)) - least;
       }
     }
+  }
+
+  static void split(const std::uint8_t* block, split_block& to) {
+    const std::uint8_t *const tops = block + 16, *const codes = block + 48;
+    for (std::size_t group = 0; group < 8; ++group) {
+      const six_bits pair = six_bits_at(block + 4, group);
+      to.factors[group][0] = pair.scale;
+      to.factors[group][1] = pair.least;
+      for (std::size_t l = 0; l < 32; ++l)
+        to.codes[32 * group + l] = static_cast<std::uint8_t>(((codes[32 * (group / 2) + l] >> (4 * (group % 2))) & 15) |
+                                                             ((tops[l] >> group) & 1) << 4);
+    }
+    std::memcpy(to.super.data(), block, 4);
   }
 };
 

@@ -40,7 +40,10 @@ enum class dtype : std::uint8_t {
   q5_k,
   iq4_nl,
   iq4_xs,
-  mxfp4
+  mxfp4,
+  nvfp4,
+  q1_0,
+  q2_0
 };
 
 /// A block of `elements` neighbours of one row takes `bytes`; I2_S keeps one scale of 32 bytes after the whole tensor,
@@ -72,11 +75,14 @@ inline constexpr dtype_info dtype_table[] = {
     {dtype::q5_1, "q5_1", 32, 24, 7},      {dtype::q2_k, "q2_k", 256, 84, 10},
     {dtype::q3_k, "q3_k", 256, 110, 11},   {dtype::q5_k, "q5_k", 256, 176, 13},
     {dtype::iq4_nl, "iq4_nl", 32, 18, 20}, {dtype::iq4_xs, "iq4_xs", 256, 136, 23},
-    {dtype::mxfp4, "mxfp4", 32, 17, 39},
+    {dtype::mxfp4, "mxfp4", 32, 17, 39},   {dtype::nvfp4, "nvfp4", 64, 36, 40},
+    {dtype::q1_0, "q1_0", 128, 18, 41},    {dtype::q2_0, "q2_0", 64, 18, 42},
 };
 
 /// The row of a type.
 constexpr const dtype_info& info(dtype type) { return dtype_table[static_cast<std::size_t>(type)]; }
+/// True for blocks of codes -1, 0 and 1.
+constexpr bool is_ternary(dtype type) { return type == dtype::tq1_0 || type == dtype::tq2_0 || type == dtype::i2_s; }
 /// The name of a type, as the tools print and accept it.
 constexpr std::string_view name(dtype type) { return info(type).name; }
 

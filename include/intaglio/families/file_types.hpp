@@ -15,12 +15,23 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/families/planned_family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
 
 namespace intaglio::families {
 
-/// The codecs that layers, embedding and head can be planned for, from the coarsest to the finest.
-inline constexpr std::array planned_codecs{dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k,
-                                           dtype::q8_0, dtype::bf16, dtype::f16,  dtype::f32};
+/// The codecs that layers, embedding and head can be planned for, from the coarsest to the finest: by the bits of a
+/// weight.
+inline constexpr auto planned_codecs = [] {
+  std::array<dtype, kernels::codec_table.size()> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const dtype type = kernels::codec_table[i].type;
+    const auto bits = [](dtype of) { return info(of).block_bytes * 256 / info(of).block_elements; };
+    std::size_t at = i;  // of equal ones the later number comes first: bf16, f16
+    for (; at > 0 && bits(out[at - 1]) >= bits(type); --at) out[at] = out[at - 1];
+    out[at] = type;
+  }
+  return out;
+}();
 constexpr bool is_planned(dtype type) {
   return std::find(planned_codecs.begin(), planned_codecs.end(), type) != planned_codecs.end();
 }

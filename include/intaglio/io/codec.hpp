@@ -21,9 +21,8 @@ namespace intaglio::io {
 
 /// True where decode_row reads the type.
 constexpr bool is_decodable(dtype type) {
-  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 ||
-         type == dtype::q4_0 || type == dtype::q4_1 || type == dtype::q4_k || type == dtype::q6_k ||
-         type == dtype::tq1_0 || type == dtype::tq2_0 || codecs::is_listed(type);
+  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::tq1_0 ||
+         type == dtype::tq2_0 || codecs::is_listed(type);
 }
 
 /// Bytes of a row of `columns` elements, which are whole blocks.
@@ -102,68 +101,6 @@ inline std::uint16_t u16_at(const std::uint8_t* bytes) {
 }
 inline float f16_at(const std::uint8_t* bytes) { return f16_rows::widen(u16_at(bytes)); }
 
-inline void q8_0(const std::uint8_t* block, float* out) {
-  const float d = f16_at(block);
-  for (std::size_t j = 0; j < 32; ++j) out[j] = d * static_cast<float>(static_cast<std::int8_t>(block[2 + j]));
-}
-/// A copy of some bytes of a block, which cannot overlap what is written: then compilers vectorise, with one loop a
-/// half of the block.
-template <std::size_t count>
-std::array<std::uint8_t, count> copied(const std::uint8_t* from) {
-  std::array<std::uint8_t, count> out;
-  std::memcpy(out.data(), from, count);
-  return out;
-}
-inline void q4_0(const std::uint8_t* block, float* out) {
-  const float d = f16_at(block);
-  const auto codes = copied<16>(block + 2);
-  for (std::size_t j = 0; j < 16; ++j) out[j] = d * static_cast<float>((codes[j] & 15) - 8);
-  for (std::size_t j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>((codes[j] >> 4) - 8);
-}
-inline void q4_1(const std::uint8_t* block, float* out) {
-  const float d = f16_at(block), m = f16_at(block + 2);
-  const auto codes = copied<16>(block + 4);
-  for (std::size_t j = 0; j < 16; ++j) out[j] = d * static_cast<float>(codes[j] & 15) + m;
-  for (std::size_t j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>(codes[j] >> 4) + m;
-}
-inline void q4_k(const std::uint8_t* block, float* out) {
-  const float d = f16_at(block), dmin = f16_at(block + 2);
-  const std::uint8_t *packed = block + 4, *quants = block + 16;
-  std::array<float, 8> scale{}, least{};
-  for (std::size_t j = 0; j < 8; ++j) {
-    const auto at = [&](std::size_t i) { return static_cast<unsigned>(packed[i]); };
-    const unsigned s = j < 4 ? at(j) & 63u : (at(j + 4) & 15u) | ((at(j - 4) >> 6) << 4);
-    const unsigned m = j < 4 ? at(j + 4) & 63u : (at(j + 4) >> 4) | ((at(j) >> 6) << 4);
-    scale[j] = d * static_cast<float>(s);
-    least[j] = dmin * static_cast<float>(m);
-  }
-  for (std::size_t k = 0; k < 4; ++k)
-    for (std::size_t l = 0; l < 32; ++l) {
-      out[64 * k + l] = scale[2 * k] * static_cast<float>(quants[32 * k + l] & 15) - least[2 * k];
-      out[64 * k + 32 + l] = scale[2 * k + 1] * static_cast<float>(quants[32 * k + l] >> 4) - least[2 * k + 1];
-    }
-}
-inline void q6_k(const std::uint8_t* block, float* out) {
-  const float d = f16_at(block + 208);
-  for (std::size_t part = 0; part < 4; ++part) {  // 16 neighbours in each quarter of a half
-    const std::size_t half = part / 2, i = part % 2;
-    const auto low = copied<48>(block + 64 * half + 16 * i);
-    const auto high = copied<16>(block + 128 + 32 * half + 16 * i);
-    const std::uint8_t* scales = block + 192 + 8 * half + i;
-    float* x = out + 128 * half + 16 * i;
-    const auto scale = [&](std::size_t quarter) {
-      return d * static_cast<float>(static_cast<std::int8_t>(scales[2 * quarter]));
-    };
-    const float s0 = scale(0), s1 = scale(1), s2 = scale(2), s3 = scale(3);
-    for (std::size_t l = 0; l < 16; ++l) x[l] = s0 * static_cast<float>(((low[l] & 15) | ((high[l] & 3) << 4)) - 32);
-    for (std::size_t l = 0; l < 16; ++l)
-      x[l + 32] = s1 * static_cast<float>(((low[l + 32] & 15) | (((high[l] >> 2) & 3) << 4)) - 32);
-    for (std::size_t l = 0; l < 16; ++l)
-      x[l + 64] = s2 * static_cast<float>(((low[l] >> 4) | (((high[l] >> 4) & 3) << 4)) - 32);
-    for (std::size_t l = 0; l < 16; ++l)
-      x[l + 96] = s3 * static_cast<float>(((low[l + 32] >> 4) | ((high[l] >> 6) << 4)) - 32);
-  }
-}
 inline void scaled_codes(const std::int8_t* codes, float d, float* out) {
   for (std::size_t j = 0; j < 256; ++j) out[j] = static_cast<float>(codes[j]) * d;
 }
@@ -208,21 +145,6 @@ inline void decode_row(dtype type, std::span<const std::byte> bytes, std::span<f
       break;
     case dtype::bf16:
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = f32_from_bf16(codec_blocks::u16_at(from + 2 * i));
-      break;
-    case dtype::q8_0:
-      codec_blocks::each<codec_blocks::q8_0>(from, blocks, size, length, out.data());
-      break;
-    case dtype::q4_0:
-      codec_blocks::each<codec_blocks::q4_0>(from, blocks, size, length, out.data());
-      break;
-    case dtype::q4_1:
-      codec_blocks::each<codec_blocks::q4_1>(from, blocks, size, length, out.data());
-      break;
-    case dtype::q4_k:
-      codec_blocks::each<codec_blocks::q4_k>(from, blocks, size, length, out.data());
-      break;
-    case dtype::q6_k:
-      codec_blocks::each<codec_blocks::q6_k>(from, blocks, size, length, out.data());
       break;
     case dtype::tq1_0:
       codec_blocks::each<codec_blocks::tq1_0>(from, blocks, size, length, out.data());

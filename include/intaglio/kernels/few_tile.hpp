@@ -17,7 +17,9 @@ struct few_tile {
   std::uint32_t rows = 0, tokens = 0, subgroups = 0;
 };
 /// Whether a product of so many tokens is faster where x is tiled: up to 16, of codecs whose blocks have one factor.
-constexpr bool wants_tiles(codec type, std::uint32_t tokens) { return type != codec::q6_k && tokens <= 16; }
+constexpr bool wants_tiles(codec type, std::uint32_t tokens) {
+  return has_own_forms(type) && type != codec::q6_k && tokens <= 16;
+}
 /// Of a product of x that is tiled. Each subgroup has all rows and 32 / subgroups virtual lanes.
 constexpr few_tile tiled_few_tile(std::uint32_t tokens) { return {32, tokens <= 8 ? 8u : 16u, 8}; }
 /// Tokens of a tile of a pass over a few: what chunks have more of.
@@ -45,7 +47,8 @@ constexpr std::size_t fragment_place(halves_order order, std::size_t place) {
 /// Rows of a matrix that the product by fragments is for, at least: those of a tile.
 inline constexpr std::uint32_t least_fragment_rows = 128;
 constexpr bool takes_fragments(codec type, std::uint32_t rows, std::uint32_t columns) {
-  return rows >= least_fragment_rows && columns % (fragment_order(type) == halves_order::octets ? 64 : 128) == 0;
+  return has_own_forms(type) && rows >= least_fragment_rows &&
+         columns % (fragment_order(type) == halves_order::octets ? 64 : 128) == 0;
 }
 /// Of matmul_chunk by fragments, over so many tokens: what was fastest on an H100 of 132 processors
 /// (docs/lab/prompt_products.md). Every element is one sum whose order hangs on the matrix alone.

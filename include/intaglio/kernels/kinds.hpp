@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "intaglio/codecs/rows.h"
+
 namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
@@ -78,7 +80,13 @@ enum class epilogue : std::uint32_t {
 enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
 
 /// How the weights of `matmul` and the rows of `embed` are coded (kernels/matmul_layout.hpp); the first three are those
-/// of `element`.
-enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4, q4_1 = 5, q4_k = 6, q6_k = 7 };
+/// of `element`, the others the rows of codecs/rows.h.
+#define INTAGLIO_NAMED(name, id, ...) name = id,
+enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, INTAGLIO_BLOCK_CODECS(INTAGLIO_NAMED) };
+#undef INTAGLIO_NAMED
+
+/// Whether kernels that find a codec's parts by themselves know it: those that run all layers in one dispatch,
+/// matmul_fragments, matmul_few_matrix and matmul_few_tiled. The others take every codec (shaders/include/codec.glsl).
+constexpr bool has_own_forms(codec type) { return type <= codec::q6_k; }
 
 }  // namespace intaglio::kernels

@@ -78,7 +78,8 @@ struct matmul_few_kernel {
     const bool tiled = offers.has(demand::narrow_int8) && !listed && room % 8 == 0 && wants_tiles(c.codec, tokens);
     few_tile by;
     if (tiled) by = tiled_few_tile(tokens);
-    else if (offers.has(demand::narrow_int8)) by = few_matrix_tile(id, c.rows, listed ? c.list_tokens : tokens);
+    else if (offers.has(demand::narrow_int8) && has_own_forms(c.codec))
+      by = few_matrix_tile(id, c.rows, listed ? c.list_tokens : tokens);
     if (listed && by.tokens != 0 && c.list_tokens % by.tokens != 0) by = {};
     if (by.rows == 0) {
       of.groups[1] = listed ? lists(c, of.groups[1] / parts, pass) * parts : pass.share(of.groups[1]);

@@ -3,15 +3,16 @@
 // columns each, read neighbouring 16 bytes. Nothing is rounded: a group holds what the file's blocks hold.
 //
 // f32, f16, bf16: rows behind each other, each filled with zeros up to a multiple of 8 columns; the last group with
-// rows of zeros. Blocks of 32 columns, b of n: parts behind each other, the group filled up to 16 bytes. "Nibbles" are
-// 16 bytes, byte j with column j in its lower and column j + 16 in its upper half.
-//   q8_0  int8 [4 rows, 2 halves of a block, n, 16], f16 d [n, 4 rows]
-//   q4_0  nibbles [4 rows, n], f16 d [n, 4 rows]
-//   q4_1  nibbles [4 rows, n], f16 {d, m} [n, 4 rows]
-//   q4_k  nibbles [4 rows, n], the 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} of each 8 blocks [4 rows, n / 8]
-//   q6_k  lower nibbles [4 rows, n], upper bits [4 rows, n] of 8 bytes (bits 2e+1..2e of byte 4h + k: column 16h + 4e +
-//   k),
-//         int8 scales of 16 columns [n, 4 rows, 2], f16 d [n / 8, 4 rows]
+// rows of zeros. Blocks of 32 columns, b of n: parts behind each other, as the codec's row in codecs/rows.h says, the
+// group filled up to 16 bytes.
+//   codes, a plane for each power of two in their bits, the largest first, which has the lowest bits:
+//     8 bits  [4 rows, 2 halves of a block, n, 16 bytes]
+//     4 bits  [4 rows, n, 16 bytes]: byte j has column j in its lower and column j + 16 in its upper half
+//     2 bits  [4 rows, n, 8 bytes]: bits 2e + 1 and 2e of byte 4h + k are of column 16h + 4e + k
+//     1 bit   [4 rows, n, 4 bytes]: bit e of byte k is of column 4e + k
+//   factors [n, 4 rows] of 1, 2 or 4 bytes: those of halves of a block behind each other, then least values likewise
+//   what 256 columns have in common, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
+// FACTOR_HEAD has instead of the last two the 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} [4 rows, n / 8].
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -20,9 +21,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "intaglio/codecs/decode.hpp"
+#include "intaglio/core/dtype.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/row_order.hpp"
@@ -32,14 +37,37 @@ namespace intaglio::kernels {
 /// How a codec's rows lie in a file: `bytes` for `elements` neighbours; and in a group: bytes for 32 columns of its
 /// four rows, and for each 256.
 struct codec_info {
+  dtype type;
   std::string_view name;
   std::uint32_t block_elements, block_bytes;
   std::uint32_t group_block_bytes, group_super_bytes;
+  codecs::device_row row;  ///< of codecs of blocks
 };
-inline constexpr codec_info codec_table[] = {
-    {"f16", 1, 2, 0, 0},     {"f32", 1, 4, 0, 0},     {"bf16", 1, 2, 0, 0},       {"q8_0", 32, 34, 136, 0},
-    {"q4_0", 32, 18, 72, 0}, {"q4_1", 32, 20, 80, 0}, {"q4_k", 256, 144, 64, 64}, {"q6_k", 256, 210, 104, 8},
-};
+constexpr codec_info codec_info_of(dtype type, const codecs::device_row& row = {}) {
+  const dtype_info& file = intaglio::info(type);
+  return {type,
+          file.name,
+          file.block_elements,
+          file.block_bytes,
+          row.bits != 0 ? 4 * (row.code_bytes() + row.factor_bytes()) : 0,
+          row.bits != 0 ? 4 * row.super_bytes() : 0,
+          row};
+}
+/// By the number of the codec.
+inline constexpr auto codec_table = [] {
+  std::array<codec_info, 3 + codecs::device_row_count> out{codec_info_of(dtype::f16), codec_info_of(dtype::f32),
+                                                           codec_info_of(dtype::bf16)};
+  for (std::size_t i = 0; i < codecs::device_row_count; ++i)
+    out[3 + i] = codec_info_of(codecs::device_rows[i].type, codecs::device_rows[i]);
+  return out;
+}();
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < codecs::device_row_count; ++i)
+        if (codecs::device_rows[i].id != 3 + i) return false;
+      return true;
+    }(),
+    "rows of codecs/rows.h are in the order of their numbers, from 3 on");
 constexpr const codec_info& info(codec type) { return codec_table[static_cast<std::size_t>(type)]; }
 constexpr bool is_dense(codec type) { return info(type).block_elements == 1; }
 
@@ -58,83 +86,86 @@ constexpr std::uint64_t matmul_weight_bytes(codec type, std::uint64_t rows, std:
   return (rows + 3) / 4 * matmul_group_bytes(type, columns);
 }
 
-namespace layout {
-
-/// Column 0 .. 31 of nibbles.
-inline std::uint8_t nibble(const std::byte* block, std::uint32_t column) {
-  return static_cast<std::uint8_t>(std::to_integer<unsigned>(block[column % 16]) >> (column / 16 * 4) & 15u);
+/// The codec by which kernels read weights of a type, if they do.
+constexpr std::optional<codec> codec_of(dtype type) {
+  for (std::size_t i = 0; i < codec_table.size(); ++i)
+    if (codec_table[i].type == type) return static_cast<codec>(i);
+  return std::nullopt;
 }
 
-/// 6-bit codes of a file's Q6_K block of 256, in order.
-inline void q6_k_codes(const std::byte* from, std::array<std::uint8_t, 256>& codes) {
-  const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(from[at]); };
-  for (std::size_t half = 0; half < 2; ++half)
-    for (std::size_t l = 0; l < 32; ++l)
-      for (std::size_t part = 0; part < 4; ++part) {
-        const unsigned low = byte(64 * half + l + 32 * (part % 2)) >> (part / 2 * 4) & 15u,
-                       high = byte(128 + 32 * half + l) >> (2 * part) & 3u;
-        codes[128 * half + 32 * part + l] = static_cast<std::uint8_t>(low | high << 4);
-      }
+namespace layout {
+
+/// Where block b of row r begins in each part of a group of n blocks.
+struct group_places {
+  codecs::device_row row;
+  std::size_t n;
+
+  bool has(std::uint32_t bits) const { return (row.bits & bits) != 0; }
+  std::size_t bytes(std::size_t r, std::size_t b, std::size_t half) const { return ((2 * r + half) * n + b) * 16; }
+  std::size_t nibbles(std::size_t r, std::size_t b) const { return (r * n + b) * 16; }
+  std::size_t pairs(std::size_t r, std::size_t b) const { return (has(4) ? 64 * n : 0) + (r * n + b) * 8; }
+  std::size_t bits(std::size_t r, std::size_t b) const { return 16 * (row.bits & 6u) * n + (r * n + b) * 4; }
+  std::size_t factors(std::size_t r, std::size_t b) const {
+    return 4 * row.code_bytes() * n + (4 * b + r) * row.factor_bytes();
+  }
+  std::size_t super(std::size_t r, std::size_t b) const {
+    const std::size_t behind = 4 * (row.code_bytes() + row.factor_bytes()) * n;
+    if (row.form == codecs::factor_form::head) return behind + (r * (n / 8) + b / 8) * 16;
+    return behind + (b / 8 * 4 + r) * row.super_bytes();
+  }
+};
+
+/// 32 codes into block b of row r.
+inline void put_codes(const group_places& at, const std::uint8_t* codes, std::size_t r, std::size_t b,
+                      std::byte* group) {
+  if (at.has(8)) {
+    for (std::size_t half = 0; half < 2; ++half) std::memcpy(group + at.bytes(r, b, half), codes + 16 * half, 16);
+    return;
+  }
+  std::array<std::uint32_t, 4> nibbles{};
+  std::array<std::uint32_t, 2> pairs{};
+  std::uint32_t bits = 0;
+  for (std::uint32_t e = 0; e < 8; ++e) {  // four columns at a time
+    std::uint32_t four;
+    std::memcpy(&four, codes + 4 * e, 4);
+    if (at.has(4)) {
+      nibbles[e % 4] |= (four & 0x0f0f0f0fu) << (e / 4 * 4);
+      four >>= 4;
+    }
+    if (at.has(2)) {
+      pairs[e / 4] |= (four & 0x03030303u) << (e % 4 * 2);
+      four >>= 2;
+    }
+    bits |= (four & 0x01010101u) << e;
+  }
+  if (at.has(4)) std::memcpy(group + at.nibbles(r, b), nibbles.data(), 16);
+  if (at.has(2)) std::memcpy(group + at.pairs(r, b), pairs.data(), 8);
+  if (at.has(1)) std::memcpy(group + at.bits(r, b), &bits, 4);
 }
 
 /// One row of a file, `n` blocks of 32 columns, into place r of a group.
-inline void put_row(codec type, const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
-  const codec_info& file = info(type);
-  switch (type) {
-    case codec::q8_0:
-      for (std::size_t b = 0; b < n; ++b, from += file.block_bytes) {
-        std::memcpy(group + 128 * n + 8 * b + 2 * r, from, 2);
-        for (std::size_t half = 0; half < 2; ++half)
-          std::memcpy(group + ((2 * r + half) * n + b) * 16, from + 2 + 16 * half, 16);
-      }
-      break;
-    case codec::q4_0:
-    case codec::q4_1: {
-      const std::size_t head = type == codec::q4_0 ? 2 : 4;
-      for (std::size_t b = 0; b < n; ++b, from += file.block_bytes) {
-        std::memcpy(group + 64 * n + 4 * head * b + head * r, from, head);
-        std::memcpy(group + (r * n + b) * 16, from + head, 16);
-      }
-      break;
+template <codecs::block_codec C>
+void put_row(const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
+  constexpr codecs::device_row row = codecs::row_of(C::type);
+  const group_places at{row, n};
+  codecs::split_block parts;
+  for (std::size_t b = 0; b < n; b += C::elements / 32, from += C::bytes) {
+    C::split(reinterpret_cast<const std::uint8_t*>(from), parts);
+    for (std::size_t k = 0; k < C::elements / 32; ++k) {
+      put_codes(at, parts.codes.data() + 32 * k, r, b + k, group);
+      if constexpr (row.factor_bytes() != 0)
+        std::memcpy(group + at.factors(r, b + k), parts.factors[k].data(), row.factor_bytes());
     }
-    case codec::q4_k:
-      for (std::size_t super = 0; super < n / 8; ++super, from += file.block_bytes) {
-        std::memcpy(group + 64 * n + (r * (n / 8) + super) * 16, from, 16);
-        for (std::size_t k = 0; k < 4; ++k)
-          for (std::size_t j = 0; j < 16; ++j) {
-            const unsigned first = std::to_integer<unsigned>(from[16 + 32 * k + j]),
-                           second = std::to_integer<unsigned>(from[32 + 32 * k + j]);
-            std::byte* const block = group + (r * n + 8 * super + 2 * k) * 16;
-            block[j] = static_cast<std::byte>((first & 15u) | (second & 15u) << 4);
-            block[16 + j] = static_cast<std::byte>(first >> 4 | (second >> 4) << 4);
-          }
-      }
-      break;
-    case codec::q6_k:
-      for (std::size_t super = 0; super < n / 8; ++super, from += file.block_bytes) {
-        std::array<std::uint8_t, 256> codes{};
-        q6_k_codes(from, codes);
-        std::memcpy(group + 104 * n + 8 * super + 2 * r, from + 208, 2);
-        for (std::size_t k = 0; k < 8; ++k) {
-          const std::size_t b = 8 * super + k;
-          const std::uint8_t* const code = codes.data() + 32 * k;
-          std::memcpy(group + 96 * n + 8 * b + 2 * r, from + 192 + 2 * k, 2);
-          for (std::size_t j = 0; j < 16; ++j)
-            group[(r * n + b) * 16 + j] = static_cast<std::byte>((code[j] & 15u) | (code[j + 16] & 15u) << 4);
-          for (std::size_t j = 0; j < 8; ++j) {
-            unsigned bits = 0;
-            for (std::size_t e = 0; e < 4; ++e)
-              bits |= static_cast<unsigned>(code[16 * (j / 4) + 4 * e + j % 4] >> 4) << (2 * e);
-            group[64 * n + (r * n + b) * 8 + j] = static_cast<std::byte>(bits);
-          }
-        }
-      }
-      break;
-    case codec::f16:
-    case codec::f32:
-    case codec::bf16:
-      break;
+    if constexpr (row.super_bytes() != 0) std::memcpy(group + at.super(r, b), parts.super.data(), row.super_bytes());
   }
+}
+
+using row_writer = void (*)(const std::byte* from, std::size_t n, std::size_t r, std::byte* group);
+/// Of codecs of blocks.
+constexpr row_writer row_writer_of(codec type) {
+  row_writer out = nullptr;
+  codecs::with_codec(info(type).type, [&]<class C>() { out = &put_row<C>; });
+  return out;
 }
 
 }  // namespace layout
@@ -158,6 +189,7 @@ inline void repack_matmul(codec type, const row_order& order, std::span<const st
     throw argument_error("repack_matmul: output bytes",
                          "whole groups of " + std::to_string(group_bytes) + " bytes inside the matrix",
                          std::to_string(output.size()) + " from group " + std::to_string(first_group));
+  const layout::row_writer put_row = layout::row_writer_of(type);
   std::memset(output.data(), 0, output.size());
   for (std::uint64_t group = 0; group < groups; ++group)
     for (std::uint32_t r = 0; r < 4; ++r) {
@@ -171,7 +203,7 @@ inline void repack_matmul(codec type, const row_order& order, std::span<const st
       const std::byte* const source = rows[from.tensor].data() + (from.row - begin) * row_bytes;
       std::byte* const to = output.data() + group * group_bytes;
       if (is_dense(type)) std::memcpy(to + r * group_bytes / 4, source, row_bytes);
-      else layout::put_row(type, source, columns / 32, r, to);
+      else put_row(source, static_cast<std::size_t>(columns / 32), r, to);
     }
 }
 

@@ -12,33 +12,12 @@
 
 #include "intaglio/ir/op.hpp"
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
 
-/// The codec by which matmul reads weights of a type, if it does.
-constexpr std::optional<kernels::codec> codec_of(dtype type) {
-  switch (type) {
-    case dtype::f32:
-      return kernels::codec::f32;
-    case dtype::f16:
-      return kernels::codec::f16;
-    case dtype::bf16:
-      return kernels::codec::bf16;
-    case dtype::q8_0:
-      return kernels::codec::q8_0;
-    case dtype::q4_0:
-      return kernels::codec::q4_0;
-    case dtype::q4_1:
-      return kernels::codec::q4_1;
-    case dtype::q4_k:
-      return kernels::codec::q4_k;
-    case dtype::q6_k:
-      return kernels::codec::q6_k;
-    default:
-      return std::nullopt;
-  }
-}
+using kernels::codec_of;
 
 /// A rewrite: what it merges and why it pays. Index 0 stands for an op that has a kernel of its own.
 struct rule {

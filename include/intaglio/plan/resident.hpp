@@ -98,7 +98,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type,
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
-  if (context == 0 || (ring != context && ring % 256 != 0)) return false;
+  if (!kernels::has_own_forms(type) || context == 0 || (ring != context && ring % 256 != 0)) return false;
   if (c.head_dim == 0 || c.head_dim % (head_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 ||
       c.num_attention_heads % c.num_key_value_heads != 0)
     return false;
@@ -158,7 +158,7 @@ constexpr bool few_products_fit(const decoder_config& c, kernels::codec type, st
 /// @param most workgroups that all run at once
 constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   using namespace kernels::layers_few;
-  if (kernels::is_dense(type)) return false;
+  if (kernels::is_dense(type) || !kernels::has_own_forms(type)) return false;
   if (!heads_fit(c, 64, 128)) return false;
   const std::uint32_t parts = few_parts(c.hidden_size, most);
   return few_products_fit(c, type, parts) && batch_memory_fits(c, "layers_few", resident_subgroups, most_tokens, parts);
@@ -187,7 +187,7 @@ constexpr std::uint32_t normed_few_subgroups(const decoder_config& c) {
 }
 /// @param most workgroups that all run at once
 constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
-  if (type == kernels::codec::f32) return false;
+  if (type == kernels::codec::f32 || !kernels::has_own_forms(type)) return false;
   if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = normed_few_parts(c.hidden_size, most), subgroups = normed_few_subgroups(c);
   return subgroups != 0 && few_products_fit(c, type, parts) &&
@@ -220,7 +220,8 @@ constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slot_cou
 /// @param most workgroups that all run at once
 constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
   using namespace kernels::layers_many;
-  if (kernels::is_dense(type) || (slot_count != 16 && slot_count != most_tokens)) return false;
+  if (kernels::is_dense(type) || !kernels::has_own_forms(type) || (slot_count != 16 && slot_count != most_tokens))
+    return false;
   if (!heads_fit(c, 64, 128)) return false;
   if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0)
     return false;  // scales of a token are read four at a time
@@ -247,7 +248,8 @@ constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t mo
 constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
                                 std::uint32_t most) {
   using namespace kernels::layers_many;
-  if (type == kernels::codec::f32 || (slot_count != 16 && slot_count != most_tokens)) return false;
+  if (type == kernels::codec::f32 || !kernels::has_own_forms(type) || (slot_count != 16 && slot_count != most_tokens))
+    return false;
   if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = normed_many_parts(c.hidden_size, most);
   const std::uint64_t slices =

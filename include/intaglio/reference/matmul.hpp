@@ -31,12 +31,12 @@ struct matmul_shape {
   shader::activation_function gate{};                                ///< gated
 };
 
-/// 32 columns of a row: (sum of code * x over half h of the block) * d[h] each, plus offset * (sum of x).
+/// 32 columns of a row: of half h of them (sum of code * x) * d[h], plus offset[h] * (sum of x). Unless `halves`, both
+/// halves have the factors of the first.
 struct weight_block {
   std::array<std::int32_t, 32> codes{};
-  std::array<float, 2> d{};
+  std::array<float, 2> d{}, offset{};
   bool halves = false, has_offset = false;
-  float offset = 0;
 };
 
 namespace layout {
@@ -50,51 +50,59 @@ inline float half(const std::byte* at) { return f32_from_f16(word16(at)); }
 inline std::int32_t signed_byte(std::byte b) { return static_cast<std::int8_t>(std::to_integer<unsigned>(b)); }
 inline unsigned byte(std::byte b) { return std::to_integer<unsigned>(b); }
 
+/// The code of column `i` of block b, row r.
+inline std::uint8_t code_at(const kernels::layout::group_places& at, const std::byte* group, std::size_t r,
+                            std::size_t b, std::size_t i) {
+  if (at.has(8)) return static_cast<std::uint8_t>(byte(group[at.bytes(r, b, i / 16) + i % 16]));
+  unsigned out = 0;
+  if (at.has(4)) out = byte(group[at.nibbles(r, b) + i % 16]) >> (i / 16 * 4) & 15u;
+  if (at.has(2))
+    out |= (byte(group[at.pairs(r, b) + 4 * (i / 16) + i % 4]) >> (i % 16 / 4 * 2) & 3u) << (at.row.bits & 4u);
+  if (at.has(1)) out |= (byte(group[at.bits(r, b) + i % 4]) >> (i / 4) & 1u) << (at.row.bits & 6u);
+  return static_cast<std::uint8_t>(out);
+}
+
+inline void take_factors(const kernels::layout::group_places& at, const std::byte* group, std::size_t r, std::size_t b,
+                         weight_block& out) {
+  using codecs::factor_form;
+  const std::size_t halves = 32 / at.row.per;
+  const std::byte *const factors = group + at.factors(r, b), *const super = group + at.super(r, b);
+  for (std::size_t h = 0; h < halves; ++h) {
+    switch (at.row.form) {
+      case factor_form::half:
+        out.d[h] = half(factors + 2 * h);
+        if (at.row.least) out.offset[h] = half(factors + 2 * (halves + h));
+        break;
+      case factor_form::brain:
+        out.d[h] = f32_from_bf16(word16(factors + 2 * h));
+        break;
+      case factor_form::byte:
+        out.d[h] = half(super) * static_cast<float>(signed_byte(factors[h]));
+        if (at.row.least) out.offset[h] = -(half(super + 2) * static_cast<float>(byte(factors[halves + h])));
+        break;
+      case factor_form::head: {
+        const codecs::six_bits pair = codecs::six_bits_at(reinterpret_cast<const std::uint8_t*>(super) + 4, b % 8);
+        out.d[h] = half(super) * static_cast<float>(pair.scale);
+        out.offset[h] = -(half(super + 2) * static_cast<float>(pair.least));
+        break;
+      }
+    }
+  }
+}
+
 }  // namespace layout
 
 /// Block `block` of the row at `row` of a weight in matmul's layout.
 inline weight_block block_of(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns,
                              std::uint32_t row, std::uint32_t block) {
-  using kernels::codec;
-  namespace at = reference::layout;
-  const std::size_t n = columns / 32, r = row % 4, b = block;
+  const codecs::device_row& of = kernels::info(type).row;
+  const kernels::layout::group_places at{of, columns / 32};
   const std::byte* const group = weight.data() + row / 4 * kernels::matmul_group_bytes(type, columns);
   weight_block out;
-  if (type == codec::q8_0) {
-    for (std::size_t i = 0; i < 32; ++i)
-      out.codes[i] = at::signed_byte(group[((2 * r + i / 16) * n + b) * 16 + i % 16]);
-    out.d[0] = at::half(group + 128 * n + 8 * b + 2 * r);
-    return out;
-  }
-  for (std::uint32_t i = 0; i < 32; ++i) out.codes[i] = kernels::layout::nibble(group + (r * n + b) * 16, i);
-  if (type == codec::q4_0) {
-    for (auto& code : out.codes) code -= 8;
-    out.d[0] = at::half(group + 64 * n + 8 * b + 2 * r);
-  } else if (type == codec::q4_1) {
-    out.d[0] = at::half(group + 64 * n + 16 * b + 4 * r);
-    out.offset = at::half(group + 64 * n + 16 * b + 4 * r + 2);
-    out.has_offset = true;
-  } else if (type == codec::q4_k) {
-    const std::byte* const head = group + 64 * n + (r * (n / 8) + b / 8) * 16;
-    const std::byte* const sc = head + 4;
-    const std::size_t j = b % 8;
-    const unsigned scale =
-        j < 4 ? at::byte(sc[j]) & 63u : (at::byte(sc[j + 4]) & 15u) | (at::byte(sc[j - 4]) >> 6) << 4;
-    const unsigned minimum =
-        j < 4 ? at::byte(sc[j + 4]) & 63u : (at::byte(sc[j + 4]) >> 4) | (at::byte(sc[j]) >> 6) << 4;
-    out.d[0] = at::half(head) * static_cast<float>(scale);
-    out.offset = -(at::half(head + 2) * static_cast<float>(minimum));
-    out.has_offset = true;
-  } else {
-    out.halves = true;
-    const float d = at::half(group + 104 * n + b / 8 * 8 + 2 * r);
-    for (std::size_t h = 0; h < 2; ++h)
-      out.d[h] = d * static_cast<float>(at::signed_byte(group[96 * n + 8 * b + 2 * r + h]));
-    for (std::size_t i = 0; i < 32; ++i) {
-      const unsigned bits = at::byte(group[64 * n + (r * n + b) * 8 + 4 * (i / 16) + i % 4]) >> (2 * (i % 16 / 4)) & 3u;
-      out.codes[i] = (out.codes[i] | static_cast<std::int32_t>(bits << 4)) - 32;
-    }
-  }
+  out.halves = of.per == 16;
+  out.has_offset = of.least;
+  for (std::size_t i = 0; i < 32; ++i) out.codes[i] = of.number(layout::code_at(at, group, row % 4, block, i));
+  layout::take_factors(at, group, row % 4, block, out);
   return out;
 }
 
@@ -105,8 +113,9 @@ inline float weight_at(kernels::codec type, std::span<const std::byte> weight, s
     return elements::read(weight, static_cast<kernels::element>(type),
                           std::size_t{row} * ((columns + 7) / 8 * 8) + column);
   const weight_block b = block_of(type, weight, columns, row, column / 32);
-  const float y = product(b.halves ? b.d[column % 32 / 16] : b.d[0], static_cast<float>(b.codes[column % 32]));
-  return b.has_offset ? y + b.offset : y;
+  const std::size_t half = b.halves ? column % 32 / 16 : 0;
+  const float y = product(b.d[half], static_cast<float>(b.codes[column % 32]));
+  return b.has_offset ? y + b.offset[half] : y;
 }
 
 /// 32 activations in 24 bits: x[i] is about codes[i] * scale, scale a power of two; NaN where one is not finite.
@@ -224,20 +233,16 @@ inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> we
   for (std::uint32_t b = 0; b < shape.columns / 32; ++b) {
     const weight_block w = block_of(shape.codec, weight, shape.columns, row, b);
     const fixed_block& y = fixed[b];
-    std::array<fixed_sums, 2> halves{};
-    fixed_sums both, plain;
+    std::array<fixed_sums, 2> sums{}, plain{};  // of halves, or the first of all
     for (std::size_t i = 0; i < 32; ++i) {
-      halves[i / 16].add(w.codes[i], y.codes[i]);
-      both.add(w.codes[i], y.codes[i]);
-      plain.add(1, y.codes[i]);
+      const std::size_t half = w.halves ? i / 16 : 0;
+      sums[half].add(w.codes[i], y.codes[i]);
+      plain[half].add(1, y.codes[i]);
     }
     float& lane = lanes[b % virtual_lanes];
-    if (w.halves) {
-      for (std::size_t h = 0; h < 2; ++h) lane += product(halves[h].whole(), product(w.d[h], y.scale));
-    } else {
-      lane += product(both.whole(), product(w.d[0], y.scale));
-      if (w.has_offset) lane += product(plain.whole(), product(w.offset, y.scale));
-    }
+    for (std::size_t h = 0; h < (w.halves ? 2u : 1u); ++h) lane += product(sums[h].whole(), product(w.d[h], y.scale));
+    for (std::size_t h = 0; w.has_offset && h < (w.halves ? 2u : 1u); ++h)
+      lane += product(plain[h].whole(), product(w.offset[h], y.scale));
   }
   return butterfly(lanes);
 }

@@ -73,17 +73,10 @@ inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::u
       (std::min<std::uint64_t>)((w.rows + 3) / 4, (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / group_bytes));
   std::vector<std::byte> rows(static_cast<std::size_t>(4 * groups * row_bytes));
   for (std::byte& each : rows) each = static_cast<std::byte>(next_random(random) >> 56);
-  const float largest = w.codec == kernels::codec::q8_0   ? 128
-                        : w.codec == kernels::codec::q4_k ? 16 * 64
-                        : w.codec == kernels::codec::q6_k ? 32 * 128
-                                                          : 8;
-  const std::uint16_t scale = f16_from_f32(0.03f / largest),
-                      minimum = f16_from_f32(w.codec == kernels::codec::q4_1 ? -0.03f : 0.03f / 64);
-  for (std::size_t at = 0; at < rows.size(); at += block.block_bytes) {
-    std::memcpy(rows.data() + at + (w.codec == kernels::codec::q6_k ? 208 : 0), &scale, 2);
-    if (w.codec == kernels::codec::q4_1 || w.codec == kernels::codec::q4_k)
-      std::memcpy(rows.data() + at + 2, &minimum, 2);
-  }
+  codecs::with_codec(block.type, [&]<class C>() {
+    for (std::size_t at = 0; at < rows.size(); at += block.block_bytes)
+      codecs::scale_block<C>(reinterpret_cast<std::uint8_t*>(rows.data() + at), 0.03f);
+  });
   const std::array<std::span<const std::byte>, 1> source{rows};
   std::vector<std::uint32_t> out(static_cast<std::size_t>(groups * group_bytes / 4));
   kernels::repack_matmul(w.codec, kernels::row_order::plain(static_cast<std::uint32_t>(4 * groups)), source, w.columns,

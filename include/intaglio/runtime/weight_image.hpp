@@ -119,11 +119,7 @@ class weight_image {
   }
 
   /// A plan's codec as files name it.
-  static dtype dtype_of(kernels::codec type) {
-    constexpr dtype types[] = {dtype::f16,  dtype::f32,  dtype::bf16, dtype::q8_0,
-                               dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k};
-    return types[static_cast<std::size_t>(type)];
-  }
+  static dtype dtype_of(kernels::codec type) { return kernels::info(type).type; }
 
   /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
   static std::uint64_t unit_bytes(const plan::weight& w) {
@@ -552,8 +548,7 @@ class weight_image {
   static void expect_finite_rows(const io::checkpoint_tensor& tensor, kernels::codec type, std::uint64_t at,
                                  std::span<const std::byte> rows) {
     if (type == kernels::codec::f16 || type == kernels::codec::bf16) return expect_finite(tensor, type, at, rows);
-    const std::size_t block = kernels::info(type).block_bytes, first = type == kernels::codec::q6_k ? 208 : 0;
-    const std::size_t halves = type == kernels::codec::q4_1 || type == kernels::codec::q4_k ? 2 : 1;
+    const std::size_t block = kernels::info(type).block_bytes;
     for (std::size_t i = 0; i < rows.size(); i += block) {
       bool sound = true;
       if (type == kernels::codec::f32) {
@@ -561,11 +556,7 @@ class weight_image {
         std::memcpy(&value, rows.data() + i, 4);
         sound = std::isfinite(value);
       } else {
-        for (std::size_t h = 0; h < halves; ++h) {
-          std::uint16_t bits;
-          std::memcpy(&bits, rows.data() + i + first + 2 * h, 2);
-          sound = sound && finite(bits, kernels::codec::f16);
-        }
+        sound = codecs::is_finite_block(dtype_of(type), reinterpret_cast<const std::uint8_t*>(rows.data() + i));
       }
       if (!sound)
         throw file_error(tensor.stored.file->path(), tensor.stored.offset + at + i,

@@ -14,7 +14,7 @@ inline constexpr dtype input_type = W == dtype::i2_s ? dtype::i8 : dtype::f32;
 /// Type of a head, and of an embedding that is one, beside products by W, as llama-quantize chooses it: coarse codecs
 /// leave it finer. `columns` of a row that blocks of 256 do not divide make it q8_0.
 constexpr dtype head_type(dtype W, std::uint32_t columns) {
-  const bool coarse = W == dtype::q4_0 || W == dtype::q4_1 || W == dtype::q4_k || W == dtype::q6_k;
+  const bool coarse = info(W).block_elements > 1 && W != dtype::q8_0 && !is_ternary(W);
   return !coarse ? W : columns % 256 == 0 ? dtype::q6_k : dtype::q8_0;
 }
 

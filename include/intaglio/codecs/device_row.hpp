@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The rows of rows.h as C++ has them: how the device holds and computes a codec of blocks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "intaglio/codecs/rows.h"
+#include "intaglio/core/dtype.hpp"
+
+namespace intaglio::codecs {
+
+enum class factor_form : std::uint32_t {
+  half = FACTOR_HALF,
+  brain = FACTOR_BRAIN,
+  byte = FACTOR_BYTE,
+  head = FACTOR_HEAD
+};
+
+/// Numbers of codes 0 to 15, by table.
+struct value_table {
+  std::uint32_t id;
+  std::array<std::int8_t, 16> numbers;
+};
+#define INTAGLIO_TABLE(id, ...) value_table{id, {__VA_ARGS__}},
+inline constexpr value_table value_tables[] = {INTAGLIO_VALUE_TABLES(INTAGLIO_TABLE)};
+#undef INTAGLIO_TABLE
+constexpr const std::array<std::int8_t, 16>& numbers_of(std::uint32_t table) { return value_tables[table - 1].numbers; }
+/// Of IQ4_NL and IQ4_XS. @source ggml-common.h, kvalues_iq4nl
+inline constexpr std::array<std::int8_t, 16> iq4_values = numbers_of(1);
+/// Twice what codes of MXFP4 and NVFP4 are. @source OCP Microscaling Formats 1.0, E2M1
+inline constexpr std::array<std::int8_t, 16> fp4_values = numbers_of(2);
+
+/// @see rows.h
+struct device_row {
+  dtype type{};
+  std::uint32_t id = 0, bits = 0;
+  std::int32_t zero = 0;
+  std::uint32_t table = 0;
+  factor_form form{};
+  std::uint32_t per = 32;
+  bool least = false;
+
+  /// What a code stands for, before it is scaled.
+  constexpr std::int32_t number(std::uint8_t code) const {
+    return table != 0 ? numbers_of(table)[code & 15] : bits == 8 ? static_cast<std::int8_t>(code) : code - zero;
+  }
+  /// Bytes of a row's factors: of each 32 columns, and of each 256.
+  constexpr std::uint32_t factor_bytes() const {
+    const std::uint32_t each = form == factor_form::head ? 0 : form == factor_form::byte ? 1 : 2;
+    return each * (32 / per) * (least ? 2 : 1);
+  }
+  constexpr std::uint32_t super_bytes() const {
+    return form == factor_form::head ? 16 : form == factor_form::byte ? (least ? 4 : 2) : 0;
+  }
+  /// Bytes of a row's codes, of each 32 columns.
+  constexpr std::uint32_t code_bytes() const { return 4 * bits; }
+};
+#define INTAGLIO_ROW(name, id, bits, zero, table, form, per, least) \
+  device_row{dtype::name, id, bits, zero, table, factor_form{form}, per, (least) != 0u},
+inline constexpr device_row device_rows[] = {INTAGLIO_BLOCK_CODECS(INTAGLIO_ROW)};
+#undef INTAGLIO_ROW
+/// The row of a type; of one that has none no bits.
+constexpr device_row row_of(dtype type) {
+  for (const device_row& row : device_rows)
+    if (row.type == type) return row;
+  return {};
+}
+inline constexpr std::size_t device_row_count = std::size(device_rows);
+
+}  // namespace intaglio::codecs

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Q4_0: 32 weights, a scale and codes of 4 bits.
+#pragma once
+
+#include "intaglio/codecs/block.hpp"
+
+namespace intaglio::codecs {
+
+/// A weight is d * (code - 8).
+/// @layout d f16; codes, weights j and j + 16 in byte j
+/// @source ggml-quants.c, dequantize_row_q4_0
+struct q4_0 {
+  static constexpr dtype type = dtype::q4_0;
+  static constexpr std::size_t elements = 32, bytes = 18;
+  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
+
+  static void decode(const std::uint8_t* block, float* out) {
+    const float d = f16_at(block);
+    const auto codes = copied<16>(block + 2);
+    for (std::size_t j = 0; j < 16; ++j) out[j] = d * static_cast<float>((codes[j] & 15) - 8);
+    for (std::size_t j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>((codes[j] >> 4) - 8);
+  }
+
+  static void split(const std::uint8_t* block, split_block& to) {
+    put_nibbles(block + 2, to.codes.data());
+    std::memcpy(to.factors[0].data(), block, 2);
+  }
+};
+
+}  // namespace intaglio::codecs

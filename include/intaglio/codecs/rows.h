@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Codecs of blocks on the device: one row each, read by C++ and by GLSL alike (kernels/kinds.hpp, shaders/include/codec.glsl).
+// What a row says is what kernels compute: value = factor * number(code), plus or minus a least value where there is one.
+//
+//   name         as in core/dtype.hpp
+//   id           of the specialization constant `codec`; 0 to 2 are f16, f32 and bf16
+//   bits         of a code; the device has a plane for each power of two in it: 8, 4, 2, 1 (kernels/matmul_layout.hpp)
+//   zero         the code of 0, which is subtracted; with signed bytes (8 bits) 0
+//   table        0: the number is code - zero; else that of INTAGLIO_VALUE_TABLES in which it is looked up
+//   form         of factors: FACTOR_HALF and FACTOR_BRAIN: an f16 or a bf16; FACTOR_BYTE: an int8 times the f16 of 256
+//                columns; FACTOR_HEAD: the 16 bytes with which a Q4_K block begins
+//   per          columns of a factor: 16 or 32
+//   least        1: a least value for as many columns: an f16 that is added; with FACTOR_BYTE an u8 times an f16 of 256
+//                columns, subtracted
+#ifndef INTAGLIO_CODECS_ROWS
+#define INTAGLIO_CODECS_ROWS
+
+#define FACTOR_HALF 1u
+#define FACTOR_BRAIN 2u
+#define FACTOR_BYTE 3u
+#define FACTOR_HEAD 4u
+
+// row(name, id, bits, zero, table, form, per, least)
+#define INTAGLIO_BLOCK_CODECS(row)             \
+  row(q8_0, 3u, 8u, 0, 0u, FACTOR_HALF, 32u, 0u)    \
+  row(q4_0, 4u, 4u, 8, 0u, FACTOR_HALF, 32u, 0u)    \
+  row(q4_1, 5u, 4u, 0, 0u, FACTOR_HALF, 32u, 1u)    \
+  row(q4_k, 6u, 4u, 0, 0u, FACTOR_HEAD, 32u, 1u)    \
+  row(q6_k, 7u, 6u, 32, 0u, FACTOR_BYTE, 16u, 0u)   \
+  row(q5_0, 8u, 5u, 16, 0u, FACTOR_HALF, 32u, 0u)   \
+  row(q5_1, 9u, 5u, 0, 0u, FACTOR_HALF, 32u, 1u)    \
+  row(q2_k, 10u, 2u, 0, 0u, FACTOR_BYTE, 16u, 1u)   \
+  row(q3_k, 11u, 3u, 4, 0u, FACTOR_BYTE, 16u, 0u)   \
+  row(q5_k, 12u, 5u, 0, 0u, FACTOR_BYTE, 32u, 1u)   \
+  row(iq4_nl, 13u, 4u, 0, 1u, FACTOR_HALF, 32u, 0u) \
+  row(iq4_xs, 14u, 4u, 0, 1u, FACTOR_BYTE, 32u, 0u) \
+  row(mxfp4, 15u, 4u, 0, 2u, FACTOR_BRAIN, 32u, 0u) \
+  row(nvfp4, 16u, 4u, 0, 2u, FACTOR_HALF, 16u, 0u)  \
+  row(q1_0, 17u, 1u, 0, 3u, FACTOR_HALF, 32u, 0u)   \
+  row(q2_0, 18u, 2u, 1, 0u, FACTOR_HALF, 32u, 0u)
+
+// table(id, numbers of codes 0 to 15)
+#define INTAGLIO_VALUE_TABLES(table)                                                                   \
+  table(1u, -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113) /* IQ4_NL */ \
+  table(2u, 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)                  /* twice E2M1 */ \
+  table(3u, -1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)                          /* one bit */
+
+#endif
