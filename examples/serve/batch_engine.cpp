@@ -266,7 +266,7 @@ class batch_engine : public token_engine {
     return static_cast<std::uint32_t>(std::clamp(wanted_seconds / step_seconds_, 1.0, 8.0));
   }
 
-  /// Leaves the device idle for its share behind so many seconds of work.
+  /// Leaves the device idle for its share behind `busy` seconds of work.
   void rest(double busy) {
     if (options_.gpu_idle <= 0 || busy <= 0) return;
     std::unique_lock lock(mutex_);

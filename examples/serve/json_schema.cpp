@@ -62,7 +62,7 @@ class schema_grammar {
 
   void add(rule to, const value_form& of) {
     if (of.values) return add_values(to, of);
-    // Words that are about one type are taken as saying that it is that one.
+    // A word that belongs to one type says that the value is of this type.
     const unsigned types = of.typed || of.spoken_of == 0 ? of.types : of.types & of.spoken_of;
     if (types == json_types::all && of.spoken_of == 0) return g_.add(to, {rules_.any});
     if (types == 0) nothing(of, "no type is left");
@@ -169,7 +169,7 @@ class schema_grammar {
     if (values.size() < of.least_items) return nothing(of, "there are fewer values than minItems");
     const auto all = static_cast<std::uint32_t>(values.size());
     const std::uint32_t most = std::min(of.most_items.value_or(all), all);
-    // From the end: what may follow behind so many items that were written.
+    // From the end: what may follow behind each number of items that were written.
     std::vector<rule> next(most + 1);
     for (std::uint32_t count = 0; count <= most; ++count) {
       next[count] = g_.add_rule();

@@ -30,7 +30,7 @@ class later_reply : public pending_reply {
   }
   void cancel() override { cancelled_ = true; }
 
-  /// Of any thread: whoever is first ends it.
+  /// Called by any thread: the first call ends it.
   void give(http_reply answer) {
     end([&] { answer_ = std::move(answer); });
   }

@@ -38,7 +38,7 @@ class token_bytes {
   byte_set single_;
 };
 
-/// The grammar has so many readings of a text that following them passes a limit, or nobody waits for it any more.
+/// The readings of a text by the grammar pass a limit, or nobody waits for it any more.
 class match_limit : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -48,7 +48,7 @@ void show_notes();
 void show_error(std::string_view sentence);
 /// From here on errors say all that is wrong, a line each, not the first alone.
 void set_all();
-/// One line for an error with so many more behind it, or, after set_all(), a line each.
+/// One line for an error with the number of further ones, or, after set_all(), a line each.
 /// @param details all of it, a line each, where `sentence` has room for the first alone; else empty
 std::string error_text(std::string_view sentence, std::span<const std::string> details);
 
@@ -73,7 +73,7 @@ class graceful_stop {
 
 /// Bytes as people read them: "4.1 MB".
 std::string bytes_text(double bytes);
-/// A number with so many digits behind the point, the same in every locale.
+/// A number with `digits` digits behind the point, alike in every locale.
 std::string fixed(double value, int digits);
 /// The text and spaces behind it up to the width, one at least.
 std::string padded(std::string text, std::size_t width);

@@ -184,7 +184,7 @@ class transfer_run {
         bar_.clear();
         if (state_.size)
           throw file_error(from_.address, done_,
-                           "length of the file, after " + std::to_string(attempts) + " attempts in vain (" + why + ")",
+                           "length of the file, after " + std::to_string(attempts) + " failed attempts (" + why + ")",
                            std::to_string(*state_.size) + " bytes", std::to_string(done_));
         throw input_error(printable(from_.address, 240) + ": " + why);
       }

@@ -37,7 +37,7 @@ const engraved_model& engraved_model_by_name(const std::string& name, const std:
 /// @param codec of the layers, whatever the file's is; empty: the file's own
 const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context = 0,
                                    const std::string& codec = {});
-/// That one, else plans made of the file's own config (known_models.hpp).
+/// The engraved model that a file matches, else plans made of the file's own config (known_models.hpp).
 /// @throws argument_error: a shape that kernels do not take; a context beyond the model's own; a codec that there is
 /// not
 const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context = 0,

@@ -210,7 +210,7 @@ class command_line {
         ->excludes(chat)
         ->excludes(system);
     c->add_option("-n,--tokens", run_.tokens,
-                  "at most so many new tokens; by default until the model ends or the context is full")
+                  "new tokens at most; by default until the model ends or the context is full")
         ->type_name("N");
     add_sampling(*c, run_.sampling);
     c->add_option("--stop", run_.stop, "end before this text; may be given up to 16 times")
@@ -235,7 +235,7 @@ class command_line {
     add_codec(*c, chat_.model);
     add_budget(*c, chat_.model);
     c->add_option("--system", chat_.system, "system message")->type_name("TEXT");
-    c->add_option("-n,--tokens", chat_.tokens, "at most so many tokens a reply")->type_name("N");
+    c->add_option("-n,--tokens", chat_.tokens, "tokens a reply at most")->type_name("N");
     add_sampling(*c, chat_.sampling);
 
     c = add(

@@ -36,7 +36,7 @@ fs::path model_cache_folder() {
   return fs::path(cache) / "models";
 }
 
-/// Held by whoever fetches or deletes an entry.
+/// Held while a process fetches or deletes an entry.
 class entry_lock {
  public:
   explicit entry_lock(const fs::path& folder)

@@ -507,7 +507,7 @@ void walk_knn(const walk_options& options) {
   std::ranges::stable_sort(hits, [](const hit& a, const hit& b) {
     return a.position != b.position ? a.position < b.position : a.layer < b.layer;
   });
-  // So many at once that their logits take 256 MiB at most.
+  // Tokens at once: their logits take 256 MiB at most.
   const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 26) / files.source.config().vocab_size);
   for (std::size_t begin = 0; begin < hits.size(); begin += step) {
     std::vector<std::vector<float>> downs;

@@ -173,7 +173,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "expert_tiles lists the pairs of each expert in their order, whoever has which, and as many lists as the plan has "
+    "expert_tiles lists the pairs of each expert in their order, however they are spread, and as many lists as the "
+    "plan has "
     "room for are enough",
     "[kernels]") {
   kernel_device on;

@@ -138,7 +138,7 @@ std::size_t check(kernel_device& on, const problem& p, const sampling_options& o
     if (!open) wrong += found.logits[row] != found.bounds[row] && same_bits && !is_exact;
   }
   CHECK(wrong == 0);
-  if (std::isfinite(threshold)) {  // so many logits reach it
+  if (std::isfinite(threshold)) {  // `rank` logits reach it
     std::size_t reaching = 0;
     for (const float logit : exact) reaching += logit >= threshold;
     CHECK(reaching >= wanted.rank);

@@ -41,7 +41,7 @@ TEST_CASE("the upper word of a product with a reciprocal is the quotient by whic
     }
 }
 
-TEST_CASE("what workgroups tell each other in a layer of a batch has room", "[kernels][in_one]") {
+TEST_CASE("what workgroups exchange in a layer of a batch has room", "[kernels][in_one]") {
   // By hand: x with its scales, squares, sums of four workgroups, query, key and value.
   CHECK(layers_few::exchange_bytes(128, 512, 128, 128) == 7 * 2560 + 8 * 4 * (2 * 8 + 4 * 16 * 8) + 3 * 128 * 4 * 8);
   CHECK(layers_few_normed::exchange_bytes(128, 512, 128, 128) ==

@@ -72,7 +72,7 @@ std::vector<float> down(kernel_device& on, const walk_problem& p, std::uint32_t 
   constexpr std::uint32_t shares = 3;
   const std::uint32_t stripes = (p.hidden / 16 + words - 1) / words;
   auto told = reference::walk_totals(p.h, p.h_norm, shares);
-  std::swap(told[p.features / 4], told.back());  // whoever of them has the greatest
+  std::swap(told[p.features / 4], told.back());  // any of them may have the greatest
   told.resize(kernels::walk_total_words(p.features, shares, kernels::walk_sum_words(stripes, words)));
   const auto totals = on.filled(told);
   const auto input = on.filled(p.h), norm = on.filled(p.h_norm), weight = on.filled(p.down),

@@ -21,7 +21,7 @@ plan::planned batch_of(const plan::batch_shape& shape, const plan::profile& targ
 }
 inline bool in_one(const plan::planned& of) { return !of.table().batch_in_one.in_one.empty(); }
 
-/// Counts and bytes of passes over so many rows, and that the plan holds.
+/// Counts and bytes of passes over a number of rows, and that the plan holds.
 /// @param steps of a layer of the chain
 inline void check_one_dispatch(const plan::table& t, std::uint32_t rows, std::size_t steps) {
   const plan::sequence& one = t.batch_in_one;

@@ -104,7 +104,7 @@ TEST_CASE("batches that keep the chain", "[plan][in_one]") {
   CHECK(in_one(batch_of<small>(of_eight)));
   CHECK(in_one(batch_of<models::llama<small_config, dtype::q4_0>>(
       {.slot_count = 2, .coded_products = plan::chunk_arithmetic::halves})));
-  // A session's bits would hang on how many others there are.
+  // A session's bits would depend on how many others there are.
   CHECK_FALSE(in_one(batch_of<small>({.slot_count = 16, .coded_products = plan::chunk_arithmetic::halves})));
   CHECK_FALSE(in_one(
       batch_of<models::mistral_7b<dtype::q8_0>>({.slot_count = 64, .coded_products = plan::chunk_arithmetic::halves})));
@@ -133,7 +133,7 @@ TEST_CASE("batches that keep the chain", "[plan][in_one]") {
 }
 
 TEST_CASE(
-    "a batch's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not "
+    "a batch's one dispatch is refused where what its workgroups exchange is not blank, not stated or not "
     "waited for",
     "[plan][in_one]") {
   const auto of = batch_of<small>(of_eight);

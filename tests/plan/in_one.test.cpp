@@ -83,7 +83,7 @@ constexpr decoder_config deep_config = [] {
 }();
 static_assert(
     plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one.in_one.size() == 1);
-// Over long contexts there is another form of it, from where workgroups have a second span of a head in that one.
+// Over long contexts there is another form of it, from where workgroups have a second span of a head.
 constexpr std::uint32_t heads_together(const plan::dispatch& d) {
   return d.specialization[kernels::layers_interface.specialization_index("heads_together")];
 }

@@ -129,7 +129,7 @@ TEST_CASE("batches of a Gemma-3 that keep the chain", "[plan][in_one]") {
 }
 
 TEST_CASE(
-    "a Gemma-3's one dispatch is refused where what its workgroups tell each other is not blank or not stated, in "
+    "a Gemma-3's one dispatch is refused where what its workgroups exchange is not blank or not stated, in "
     "either kind of layer",
     "[plan][in_one]") {
   const auto of = batch_of<small>(of_eight);

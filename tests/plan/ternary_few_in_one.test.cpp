@@ -68,7 +68,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a batch of a BitNet's one dispatch is refused where what its workgroups tell each other is not blank, not stated "
+    "a batch of a BitNet's one dispatch is refused where what its workgroups exchange is not blank, not stated "
     "or not waited for",
     "[plan][in_one]") {
   const auto of = batch_of<models::fable>(of_eight);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sessions of a batch against sessions alone: the same tokens and the same bits of logits, whoever joins and leaves
-// beside them. Plans are made at run time.
+// Sessions of a batch against sessions alone: the same tokens and the same bits of logits, whatever sessions join and
+// leave beside them. Plans are made at run time.
 #include "intaglio/runtime/basic_batch.hpp"
 
 #include <algorithm>
@@ -129,8 +129,9 @@ void check_mixed(both& b) {
   });
 }
 
-/// llama-tiny with a channel that is zero in all tokens but one, and huge in that one behind the first norm: whoever
-/// has the token has logits that are no numbers from there on. Every weight is finite, so that loading takes it.
+/// llama-tiny with a channel that is zero in all tokens but one, and huge in this token behind the first norm: a
+/// session with the token has logits that are no numbers from there on. Every weight is finite, so that loading takes
+/// it.
 constexpr std::int32_t spoiling = 700;
 std::string spoiled_llama() {
   std::ifstream in(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf", std::ios::binary);
@@ -151,7 +152,7 @@ std::string spoiled_llama() {
 
 }  // namespace
 
-TEST_CASE("sessions of a batch draw what they draw alone, whoever joins and leaves: BitNet, both profiles") {
+TEST_CASE("sessions of a batch draw what they draw alone, whatever joins and leaves: BitNet, both profiles") {
   for (const plan::profile* profile : {&plan::profiles::cpu, &plan::profiles::portable}) {
     INFO(profile->name);
     both b(fable_plan(*profile, {.slot_count = 3, .page_size = 16}), fable_file());

@@ -22,7 +22,7 @@ inline intaglio::plan::device_class gpu_class(const intaglio::gpu::device& on) {
   if (out.is_cpu) out.int64 = false;  // no wide loads
   return out;
 }
-/// The same with so many workgroups at once.
+/// The class of a device on which a number of workgroups run at once.
 inline intaglio::plan::device_class resident_class(const intaglio::gpu::device& on, std::uint32_t workgroups = 132) {
   intaglio::plan::device_class out = gpu_class(on);
   out.resident_workgroups = workgroups;

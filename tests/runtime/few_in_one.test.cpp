@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // All layers of a batch's pass by workgroups that wait for each other (shaders/layers_few.comp, of more than eight
 // slots shaders/layers_many.comp, each in two forms), held against the chain of dispatches, whose sums have another
-// order; and where they wait in vain, no numbers, and the chain from then on.
+// order; and where a wait times out, no numbers, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -176,7 +176,7 @@ TEST_CASE(
          short_ones);
 }
 
-TEST_CASE("a batch whose workgroups wait in vain has no numbers, and the chain goes on",
+TEST_CASE("a batch whose workgroups time out has no numbers, and the chain goes on",
           "[runtime][in_one][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
   wait_in_vain(plan::planned::of<models::gemma3<two_tasks, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));

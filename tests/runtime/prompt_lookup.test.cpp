@@ -54,8 +54,8 @@ constexpr plan::profile short_chunks = [] {
   return out;
 }();
 
-/// Passes over drafts that are right, and over some that are not, against decode, behind a prompt of so many tokens;
-/// random weights.
+/// Passes over drafts that are right, and over some that are not, against decode, behind a prompt of a number of
+/// tokens; random weights.
 void check_passes(const plan::planned& planned, std::uint32_t prompt) {
   const plan::table& table = planned.table();
   const checked_device on;

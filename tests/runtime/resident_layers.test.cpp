@@ -152,7 +152,7 @@ TEST_CASE("where a workgroup never runs all others leave, and no token is drawn"
   CHECK(run.leave_in_one());
 }
 
-TEST_CASE("workgroups that wait in vain draw no token, and the chain goes on", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("workgroups that time out draw no token, and the chain goes on", "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
   const auto modules = resident_modules(on.device);
   const changed impatient("patience", 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // All layers of ternary weights of a batch's pass by workgroups that wait for each other
 // (shaders/layers_ternary_few.comp), held against the chain of dispatches: the same numbers, bit for bit; and where
-// they wait in vain, no numbers, and the chain from then on.
+// a wait times out, no numbers, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
@@ -64,7 +64,7 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
          {3, 20, 1, 7, 8, 30, 31, 2, 12}, 108);
 }
 
-TEST_CASE("a batch of a BitNet whose workgroups wait in vain has no numbers, and the chain goes on",
+TEST_CASE("a batch of a BitNet whose workgroups time out has no numbers, and the chain goes on",
           "[runtime][in_one][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(8)));
 }

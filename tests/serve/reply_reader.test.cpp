@@ -23,7 +23,7 @@ reply_layout layout_of(std::string_view name, bool control, std::string_view mor
   return {};
 }
 
-/// What a reader makes of a text, in pieces of so many bytes; control tokens stay whole.
+/// What a reader makes of a text, in pieces of `step` bytes; control tokens stay whole.
 struct parts {
   std::string text, thought;
   std::vector<std::pair<std::string, std::string>> calls;

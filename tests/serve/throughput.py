@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tokens a second of all connections together, for so many at once: each asks again as soon as it is answered. By turns, medians."""
+"""Tokens a second of all connections together, for several numbers of them: each asks again as soon as it is answered. By turns, medians."""
 
 import argparse
 import json

@@ -19,7 +19,7 @@ constexpr std::uint32_t attention_spans(std::uint32_t context) {
   return (context + attention_span - 1) / attention_span;
 }
 
-/// Spans that hold a window of so many positions, wherever it begins.
+/// Spans that hold a window of positions, wherever the window begins.
 constexpr std::uint32_t attention_window_spans(std::uint32_t window) {
   return (window + attention_span - 2) / attention_span + 1;
 }

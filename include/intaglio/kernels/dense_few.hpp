@@ -9,7 +9,7 @@
 namespace intaglio::kernels {
 
 /// dense_matmul of what rms_norm left, with one read of the weights for every tile of up to 8 tokens. The grid strides
-/// over groups of dense_few_rows rows, so many times y as there are tiles; all tokens of tiles can be read.
+/// over groups of dense_few_rows rows, times the number of tiles in y; all tokens of tiles can be read.
 inline constexpr kernel_interface dense_few_interface{
     "dense_few",
     {{{"input"}, {"weight"}, {"output"}, {"state"}}},

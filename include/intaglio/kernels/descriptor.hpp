@@ -64,7 +64,7 @@ struct pass_rows {
     const std::uint32_t out = groups * rows / all;
     return out == 0 ? 1 : out;
   }
-  /// Tokens, where the whole sequence has room for so many.
+  /// Tokens of the pass. @param room those of the whole sequence
   constexpr std::uint32_t tokens(std::uint32_t room) const { return rows != 0 ? rows : room; }
 };
 

@@ -17,7 +17,8 @@ inline constexpr kernel_interface expert_tiles_interface{
     "expert_tiles",
     {{{"choice"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"list_tokens"}, {"tiles"}, {"max_tokens"}}}};
-/// Lists of expert_tiles that so many tokens can take at most: the last list of every expert may hold a single pair.
+/// Lists of expert_tiles that a number of tokens can take at most: the last list of every expert may hold a single
+/// pair.
 constexpr std::uint32_t expert_tile_count(std::uint32_t tokens, std::uint32_t experts, std::uint32_t experts_used,
                                           std::uint32_t list_tokens) {
   const std::uint64_t pairs = std::uint64_t{tokens} * experts_used, with_any = pairs < experts ? pairs : experts;

@@ -13,12 +13,13 @@ namespace intaglio::kernels {
 /// other. One token, ternary products behind quantising norms. One workgroup a part. arguments: addresses,
 /// argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0 before. Two forms. For
 /// llvmpipe (layers_cpu), in workgroups of one subgroup, which may run at once or one after the other: none waits for
-/// another for long, whoever finds a step unfinished does it. patience: turns of a loop that a workgroup spends on
-/// waiting in each step, before it does the step itself. progress is 0 afterwards. For GPUs on which all workgroups run
-/// at once (layers), in workgroups of 32 subgroups of 32: each waits until what it reads is no longer ~0, which all
-/// bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that share keys and
-/// values (layers_long; plan::resident_long_fits). patience: reads of one element, after which a workgroup gives up:
-/// the stream behind the last layer is then NaN, and progress[progress_gave_up] 1 until somebody clears it.
+/// another for long, a workgroup that finds a step unfinished does it. patience: turns of a loop that a workgroup
+/// spends on waiting in each step, before it does the step itself. progress is 0 afterwards. For GPUs on which all
+/// workgroups run at once (layers), in workgroups of 32 subgroups of 32: each waits until what it reads is no longer
+/// ~0, which all bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that
+/// share keys and values (layers_long; plan::resident_long_fits). patience: reads of one element, after which a
+/// workgroup gives up: the stream behind the last layer is then NaN, and progress[progress_gave_up] 1 until somebody
+/// clears it.
 inline constexpr kernel_interface layers_interface{"layers",
                                                    {{{"arguments"}, {"progress"}, {"state"}}},
                                                    {{{"workgroup_size"},
@@ -40,10 +41,10 @@ inline constexpr kernel_interface layers_interface{"layers",
 namespace layers {
 /// Addresses of a layer, in this order: the stream, keys, values, query, what attention gives, the stream behind
 /// attention, gated, the stream behind the layer; then norm weight, weight and scales of q/k/v, of attention's
-/// projection, of gate and up, of down; then what the workgroups of an attention tell each other (as the chain's; none
+/// projection, of gate and up, of down; then what the workgroups of an attention exchange (as the chain's; none
 /// where no context has two spans).
 inline constexpr std::uint32_t argument_count = 21, first_weight = 8, steps = 5;
-/// Words of `progress`: whether workgroups waited in vain, and those before the words of the steps.
+/// Words of `progress`: whether a wait timed out, and those before the words of the steps.
 inline constexpr std::uint32_t progress_gave_up = 3, progress_steps = 4;
 /// What the form for GPUs takes: its subgroups of 32, and shared memory at most.
 inline constexpr std::uint32_t resident_subgroups = 32, resident_subgroup_width = 32,

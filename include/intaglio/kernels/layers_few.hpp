@@ -9,9 +9,9 @@
 namespace intaglio::kernels {
 
 /// The same for a pass over up to layers_few::most_tokens sessions of a batch whose coded products are halves: what
-/// halves, matmul_chunk and attention_few of the period do, in another order of sums, which hangs on the weights' shape
-/// and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but the first: what its
-/// workgroups tell each other, all ones before the pass. The stream stays where it is. context: positions of the pool;
+/// halves, matmul_chunk and attention_few of the period do, in another order of sums, which depends on the shape of the
+/// weights and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but the first: what
+/// its workgroups exchange, all ones before the pass. The stream stays where it is. context: positions of the pool;
 /// shapes as plan::few_fits has them.
 inline constexpr kernel_interface layers_few_interface{"layers_few",
                                                        {{{"arguments"}, {"progress"}, {"state"}}},
@@ -37,7 +37,7 @@ namespace layers_few {
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 8, shares = 4, most_steps = 32;
 /// Columns that a subgroup's lanes have of a step, and the bytes of x that they read for it.
 inline constexpr std::uint32_t step_columns = 128, step_bytes = 2560;
-/// What the workgroups tell each other in a layer: x of the four products, squares of the stream before both norms,
+/// What the workgroups exchange in a layer: x of the four products, squares of the stream before both norms,
 /// query, key and value, and sums of the down projection.
 constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                        std::uint64_t kv) {

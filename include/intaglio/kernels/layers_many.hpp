@@ -9,8 +9,8 @@
 namespace intaglio::kernels {
 
 /// The same over more sessions: plans of 16 or 32 slots, passes over 8, 16 or 32 of them. A session's numbers do not
-/// hang on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
-/// (layers_many::helpers). What workgroups tell each other is all ones before the pass in the first
+/// depend on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
+/// (layers_many::helpers). What workgroups exchange is all ones before the pass in the first
 /// layers_many::blank_layers layers alone. shapes as plan::many_fits has them.
 inline constexpr kernel_interface layers_many_interface{"layers_many",
                                                         {{{"arguments"}, {"progress"}, {"state"}}},
@@ -41,7 +41,7 @@ inline constexpr std::uint32_t most_parts = 132;  ///< whose scales of a token a
 inline constexpr std::uint32_t most_columns =
     45'056;  ///< of a product: the scale of eight of them is found by a reciprocal in 32 bits
 inline constexpr std::uint32_t most_helpers = 4, blank_layers = 2;
-/// Of so many workgroups that run at once. @return 0: there is none left, and so not this kernel
+/// Helping workgroups, of `most` that run at once. @return 0: there is none left, and so not this kernel
 constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) {
   return most <= parts ? 0 : most - parts < most_helpers ? most - parts : most_helpers;
 }
@@ -49,7 +49,7 @@ constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) {
 constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) {
   return heads / kv_heads % 4 == 0 ? 4 : heads / kv_heads % 2 == 0 ? 2 : 1;
 }
-/// What the workgroups tell each other in a layer: x of the four products as halves, scales of each token of each
+/// What the workgroups exchange in a layer: x of the four products as halves, scales of each token of each
 /// workgroup or task of attention, and squares; query, key and value; sums of shared rows; a word of each helper.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,

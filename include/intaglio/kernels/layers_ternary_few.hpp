@@ -36,7 +36,7 @@ namespace layers_ternary_few {
 /// most_tiles of 16 rows and most_pairs of 64 columns are a subgroup's, whose weights it has in registers.
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, most_tiles = 4, most_pairs = 8,
                                most_columns = 8192;
-/// What the workgroups tell each other in a layer: the stream before both norms, query, key and value, what attention
+/// What the workgroups exchange in a layer: the stream before both norms, query, key and value, what attention
 /// gives and gated as f32; int8 of the four products' x, and factors.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
                                        std::uint64_t q, std::uint64_t kv) {

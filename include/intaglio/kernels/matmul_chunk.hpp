@@ -13,7 +13,7 @@ namespace intaglio::kernels {
 /// summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a multiple of
 /// chunk_columns; rows: of 4. The module for cooperative matrices wants subgroups of 32, an even number of them,
 /// tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over a
-/// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not hang on how many tokens there are.
+/// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not depend on how many tokens there are.
 /// That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of the
 /// codec; tile_rows of 32 for each subgroup or for each two, and as many tokens of 16 for each.
 inline constexpr kernel_interface matmul_chunk_interface{

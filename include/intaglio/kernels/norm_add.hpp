@@ -9,8 +9,8 @@
 namespace intaglio::kernels {
 
 /// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y). With
-/// parts 2, 4 or 8, of one token: the input is the sum of so many vectors (walk_sum's splits), one behind the other,
-/// added by halves, lower + higher.
+/// parts 2, 4 or 8, of one token: the input is the sum of this number of vectors (walk_sum's splits), one behind the
+/// other, added by halves, lower + higher.
 inline constexpr kernel_interface norm_add_interface{
     "norm_add",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},

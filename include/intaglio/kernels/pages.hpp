@@ -9,7 +9,7 @@
 namespace intaglio::kernels {
 
 /// Moves octets of positions state.move_first .. move_end of slot state.move_slot from a layer's keys and values, as
-/// one session has them in `positions` positions or a ring of so many, to the pool's `context` positions (state.move
+/// one session has them in `positions` positions or a ring of them, to the pool's `context` positions (state.move
 /// move_to_pool), or back. Of what a ring cannot hold at once the last. Grid x strides over octets, y is the head of
 /// keys and values.
 inline constexpr kernel_interface pages_interface{"pages",

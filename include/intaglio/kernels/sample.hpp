@@ -42,10 +42,10 @@ enum class sample_form : std::uint32_t {
   interim,  ///< whatever state asks for by one workgroup, several times slower
 };
 
-/// Logits that sample goes through at most: so many integer weights of 44 bits are a sum of 63.
+/// Logits that sample goes through at most: the sum of this number of weights of 44 bits has 63 bits.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
 
-/// Tokens that a workgroup of sample sorts: a power of two up to 4,096, from 256 on until there are at most so many
+/// Tokens that a workgroup of sample sorts: a power of two up to 4,096, from 256 on until there are at most most_lists
 /// lists.
 /// @param most_lists at most 136: what is known of each list has room in shared memory
 constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t most_lists = 136) {
@@ -53,8 +53,8 @@ constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t mos
   while ((vocab_size + out - 1) / out > most_lists && out < 4096) out *= 2;
   return out;
 }
-/// In batches of at least so many slots there are rows enough to keep a device busy, and fewer, longer lists are less
-/// work in all (docs/performance.md).
+/// In batches of at least this number of slots there are rows enough to keep a device busy, and fewer, longer lists are
+/// less work in all (docs/performance.md).
 inline constexpr std::uint32_t sample_greedy_workers = 16, sample_many_rows = 8, sample_lists_of_many_rows = 40;
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t slice) {
   return (vocab_size + slice - 1) / slice;

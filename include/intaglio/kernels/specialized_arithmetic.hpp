@@ -148,7 +148,7 @@ constexpr bool change(std::uint32_t opcode, const specialized_value& a, std::uin
 }  // namespace detail
 
 /// Computes one operation into `out.bits`, of `out.width` bits. False where its result is undefined, or where it is not
-/// an operation on integers and bools with so many operands.
+/// an operation on integers and bools with this number of operands.
 constexpr bool evaluate_specialized(std::uint32_t opcode, std::uint32_t operands,
                                     const std::array<specialized_value, 3>& of, specialized_value& out) {
   using namespace detail;

@@ -26,7 +26,7 @@ inline constexpr kernel_interface walk_down_interface{
       {"splits"},
       {"shares"},
       {"subgroup_width"}}}};
-/// Words of totals that workgroups of so many stripes add up in: of each row, and two of each stripe.
+/// Words of totals that workgroups of a number of stripes add up in: of each row, and two of each stripe.
 constexpr std::uint32_t walk_sum_words(std::uint32_t stripes, std::uint32_t words) {
   return stripes * (16 * words + 2);
 }

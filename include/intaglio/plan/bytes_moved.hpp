@@ -17,7 +17,7 @@ constexpr bool holds_partials(const dispatch& d, const access& a) {
 }
 
 /// Bytes that one run of a dispatch must move in a pass of `tokens` tokens behind `position` cached ones. State and
-/// ring, some words, are left out, as is what workgroups of an attention tell each other.
+/// ring, some words, are left out, as is what workgroups of an attention exchange.
 /// @param of the sequence of the dispatch; tokens <= of.max_tokens
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position,
                                     std::uint32_t tokens) {

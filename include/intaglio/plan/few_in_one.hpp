@@ -96,7 +96,7 @@ class batch_layers_in_one {
     return d;
   }
 
-  /// The chain's sequence with that dispatch, whose workgroups tell each other so many bytes a layer, behind the
+  /// The chain's sequence with that dispatch, whose workgroups exchange `exchange_bytes` a layer, behind the
   /// chain's arena.
   constexpr drafted_sequence with(dispatch all, std::vector<operand> arguments, std::uint64_t exchange_bytes,
                                   text<256>& failure) const {
@@ -123,7 +123,7 @@ class batch_layers_in_one {
   const drafted_sequence& chain_;
 
  private:
-  /// What workgroups tell each other becomes blank beside the embedding, by four times as many workgroups; of
+  /// What workgroups exchange becomes blank beside the embedding, by four times as many workgroups; of
   /// layers_many in its first layers.
   constexpr void blank_beside(drafted_sequence& of) const {
     dispatch& d = of.prologue.items[0];
@@ -140,7 +140,7 @@ class batch_layers_in_one {
 };
 
 /// A Llama's, its products coded and in halves: of up to eight slots by layers_few, of 16 and 32 by layers_many. Not
-/// where there are more slots than one dispatch takes: a session's bits would hang on how many others there are.
+/// where there are more slots than one dispatch takes: a session's bits would depend on how many others there are.
 class few_layers_in_one : public batch_layers_in_one {
  public:
   using batch_layers_in_one::batch_layers_in_one;

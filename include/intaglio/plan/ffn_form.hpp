@@ -14,7 +14,7 @@ namespace intaglio::plan {
 struct ffn_form {
   bool walk = false;  ///< as graph::walk_ffn: of ternary weights behind squared ReLU the exact walk, of f32, f16 and
                       ///< bf16 the full walk
-  std::uint32_t traced = 0;  ///< as graph::traced: so many features are told of, of each layer and token; 0: of none.
+  std::uint32_t traced = 0;  ///< as graph::traced: number of features that are reported of each layer and token.
                              ///< Of ternary weights the exact walk
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Decode with all layers in one dispatch (kernels::layers_interface), made from the chain of dispatches where its
 // period is what that kernel does. Every step writes bytes of its own in every layer, so that a step may be done twice,
-// by whoever, and late, and so that what is there shows.
+// by any workgroup, and late, and so that what is there shows.
 #pragma once
 
 #include <vector>

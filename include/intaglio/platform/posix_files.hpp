@@ -89,7 +89,7 @@ inline bool cut_file(file_number file, std::uint64_t size) {
 }
 /// Waits until the disk has what was written.
 inline bool flush_file(file_number file) { return ::fsync(file) == 0; }
-/// The same of the names in a folder, where the system can.
+/// Flushes the names in a folder, where the system can.
 inline void flush_folder(const std::filesystem::path& folder) {
   const file_number opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return;

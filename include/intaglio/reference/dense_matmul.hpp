@@ -23,7 +23,7 @@ inline void dense_few(std::span<const float> y, std::span<const std::byte> weigh
   }
 }
 
-/// The same of y = rms_norm(input) * norm_weight.
+/// Dense product of y = rms_norm(input) * norm_weight.
 /// @shape input: [tokens, columns]; norm_weight: [columns]; weight: [rows, columns] of `type`; output: [tokens, rows]
 inline void dense_matmul(std::span<const float> input, std::span<const float> norm_weight,
                          std::span<const std::byte> weight, kernels::element type, std::size_t columns,

@@ -50,7 +50,7 @@ inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint
   return out.rank <= groups ? out : screening{};
 }
 
-/// Of so many shares of the workgroups the largest lower bound each, of these the least: as many logits reach it.
+/// The least of the largest lower bounds of `rank` shares of the workgroups: `rank` logits reach it.
 inline float least_of_shares(std::span<const float> lowest, std::uint32_t rank) {
   float out = std::numeric_limits<float>::infinity();
   for (std::size_t share = 0; share < rank; ++share) {

@@ -245,7 +245,7 @@ class running_batch {
     if (!pool_->spoiled().empty()) clean(slot);
   }
 
-  /// Masked positions are read and multiplied by zero, so whoever has these pages next must find numbers in them.
+  /// Masked positions are read and multiplied by zero, so the next session with these pages must find numbers in them.
   void clean(std::uint32_t slot) {
     settle();
     guarded([&] { run_->clean(slot, pool_->spoiled()); });
@@ -297,8 +297,8 @@ class running_batch {
     }
   }
 
-  /// What a failed pass leaves in pages is not relied on: whoever was fed then has left, and nothing is remembered of
-  /// it.
+  /// What a failed pass leaves in pages is not relied on: the sessions that were fed then have left, and nothing is
+  /// remembered of it.
   template <class Body>
   void guarded(Body&& body) {
     try {
@@ -421,7 +421,7 @@ class running_batch {
   std::uint32_t alone_ = 0, alone_from_ = 0;  ///< slot that decodes in the caches of a session alone, slots(): none;
                                               ///< positions of its pages before it did
   std::uint32_t in_caches_ = 0;               ///< slot whose prompt the caches hold as far as it is fed, slots(): none
-  bool same_bits_ = true;  ///< prefill leaves decode's bits, so that pages may be shared whoever wrote them
+  bool same_bits_ = true;  ///< prefill leaves decode's bits, so that pages may be shared whatever wrote them
   bool grows_ = true;      ///< pages are taken as sessions grow; else all at once
 };
 

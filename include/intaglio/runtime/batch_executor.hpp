@@ -58,8 +58,8 @@ class batch_executor {
   batch_executor& operator=(const batch_executor&) = delete;
 
   /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it
-  /// would cost compiling and gain little; and where passes have other bits: what a session says would hang on when the
-  /// others leave.
+  /// would cost compiling and gain little; and where passes have other bits: what a session says would depend on when
+  /// the others leave.
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool = false) {
     const plan::table& table = plan.table();
     std::vector<const plan::sequence*> out{&table.prefill, &table.moves};
@@ -439,8 +439,8 @@ class batch_executor {
     return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03;
   }
 
-  /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of
-  /// them.
+  /// Rows of the recording that a pass over a number of rows takes: as many as a tile has, or twice that, and so on;
+  /// all of them.
   std::uint32_t recorded_rows(std::uint32_t rows) const { return plan::recorded_rows(rows, table_->shape.slot_count); }
   std::size_t of_rows(std::uint32_t rows) const {
     std::size_t which = 0;

@@ -138,8 +138,8 @@ class executor final : public in_one_prover {
     kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
     return fault.kernel.empty() ? prove_in_one() : fault;
   }
-  /// Where a pass drew no token: true if workgroups of the dispatch of all layers waited in vain for each other. From
-  /// then on decode is the chain of dispatches; the job is dropped, and what its passes before that one drew and left
+  /// Where a pass drew no token: true if a wait of workgroups of the resident dispatch timed out. From
+  /// then on decode is the chain of dispatches; the job is dropped, and what its passes before it drew and left
   /// in the cache stands.
   /// @param prove hold the chain's pipelines against the CPU reference first, in memory of the proof's own
   /// @error device_error naming a kernel of the chain that differs: decode is then left as it was, and draws nothing;

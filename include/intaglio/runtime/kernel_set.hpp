@@ -27,8 +27,8 @@
 
 namespace intaglio::runtime {
 
-/// Pipelines by dispatch. Grows when another sequence is added, never between tokens. Those that are begun are waited
-/// for by whoever asks for one of them.
+/// Pipelines by dispatch. Grows when another sequence is added, never between tokens. A caller that asks for a pipeline
+/// which is being made waits for it.
 class kernel_set {
  public:
   explicit kernel_set(const gpu::device& on, module_source modules = &modules_of<>) : device_(on), source_(modules) {}

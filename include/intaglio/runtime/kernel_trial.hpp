@@ -58,7 +58,7 @@ inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::si
   }
   return out;
 }
-/// The same of what lies at the beginning of caches.
+/// Largest difference between the beginning of caches and what is expected there.
 inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k, const gpu::buffer& values,
                            std::span<const std::byte> v, std::size_t element) {
   return (std::max)(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
@@ -111,7 +111,7 @@ class kernel_trial {
     std::memset(out.mapped().data(), 0, out.mapped().size());
     return out;
   }
-  /// @param elements at least so many, zeros behind the values
+  /// @param elements of the buffer at least, zeros behind the values
   template <class T>
   gpu::buffer filled(const std::vector<T>& values, std::size_t elements) const {
     gpu::buffer out = room((std::max)(elements, values.size()) * sizeof(T));

@@ -23,9 +23,9 @@ class pace {
     return (std::min)(bounded, (std::max)(1u, largest_ * 2));
   }
 
-  /// A submission of so many segments took so long. Slower counts at once, faster by and by, or at once where more went
-  /// together than ever before: what a submission costs by itself, and what a driver does at a first run, weigh on the
-  /// first ones, which are small.
+  /// Notes how long a submission of a number of segments took. Slower counts at once, faster by and by, or at once
+  /// where more went together than ever before: what a submission costs by itself, and what a driver does at a first
+  /// run, weigh on the first ones, which are small.
   void observe(std::uint32_t segments, double took_ms) {
     if (segments == 0 || !(took_ms >= 0)) return;
     const double each = (std::max)(took_ms / segments, 1e-6);
@@ -37,7 +37,7 @@ class pace {
 
   /// Milliseconds of one segment, 0 before the first measurement.
   double segment_ms() const noexcept { return segment_ms_; }
-  /// The same of the last measurement alone.
+  /// Time of a segment by the last measurement alone.
   double latest_ms() const noexcept { return latest_ms_; }
 
  private:

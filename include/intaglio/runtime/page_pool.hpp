@@ -34,7 +34,7 @@ class page_pool {
   /// Pages that nobody uses, remembered or not.
   std::uint32_t free() const noexcept { return static_cast<std::uint32_t>(unused_.size() + idle_.size()); }
   std::uint32_t pages_of(std::uint32_t positions) const noexcept { return (positions + page_size_ - 1) / page_size_; }
-  /// Whether take() would give pages for so many positions.
+  /// Whether take() would give pages for these positions.
   bool has_room(std::span<const std::int32_t> tokens, std::uint32_t positions) const {
     const auto known = remembered(tokens, positions);
     std::uint32_t idle = 0;

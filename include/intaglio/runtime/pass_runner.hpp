@@ -76,7 +76,7 @@ class pass_runner {
   /// while to reach their clocks; 0: not yet.
   double verify_cost(pass_kind kind) const { return verify_costs_[static_cast<std::size_t>(kind)]; }
   static constexpr std::uint32_t few_tokens = plan::device_plan::few_drafts;
-  /// Of a pass over so many tokens, all but the first drafts.
+  /// Kind of a pass over a number of tokens, all but the first drafts.
   pass_kind verify_kind(std::size_t tokens) const {
     return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify;
   }
@@ -115,7 +115,7 @@ class pass_runner {
     return position;
   }
 
-  /// For whoever saves and restores what passes left in memory, when nothing is in flight: the KV cache, keys and
+  /// For saving and restoring what passes left in memory, when nothing is in flight: the KV cache, keys and
   /// values of each layer in turn; the state; and up to which position both were written.
   const placed_items& caches() const noexcept { return caches_; }
   const gpu::buffer& state() const noexcept { return state_; }

@@ -36,7 +36,7 @@ struct pass_times {
 /// Says which passes of a kind are timed, and keeps their times. Without an interval none is.
 class pass_clock {
  public:
-  /// @param interval one pass in so many is timed  @param first the first one after so many
+  /// @param interval one pass in `interval` is timed  @param first passes before the first timed one
   constexpr pass_clock(std::uint64_t interval = 0, std::uint64_t first = 0)
       : interval_(interval), first_(first), next_(first) {}
 

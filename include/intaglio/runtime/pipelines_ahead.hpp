@@ -13,7 +13,7 @@
 
 namespace intaglio::runtime {
 
-/// Pipelines that are being made, for whoever comes to need them.
+/// Pipelines that are made before they are asked for.
 class pipelines_ahead {
  public:
   pipelines_ahead() = default;

@@ -14,8 +14,8 @@ namespace intaglio::runtime {
 
 struct looked_up {
   std::size_t tokens = 0;   ///< drafted
-  std::size_t matched = 0;  ///< tokens up to here that stood there too, counted up to a limit: so many the drafts of
-                            ///< before would have had right
+  std::size_t matched = 0;  ///< tokens up to here that stood there too, counted up to a limit: the number that earlier
+                            ///< drafts would have had right
 };
 
 /// Fills `out` with what followed the history's last tokens where they stood before: the longest n-gram of at most
@@ -47,7 +47,7 @@ class draft_budget {
   static constexpr double share = 0.02, start = 2, most = 6;
   static constexpr double guess = 5;  ///< of a pass' cost, before one was measured
 
-  /// Whether a pass over so many drafts, which takes as long as `cost` decode passes, may draw one token only. A match
+  /// Whether a pass over `drafts` drafts, which takes as long as `cost` decode passes, may draw one token only. A match
   /// is counted on to go on for half as long as it has. A pass dearer than what it can save may where all is there, to
   /// be paid off behind it: its time may have been taken wrongly. The first one may.
   bool allows(double cost, std::size_t drafted, std::size_t matched) const noexcept {

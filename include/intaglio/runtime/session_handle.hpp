@@ -66,7 +66,7 @@ struct session_note {
 
 /// A generation that is running: feeds the prompt, draws tokens, gives text piece by piece. Read it in a range-for, or
 /// drive it from a program's own loop with advance(), which never waits and keeps to a budget of device time. Holds its
-/// session until it is done or destroyed; whoever stops reading early just drops it. Movable. Used by one thread.
+/// session until it is done or destroyed; a program that stops reading early drops it. Movable. Used by one thread.
 class text_stream {
  public:
   /// Continues the session's history. Made by session::generate, reply and begin.

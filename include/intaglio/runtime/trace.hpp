@@ -42,7 +42,7 @@ class trace_ring {
     }
     shorten();
   }
-  /// So many more of the submitted passes are done.
+  /// Notes that a number of submitted passes are done.
   void completed(std::uint32_t passes) {
     for (entry& each : entries_) {
       if (passes == 0) break;

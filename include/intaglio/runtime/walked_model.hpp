@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A model on the CPU reference whose FFNs are walked over a feature index as changed by its journal (docs/walk.md):
-// logits token by token, with the choice of features and whoever looks on. What the tool's walk commands and the tests
+// logits token by token, with the choice of features and an observer. What the tool's walk commands and the tests
 // of walks stand on; exact, not fast.
 #pragma once
 
