@@ -42,7 +42,7 @@ class Help:
                 continue
             option = re.match(r"^  (-[\w-]*(?:,--?[\w-]+)*)((?: \S+)*)", line)
             if option and part not in ("Examples", "Subcommands", "Positionals"):
-                about = re.split(r" (?:Excludes|Needs): ", option[2])[0].strip()
+                about = re.sub(r"\(Env:[^)]*\)", "", re.split(r" (?:Excludes|Needs): ", option[2])[0]).strip()
                 for name in option[1].split(","):
                     self.options[name] = about
             elif part == "Positionals":
