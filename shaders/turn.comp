@@ -29,6 +29,7 @@ layout(constant_id = 12) const uint k_stride = 64;
 layout(constant_id = 13) const uint v_stride = 64;
 layout(constant_id = 14) const uint norms = 0;  // kernels::turn_norms
 layout(constant_id = 15) const uint biased = 0;
+layout(constant_id = 16) const float rope_factor = 1.0;  // of channels that turn
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 
@@ -52,7 +53,12 @@ vec4 biased_quad(Words from, uint quad) {
 #include "norm.glsl"
 
 #define UNSCALED
-#define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
+vec2 rope_of_pair(uint position, uvec2 turns) {
+  vec2 turn = rope_from_turns(position, turns);
+  if (rope_factor != 1.0 && (turns.x | turns.y) != 0u) turn = turn * rope_factor;
+  return turn;
+}
+#define rope_of(position, pair) rope_of_pair(position, word_pair(rope, pair))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
 #include "slots.glsl"

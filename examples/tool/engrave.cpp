@@ -129,6 +129,15 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
                               std::to_string(c.rope_scaling.original_max_position_embeddings) + ", " +
                               number(c.rope_scaling.attention_factor) +
                               (c.rope_scaling.truncate ? ", true}" : ", false}"));
+  if (c.rope_scaling.type == rope_type::longrope) {
+    const auto list = [](const auto& factors) {
+      std::string out;
+      for (const float factor : factors) out += (out.empty() ? "{" : ", ") + number(factor);
+      return out + "}";
+    };
+    field("rope_factors", "{{" + list(c.rope_factors.short_factor) + "}, {" + list(c.rope_factors.long_factor) + "}}");
+  }
+  if (c.rotary_dim != 0) field("rotary_dim", std::to_string(c.rotary_dim));
   if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));

@@ -48,6 +48,7 @@ json config_json(const decoder_config& c) {
   if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
+  if (c.rotary_dim != 0) out["rotary_dim"] = c.rotary_dim;
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
   if (c.embedding_multiplier != 1.f) out["embedding_multiplier"] = c.embedding_multiplier;
   if (c.attention_multiplier != 0.f) out["attention_multiplier"] = c.attention_multiplier;

@@ -357,3 +357,28 @@ TEST_CASE("hf_config: multipliers of a Granite") {
   CHECK_THAT(read(with("llama", R"("residual_multiplier":0.22)")).warnings.at(0),
              ContainsSubstring("residual_multiplier' is not used by llama"));
 }
+
+TEST_CASE("hf_config: a Phi's rotation and window") {
+  const auto with = [](const std::string& fields) {
+    return R"({"model_type":"phi3","hidden_size":256,"intermediate_size":512,"num_hidden_layers":2,)"
+           R"("num_attention_heads":16,"vocab_size":1000,"max_position_embeddings":131072,"rms_norm_eps":1e-5,)"
+           R"("original_max_position_embeddings":4096)" +
+           (fields.empty() ? "" : "," + fields) + "}";
+  };
+  const std::string factors = R"("short_factor":[1,1,1,1,1,1],"long_factor":[1,2,3,4,5,6])";
+  const auto mini = read(with(R"("sliding_window":262144,"partial_rotary_factor":0.75,)"
+                              R"("rope_scaling":{"type":"longrope",)" +
+                              factors + "}"));
+  CHECK(mini.warnings.empty());
+  CHECK((mini.config.sliding_window == 0 && mini.config.rotary_dim == 12));
+  CHECK(mini.config.rope_scaling.type == rope_type::longrope);
+  CHECK(mini.config.rope_scaling.attention_factor == 1.1902380714238083f);  // that of Phi-4-mini
+  CHECK((mini.config.rope_factors.long_factor[5] == 6 && mini.config.rope_factors.long_factor[6] == 0));
+  CHECK(read(with(R"("sliding_window":2047)")).config.sliding_window == 2047);
+  CHECK(read(with(R"("sliding_window":null)")).config.sliding_window == 0);
+  CHECK_THAT(refusal(with(R"("rope_scaling":{"type":"longrope",)" + factors + "}")),
+             ContainsSubstring("short_factor: expected 8 factors, one a pair of channels, found 6"));
+  CHECK_THAT(refusal(with(R"("partial_rotary_factor":0.2)")), ContainsSubstring("an even number of channels"));
+  CHECK_THAT(refusal(with(R"("rope_scaling":{"rope_type":"dynamic","factor":4})")),
+             ContainsSubstring("found 'dynamic'"));
+}

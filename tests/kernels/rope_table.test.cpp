@@ -123,3 +123,15 @@ TEST_CASE("every fourth layer does not turn", "[kernels]") {
   CHECK(kernels::rope_from_turns(123'456, 0).cosine == 1.f);
   CHECK(kernels::rope_from_turns(123'456, 0).sine == 0.f);
 }
+
+TEST_CASE("channels that do not turn have no turns, and longrope divides by its factors", "[kernels]") {
+  longrope_factors factors;
+  factors.short_factor.fill(1.f), factors.long_factor.fill(4.f);
+  rope_parameters how{.theta = 1e4f, .scaling = {.type = rope_type::longrope}, .rotary_dim = 24};
+  const auto plain = kernels::rope_table({.theta = 1e4f}, 24, 0), few = kernels::rope_table(how, 32, 0, factors);
+  REQUIRE(few.size() == 16);
+  for (std::size_t pair = 0; pair < 16; ++pair) CHECK(few[pair] == (pair < 12 ? plain[pair] : 0));
+  how.long_context = true;
+  const auto many = kernels::rope_table(how, 32, 0, factors);
+  for (std::size_t pair = 0; pair < 16; ++pair) CHECK(many[pair] == few[pair] / 4);
+}

@@ -38,6 +38,8 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
 
 struct golden_file {
   const char *model, *variant, *path;
+  std::uint32_t context = 256;  ///< of the plan: longer prompts are left out
+  std::size_t least = 1;        ///< tokens of the shortest prompt that is asked
 };
 std::ostream& operator<<(std::ostream& out, const golden_file& of) { return out << of.model << "/" << of.path; }
 
@@ -48,7 +50,7 @@ io::checkpoint opened(const golden_file& of) {
 /// Logits of the prompts and the greedy tokens, of a file held in some types.
 void check_goldens(const golden_file& each, const io::checkpoint& file, const families::weight_types& types) {
   const std::filesystem::path golden = shared("conformance2") / each.model;
-  constexpr std::uint32_t context = 256;
+  const std::uint32_t context = each.context;
   const auto plans = [&](const plan::profile& target) {
     return families::planned_of(file.config(), types, each.model, target, context);
   };
@@ -63,6 +65,7 @@ void check_goldens(const golden_file& each, const io::checkpoint& file, const fa
        {std::pair{"p4", true}, {"p17", true}, {"p1", false}, {"p100", false}, {"p200", false}}) {
     INFO(name);
     const auto ids = manifest["prompts"][name]["ids"].get<std::vector<std::int32_t>>();
+    if (ids.size() > context || ids.size() < each.least) continue;
     const auto expected = read_npy(golden / "goldens" / each.variant /
                                    ("logits_" + std::string(name) + (all ? "_all" : "_last") + ".npy"));
     session.reset();
@@ -72,7 +75,7 @@ void check_goldens(const golden_file& each, const io::checkpoint& file, const fa
     CHECK(largest_difference(last, expected) < 1e-3);
   }
   for (const auto& variant : manifest["variants"]) {
-    if (variant["name"] != each.variant) continue;
+    if (variant["name"] != each.variant || each.least > 17) continue;
     const auto ids = manifest["prompts"]["p17"]["ids"].get<std::vector<std::int32_t>>();
     const auto tokens = variant["greedy"]["p17"]["tokens"].get<std::vector<std::int32_t>>();
     text_stream stream =
@@ -103,7 +106,14 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
       golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"}, golden_file{"smollm3-tiny", "base", "hf"},
       golden_file{"smollm3-tiny", "base", "gguf/smollm3-tiny-bf16.gguf"}, golden_file{"granite-tiny", "base", "hf"},
-      golden_file{"granite-tiny", "base", "gguf/granite-tiny-bf16.gguf"},
+      golden_file{"granite-tiny", "base", "gguf/granite-tiny-bf16.gguf"}, golden_file{"phi3-tiny", "base", "hf"},
+      golden_file{"phi3-tiny", "base", "gguf/phi3-tiny-bf16.gguf"}, golden_file{"phi3-tiny", "swa", "hf-swa"},
+      golden_file{"phi3-tiny", "longlong", "hf-longlong"},
+      golden_file{"phi3-tiny", "longlong", "gguf/phi3-tiny-longrope-bf16.gguf"},
+      golden_file{"phi3-tiny", "longrope", "hf-longrope", 64},
+      golden_file{"phi3-tiny", "longrope", "hf-longrope", 256, 65},
+      golden_file{"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 64},
+      golden_file{"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 256, 65},
       golden_file{"qwen2-tiny", "q4_k_m", "gguf/qwen2-tiny-q4_k_m.gguf"}, golden_file{"olmo2-tiny", "base", "hf"},
       golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-f32.gguf"},
       golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"});

@@ -2,6 +2,7 @@
 // What a decoder-only transformer's checkpoint says of itself, with the keys of transformers' config.json.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,17 +12,17 @@
 namespace intaglio {
 
 /// Families of models, by the mathematics of their layers (core/family.hpp).
-enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2, smollm3, granite, olmo2 };
+enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2, smollm3, granite, olmo2, phi3 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::olmo2;
+inline constexpr architecture last_architecture = architecture::phi3;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
-/// Llama 3.1's division of the slow angles alone, or YaRN's, which grows from pair to pair (transformers'
-/// modeling_rope_utils.py; Peng et al. 2023).
-enum class rope_type : std::uint8_t { plain, linear, llama3, yarn };
+/// Llama 3.1's division of the slow angles alone, YaRN's, which grows from pair to pair, or longrope's factor for each
+/// pair, of which there are two lists (transformers' modeling_rope_utils.py; Peng et al. 2023).
+enum class rope_type : std::uint8_t { plain, linear, llama3, yarn, longrope };
 
-/// config.json's rope_scaling. All but `factor` belong to llama3 and yarn.
+/// config.json's rope_scaling. `factor` belongs to all but longrope, low_ and high_freq_factor to llama3 and yarn.
 struct rope_scaling_config {
   /// @{
   /// A key of rope_scaling in config.json.
@@ -30,10 +31,18 @@ struct rope_scaling_config {
   float low_freq_factor = 1.f;   ///< turns in the original context below which angles are divided; yarn: beta_slow
   float high_freq_factor = 4.f;  ///< and above which they stay as they are; yarn: beta_fast
   std::uint32_t original_max_position_embeddings = 0;
-  float attention_factor = 1.f;  ///< yarn: of sines and cosines, so that scores are multiplied by its square
+  float attention_factor = 1.f;  ///< channels that turn are multiplied by it, in q and in k
   bool truncate = true;          ///< yarn: the division grows between whole pairs
   /// @}
   friend constexpr bool operator==(const rope_scaling_config&, const rope_scaling_config&) = default;
+};
+
+/// What longrope divides the frequencies by, one for each pair of channels that turns, the others 0.
+struct longrope_factors {
+  static constexpr std::size_t most = 64;
+  std::array<float, most> short_factor{};  ///< where a session has no more positions than the original context
+  std::array<float, most> long_factor{};   ///< where it has more
+  friend constexpr bool operator==(const longrope_factors&, const longrope_factors&) = default;
 };
 
 /// Parameters of the rotary embedding of a layer.
@@ -41,6 +50,8 @@ struct rope_parameters {
   float theta = 10'000.f;              ///< base of the angles
   rope_scaling_config scaling = {};    ///< how they reach beyond the trained positions
   std::uint32_t no_rope_interval = 0;  ///< layer i does not turn where i + 1 is a multiple of this; 0: all turn
+  std::uint32_t rotary_dim = 0;        ///< channels of a head that turn; 0: all
+  bool long_context = false;           ///< of longrope: the factors are long_factor
   friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
 };
 
@@ -59,6 +70,8 @@ struct decoder_config {
   std::uint32_t max_position_embeddings = 0;
   float rope_theta = 10'000.f;
   rope_scaling_config rope_scaling = {};
+  longrope_factors rope_factors = {};        ///< of rope_type::longrope
+  std::uint32_t rotary_dim = 0;              ///< head_dim * partial_rotary_factor; 0: all channels turn
   std::uint32_t no_rope_layer_interval = 0;  ///< as rope_parameters::no_rope_interval
   float rms_norm_eps = 1e-5f;
   activation hidden_act = activation::relu_squared;
@@ -95,7 +108,7 @@ struct decoder_config {
     return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim;
   }
   /// Rotary embedding of the layers that see all positions.
-  constexpr rope_parameters rope() const { return {rope_theta, rope_scaling, no_rope_layer_interval}; }
+  constexpr rope_parameters rope() const { return {rope_theta, rope_scaling, no_rope_layer_interval, rotary_dim}; }
   /// Rotary embedding of the windowed layers.
   constexpr rope_parameters local_rope() const {
     return rope_local_base_freq != 0.f ? rope_parameters{rope_local_base_freq} : rope();
@@ -106,7 +119,7 @@ struct decoder_config {
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {"bitnet", "llama",   "gemma3",  "qwen3", "qwen3moe",
-                                        "qwen2",  "smollm3", "granite", "olmo2"};
+                                        "qwen2",  "smollm3", "granite", "olmo2", "phi3"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.
@@ -115,7 +128,7 @@ constexpr std::string_view name(activation value) {
 }
 /// As config.json's rope_type spells it.
 constexpr std::string_view name(rope_type value) {
-  constexpr std::string_view names[] = {"default", "linear", "llama3", "yarn"};
+  constexpr std::string_view names[] = {"default", "linear", "llama3", "yarn", "longrope"};
   return names[static_cast<std::size_t>(value)];
 }
 

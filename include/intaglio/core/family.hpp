@@ -30,6 +30,9 @@ struct family {
   bool norms_behind = false;      ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
   bool sub_norms = false;         ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
+  bool windows = false;             ///< config.json's sliding_window is the window of all layers
+  bool fused = false;               ///< files have q, k and v as one matrix, and gate and up
+  bool partial_rotary = false;      ///< the first channels of a head may turn alone, by factors of longrope
   bool gguf_rows_in_pairs = false;  ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   float hf_norm_addend = 0.f;       ///< safetensors has norm weights less this
   mixtures experts = mixtures::none;
@@ -40,7 +43,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 9> families_table{{
+inline constexpr std::array<family, 10> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -96,6 +99,12 @@ inline constexpr std::array<family, 9> families_table{{
      .norms_before = false,
      .norms_behind = true,
      .window = gguf_window::refused},
+    {.type = architecture::phi3,
+     .config_names = "phi3",
+     .gguf_names = "phi3",
+     .windows = true,
+     .fused = true,
+     .partial_rotary = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

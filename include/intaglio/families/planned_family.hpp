@@ -15,6 +15,7 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/olmo2.hpp"
+#include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
 #include "intaglio/models/qwen3moe.hpp"
@@ -62,6 +63,7 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
       else models::llama_graph<any>(c, types.head, types.embedding).forward(t);
       break;
+    case architecture::phi3:
     case architecture::smollm3:
     case architecture::granite:
       models::llama_graph<any>(c, types.head, types.embedding).forward(t);

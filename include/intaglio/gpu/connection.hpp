@@ -48,9 +48,9 @@ struct connection : std::enable_shared_from_this<connection> {
   /// True where what was made on it may be destroyed.
   bool may_destroy() const noexcept { return usable() && !abandoned; }
 
-  /// Leaves nothing in flight on the queue, whatever thread submitted it: for when another call failed and what it guarded will
-  /// be destroyed. The queue of a lost device ends in finite time, and then nothing counts as in use (Vulkan 1.3, 4.2.3
-  /// "Lost Device").
+  /// Leaves nothing in flight on the queue, whatever thread submitted it: for when another call failed and what it
+  /// guarded will be destroyed. The queue of a lost device ends in finite time, and then nothing counts as in use
+  /// (Vulkan 1.3, 4.2.3 "Lost Device").
   void settle() noexcept {
     if (queue == VK_NULL_HANDLE || abandoned) return;
     const std::lock_guard own(queue_mutex);

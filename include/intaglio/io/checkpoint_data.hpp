@@ -40,6 +40,8 @@ struct checkpoint_tensor {
   float addend = 0.f;  ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
   std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's
                                      ///< files, GGUF llama); reading undoes it
+  std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: only so many rows of a head turn, the first, i with i +
+                                     ///< rotary_dim / 2; reading puts each pair's rows head_dim / 2 apart
   std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats
                                      ///< with strides, or in several files
 
@@ -49,8 +51,13 @@ struct checkpoint_tensor {
 
 /// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
 /// of a head turn together.
-constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row) {
-  const std::uint64_t in_head = row % head_dim, half = head_dim / 2;
+/// @param rotary_dim not 0: the file has rows i and i + rotary_dim / 2 turn, i < rotary_dim / 2, and the rest not
+constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t rotary_dim, std::uint64_t row) {
+  const std::uint64_t in_head = row % head_dim, half = head_dim / 2, pair = in_head % half, which = in_head / half;
+  if (rotary_dim != 0) {
+    const std::uint64_t turning = rotary_dim / 2;
+    return row - in_head + (pair < turning ? which * turning + pair : turning + which * (half - turning) + pair);
+  }
   return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
@@ -120,8 +127,9 @@ class checkpoint {
       const std::uint64_t first = row / head * head;
       read_stored(tensor, first, head, values);
       for (; row < (std::min)(first + head, row0 + count); ++row)
-        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(
-                                         static_cast<std::size_t>(row_in_pairs(head, row) - first) * columns),
+        std::copy_n(values.begin() +
+                        static_cast<std::ptrdiff_t>(
+                            static_cast<std::size_t>(row_in_pairs(head, tensor.rotary_dim, row) - first) * columns),
                     columns, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row - row0) * columns));
     }
   }
@@ -138,7 +146,7 @@ class checkpoint {
     expect_rows(stored, row0, count, out.size(), row);
     if (tensor.rows_in_pairs == 0) return read_bytes(tensor, row0, count, out);
     for (std::uint64_t i = 0; i < count; ++i)
-      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, row0 + i), 1,
+      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, tensor.rotary_dim, row0 + i), 1,
                  out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
   }
 
@@ -155,7 +163,7 @@ class checkpoint {
     std::uint64_t read = stored.rows;  // first row of the panel that is there
     for (std::uint64_t i = 0; i < count;) {
       const bool pairs = tensor.rows_in_pairs != 0;
-      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, row0 + i) : row0 + i,
+      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, tensor.rotary_dim, row0 + i) : row0 + i,
                           first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
       const bcml1_layout panel{(std::min)(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
       if (first != read) {

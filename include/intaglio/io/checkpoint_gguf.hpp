@@ -16,6 +16,7 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/fused_tensors.hpp"
 #include "intaglio/io/gguf.hpp"
 #include "intaglio/io/gguf_keys.hpp"
 #include "intaglio/io/rope_factors.hpp"
@@ -67,6 +68,7 @@ class gguf_config {
                                   (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
     if (config_.model_type == architecture::llama) read_rope_factors();
+    if (family_of(config_.model_type).partial_rotary) read_longrope();
     read_windows(gemma);
     read_experts();
     config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
@@ -119,6 +121,7 @@ class gguf_config {
   }
   void judge(const gguf_key_rule& rule) const {
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
+    if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;
     const gguf_value& stored = *file_.first().find(key(rule.tail));
@@ -172,7 +175,10 @@ class gguf_config {
       refuse(key("attention.value_length"),
              wide + (length ? " as attention.key_length" : " as embedding_length / attention.head_count"),
              std::to_string(*values));
-    if (const auto rotated = value("rope.dimension_count"); rotated && *rotated != config_.head_dim)
+    if (const auto rotated = value("rope.dimension_count");
+        rotated && *rotated < config_.head_dim && family_of(config_.model_type).partial_rotary)
+      config_.rotary_dim = *rotated;
+    else if (rotated && *rotated != config_.head_dim)
       refuse(key("rope.dimension_count"), wide + " as the heads are wide", std::to_string(*rotated));
   }
   /// As llama.cpp: without a type the scaling is linear, and rope.scale_linear is the factor's older key.
@@ -223,6 +229,37 @@ class gguf_config {
                        "factors of Llama 3.1's RoPE scaling (low_freq_factor 1, high_freq_factor 4)",
                        "others for rope_theta " + number_text(config_.rope_theta));
   }
+  /// Factors of longrope are two tensors; without them nothing is scaled.
+  void read_longrope() {
+    const std::uint32_t pairs = (config_.rotary_dim != 0 ? config_.rotary_dim : config_.head_dim) / 2;
+    bool any = false;
+    for (const auto& [tail, to] : {std::pair{"rope_factors_short.weight", &config_.rope_factors.short_factor},
+                                   {"rope_factors_long.weight", &config_.rope_factors.long_factor}}) {
+      const gguf_tensor* tensor = file_.find_tensor(tail);
+      if (tensor == nullptr && !any) continue;
+      any = true;
+      if (tensor == nullptr || tensor->type != dtype::f32 || tensor->bytes != std::uint64_t{pairs} * sizeof(float) ||
+          pairs > longrope_factors::most)
+        throw file_error(file_.path(), tensor == nullptr ? std::nullopt : std::optional(tensor->offset),
+                         "tensor '" + std::string(tail) + "'",
+                         std::to_string((std::min<std::size_t>)(pairs, longrope_factors::most)) + " values of f32",
+                         tensor == nullptr
+                             ? "none"
+                             : std::to_string(tensor->bytes) + " bytes of " + std::string(name(tensor->type)));
+      file_.parts()[tensor->part].file().read(tensor->offset, std::as_writable_bytes(std::span(*to).first(pairs)));
+    }
+    if (!any) return;
+    if (file_.find_tensor("rope_factors_short.weight") == nullptr)
+      throw file_error(file_.path(), std::nullopt, "tensor 'rope_factors_short.weight'",
+                       std::to_string(pairs) + " values of f32", "none");
+    rope_scaling_config& out = config_.rope_scaling;
+    out = {.type = rope_type::longrope};
+    out.original_max_position_embeddings =
+        value("rope.scaling.original_context_length").value_or(config_.max_position_embeddings);
+    out.attention_factor =
+        real("rope.scaling.attn_factor")
+            .value_or(longrope_attention_factor(config_.max_position_embeddings, out.original_max_position_embeddings));
+  }
   void read_windows(bool gemma) {
     const auto window = value("attention.sliding_window");
     const gguf_window meaning = family_of(config_.model_type).window;
@@ -236,6 +273,7 @@ class gguf_config {
       return not_used({"attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"},
                       architecture_ + " has no windows");
     config_.sliding_window = window.value_or(0);
+    if (config_.sliding_window >= config_.max_position_embeddings) config_.sliding_window = 0;  // all of them
     if (config_.sliding_window == 0)
       return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "the model has no window");
     config_.sliding_window_pattern = window_pattern(gemma ? 6 : 0);
@@ -385,9 +423,11 @@ inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& opti
                   files[tensor.part], tensor.offset, tensor.bytes};
     out.stored_name = tensor.name;
     out.dimensions = tensor.dimensions;
-    const bool turns = tensor.name.ends_with(".attn_q.weight") || tensor.name.ends_with(".attn_k.weight");
-    if (turns && family_of(config.config().model_type).gguf_rows_in_pairs) out.rows_in_pairs = config.config().head_dim;
-    builder.add(std::move(out));
+    add_parts(builder, std::move(out), [&](checkpoint_tensor& each) {
+      const decoder_config& c = config.config();
+      if (family_of(c.model_type).gguf_rows_in_pairs || c.rotary_dim != 0) each.rows_in_pairs = c.head_dim;
+      each.rotary_dim = c.rotary_dim;
+    });
   }
   return std::move(builder).finish();
 }

@@ -10,6 +10,7 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/fused_tensors.hpp"
 #include "intaglio/io/hf_config.hpp"
 #include "intaglio/io/hf_names.hpp"
 #include "intaglio/io/hf_tokenizer.hpp"
@@ -82,7 +83,10 @@ class hf_tensor_collector {
                   tensor.bytes};
     out.pieces = pieces_of(tensor, file);
     if (name->ends_with("norm.weight")) out.addend = family_of(config_.config.model_type).hf_norm_addend;
-    builder_.add(std::move(out));
+    add_parts(builder_, std::move(out), [&](checkpoint_tensor& tensor) {
+      if (config_.config.rotary_dim == 0) return;
+      tensor.rows_in_pairs = config_.config.head_dim, tensor.rotary_dim = config_.config.rotary_dim;
+    });
   }
 
   void finish() {

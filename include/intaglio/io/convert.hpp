@@ -22,6 +22,7 @@
 #include "intaglio/io/codec_encode.hpp"
 #include "intaglio/io/conversion_loss.hpp"
 #include "intaglio/io/file_progress.hpp"
+#include "intaglio/io/fused_tensors.hpp"
 #include "intaglio/io/gguf_model_keys.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/io/ordered_work.hpp"
@@ -99,7 +100,8 @@ class model_converter {
     const checkpoint_tensor* source;
     dtype type;
     std::size_t kind;                 ///< index into report_.kinds
-    std::uint32_t rows_in_pairs = 0;  ///< of the output
+    std::uint32_t rows_in_pairs = 0;  ///< of the output, as of checkpoint_tensor
+    std::uint32_t rotary_dim = 0;     ///< likewise
     bool ternary = false;             ///< by codes and one scale
     float addend = 0.f;               ///< subtracted again on writing
     std::once_flag opened{};
@@ -134,6 +136,9 @@ class model_converter {
       throw argument_error("codec",
                            bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model"
                                     : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1",
+                           std::string(name(codec)));
+    if (codec == dtype::bcml1 && family_of(model_.config().model_type).fused)
+      throw argument_error("codec", "another than bcml1, whose panels hold no matrices one behind the other",
                            std::string(name(codec)));
     if (!options_.embedding) return;
     if (safetensors_ ? !is_float(*options_.embedding)
@@ -231,13 +236,13 @@ class model_converter {
   }
 
   void plan_tensors() {
-    if (needs_rope_factors()) {
-      const std::uint64_t pairs = model_.config().head_dim / 2;
-      gguf_->add_tensor("rope_freqs.weight", dtype::f32, {&pairs, 1});
+    for (const auto& [name, factors] : rope_factors()) {
+      const std::uint64_t pairs = factors.size();
+      gguf_->add_tensor(name, dtype::f32, {&pairs, 1});
     }
     for (const checkpoint_tensor& tensor : model_.tensors()) {
       const stored_tensor& stored = tensor.stored;
-      if (safetensors_ && stored.name == "rope_freqs.weight") continue;  // config.json says it
+      if (safetensors_ && stored.name.starts_with("rope_f")) continue;  // config.json says it
       const dtype type = target(tensor);
       auto& planned_tensor = *plan_.emplace_back(std::make_unique<planned>());
       planned_tensor.source = &tensor;
@@ -248,16 +253,25 @@ class model_converter {
       if (gguf_) {
         if (turns && family_of(model_.config().model_type).gguf_rows_in_pairs)
           planned_tensor.rows_in_pairs = model_.config().head_dim;
+        const auto whole = fused_into(model_.config(), stored);
         const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
-        const std::array<std::uint64_t, 3> shape{stored.columns, stored.rows / experts, experts};
-        gguf_->add_tensor(stored.name, type, std::span(shape).first(tensor.dimensions));
+        if (whole) {
+          const std::array<std::uint64_t, 3> shape{stored.columns, whole->second / experts, experts};
+          gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
+        }
       } else {
         // Hugging Face's norms of Gemma hold w for 1 + w.
         if (tensor.role == tensor_role::norm)
           planned_tensor.addend = family_of(model_.config().model_type).hf_norm_addend;
-        const std::array<std::uint64_t, 2> shape{stored.rows, stored.columns};
-        safetensors_->add_tensor(hf_name(stored.name, model_.config().model_type), type,
-                                 std::span(shape).last(tensor.dimensions));
+        if (const auto whole = fused_into(model_.config(), stored)) {
+          const std::array<std::uint64_t, 2> shape{whole->second, stored.columns};
+          safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type,
+                                   std::span(shape).last(tensor.dimensions));
+        }
+      }
+      if (turns && model_.config().rotary_dim != 0) {
+        planned_tensor.rows_in_pairs = model_.config().head_dim;
+        planned_tensor.rotary_dim = model_.config().rotary_dim;
       }
       progress_.total_bytes += stored.bytes;
       // Panels and heads stay whole.
@@ -271,18 +285,28 @@ class model_converter {
     report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();
   }
 
-  /// Llama 3.1's scaling is a tensor in GGUF.
-  bool needs_rope_factors() const {
-    return gguf_ && model_.config().rope_scaling.type == rope_type::llama3 &&
-           model_.find("rope_freqs.weight") == nullptr;
+  /// Scalings that are tensors in GGUF, where the model has none of them.
+  std::vector<std::pair<std::string, std::vector<float>>> rope_factors() const {
+    const decoder_config& c = model_.config();
+    std::vector<std::pair<std::string, std::vector<float>>> out;
+    if (!gguf_) return out;
+    if (c.rope_scaling.type == rope_type::llama3 && model_.find("rope_freqs.weight") == nullptr) {
+      std::vector<float> factors(c.head_dim / 2);
+      for (std::size_t i = 0; i < factors.size(); ++i)
+        factors[i] = static_cast<float>(llama3_factor(c.rope_scaling, c.rope_theta, i, factors.size()));
+      out.emplace_back("rope_freqs.weight", std::move(factors));
+    }
+    if (c.rope_scaling.type != rope_type::longrope || model_.find("rope_factors_long.weight") != nullptr) return out;
+    const auto pairs = static_cast<std::ptrdiff_t>((c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2);
+    const longrope_factors& both = c.rope_factors;
+    out.emplace_back("rope_factors_long.weight",
+                     std::vector<float>(both.long_factor.begin(), both.long_factor.begin() + pairs));
+    out.emplace_back("rope_factors_short.weight",
+                     std::vector<float>(both.short_factor.begin(), both.short_factor.begin() + pairs));
+    return out;
   }
   void write_rope_factors() {
-    if (!needs_rope_factors()) return;
-    const decoder_config& c = model_.config();
-    std::vector<float> factors(c.head_dim / 2);
-    for (std::size_t i = 0; i < factors.size(); ++i)
-      factors[i] = static_cast<float>(llama3_factor(c.rope_scaling, c.rope_theta, i, factors.size()));
-    gguf_->write(std::as_bytes(std::span(factors)));
+    for (const auto& [name, factors] : rope_factors()) gguf_->write(std::as_bytes(std::span(factors)));
   }
 
   [[noreturn]] static void refuse_range(const planned& tensor) {
@@ -313,12 +337,12 @@ class model_converter {
     }
     if (same && !panels) {
       model_.read_rows(source, part.row, part.rows, in.bytes);
-      turn<std::byte>(tensor.rows_in_pairs, in.bytes, in.turned, row_bytes(tensor.type, columns));
+      turn<std::byte>(tensor, in.bytes, in.turned, row_bytes(tensor.type, columns));
       return in.loss.add(in.values, in.values);
     }
     for (float& value : in.values) value -= tensor.addend;
     std::vector<float>& turned = in.again;
-    turn<float>(tensor.rows_in_pairs, in.values, turned, columns);
+    turn<float>(tensor, in.values, turned, columns);
     if (panels) {
       const bcml1_layout layout{part.rows, columns};
       try {
@@ -335,14 +359,15 @@ class model_converter {
 
   /// From NeoX order to pairs, head by head. @param row length of a row in T
   template <class T>
-  static void turn(std::uint32_t head, std::vector<T>& rows, std::vector<T>& spare, std::uint64_t row) {
+  static void turn(const planned& tensor, std::vector<T>& rows, std::vector<T>& spare, std::uint64_t row) {
+    const std::uint32_t head = tensor.rows_in_pairs, rotary = tensor.rotary_dim;
     if (head == 0) return;
     spare.resize(rows.size());
     const auto length = static_cast<std::size_t>(row);
     for (std::size_t i = 0; i < rows.size() / length; ++i)
-      std::copy_n(
-          rows.begin() + static_cast<std::ptrdiff_t>(i * length), length,
-          spare.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, i)) * length));
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * length), length,
+                  spare.begin() +
+                      static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, rotary, i)) * length));
     rows.swap(spare);
   }
 

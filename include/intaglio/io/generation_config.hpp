@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // generation_config.json of a Hugging Face folder: which tokens end a generation, and what else it asks for. Sampling
-// is set by the program that runs the model, so the rest is not followed; it is named, never dropped. Keys and defaults:
-// transformers' GenerationConfig.
+// is set by the program that runs the model, so the rest is not followed; it is named, never dropped. Keys and
+// defaults: transformers' GenerationConfig.
 #pragma once
 
 #include <array>

@@ -18,6 +18,7 @@ enum class gguf_key_use : std::uint8_t {
   neutral,           ///< a number that must be `neutral` or `absent`, both of which leave the computation as it is
   neutral_head_dim,  ///< a number that must be the heads' width
   neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
+  longrope,          ///< as `neutral`; read where the file has factors of longrope
   multiplier,        ///< as `neutral`; read where the family has multipliers
 };
 
@@ -79,7 +80,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"attention.key_length_swa", gguf_key_use::neutral_head_dim},
     {"attention.value_length_swa", gguf_key_use::neutral_head_dim},
     {"rope.dimension_count_swa", gguf_key_use::neutral_head_dim},
-    {"rope.scaling.attn_factor", gguf_key_use::neutral, 1.f, 0.f},
+    {"rope.scaling.attn_factor", gguf_key_use::longrope, 1.f, 0.f},
     {"rope.scaling.alpha", gguf_key_use::neutral, 1.f, 0.f},
     {"rope.scaling.yarn_ext_factor", gguf_key_use::neutral, 0.f, -1.f},
     {"rope.scaling.yarn_attn_factor", gguf_key_use::neutral, 1.f, 0.f},

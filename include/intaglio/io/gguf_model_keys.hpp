@@ -115,7 +115,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   out.set(prefix + "embedding_length", c.hidden_size);
   out.set(prefix + "block_count", c.num_hidden_layers);
   out.set(prefix + "feed_forward_length", c.intermediate_size);
-  out.set(prefix + "rope.dimension_count", c.head_dim);
+  out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
   out.set(prefix + "attention.head_count", c.num_attention_heads);
   out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
   out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
@@ -149,6 +149,10 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     if (yarn.low_freq_factor != 1.f) out.set(prefix + "rope.scaling.yarn_beta_slow", yarn.low_freq_factor);
     if (!yarn.truncate || yarn.attention_factor != yarn_attention_factor(yarn.factor))
       warnings.push_back("GGUF has no key for all of the model's rope_scaling (" + scaling_text(yarn) + ")");
+  }
+  if (c.rope_scaling.type == rope_type::longrope) {
+    out.set(prefix + "rope.scaling.original_context_length", c.rope_scaling.original_max_position_embeddings);
+    out.set(prefix + "rope.scaling.attn_factor", c.rope_scaling.attention_factor);
   }
   if (c.rope_scaling.type == rope_type::linear) {
     out.set(prefix + "rope.scaling.type", "linear");

@@ -217,7 +217,7 @@ class hf_config_reader {
     }
     for (const json_place& place : {text, parameters})
       if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
-        part.refuse("1");
+        read_partial_rotary(part);
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);
@@ -233,6 +233,8 @@ class hf_config_reader {
     if (type == "linear") out.type = rope_type::linear;
     else if (type == "llama3") out.type = rope_type::llama3;
     else if (type == "yarn") out.type = rope_type::yarn;
+    else if ((type == "longrope" || type == "su") && family_of(out_.config.model_type).partial_rotary)
+      return read_longrope(text, scaling);
     else expect_type(scaling, "default, linear, llama3 or yarn");
     out.factor = scaling["factor"].real();
     if (out.type == rope_type::linear) return;
@@ -264,6 +266,40 @@ class hf_config_reader {
                             : yarn_attention_factor(out.factor);
     out.attention_factor = real_or("attention_factor", usual);
   }
+  /// The first channels of a head turn.
+  void read_partial_rotary(const json_place& part) {
+    decoder_config& c = out_.config;
+    if (!family_of(c.model_type).partial_rotary) part.refuse("1");
+    const double wide = c.head_dim * part.number();
+    if (!(wide >= 2) || wide > c.head_dim || static_cast<std::uint32_t>(wide) % 2 != 0)
+      part.refuse("an even number of channels from 2 to head_dim");
+    c.rotary_dim = static_cast<std::uint32_t>(wide);
+    if (c.rotary_dim == c.head_dim) c.rotary_dim = 0;
+  }
+  /// transformers' _compute_longrope_parameters; `factor` is not read where the original length is stated.
+  void read_longrope(const json_place& text, const json_place& scaling) {
+    decoder_config& c = out_.config;
+    rope_scaling_config& out = c.rope_scaling;
+    out.type = rope_type::longrope;
+    const json_place outer = text["original_max_position_embeddings"],
+                     inner = scaling["original_max_position_embeddings"];
+    out.original_max_position_embeddings = size(outer.present() ? outer : inner);
+    const std::size_t pairs = (c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2;
+    for (const auto& [key, to] :
+         {std::pair{"short_factor", &c.rope_factors.short_factor}, {"long_factor", &c.rope_factors.long_factor}}) {
+      const auto factors = scaling[key].elements();
+      if (factors.size() != pairs || pairs > longrope_factors::most)
+        document_.refuse(scaling[key].where(),
+                         std::to_string((std::min)(pairs, longrope_factors::most)) + " factors, one a pair of channels",
+                         std::to_string(factors.size()));
+      for (std::size_t i = 0; i < pairs; ++i)
+        if ((*to)[i] = factors[i].real(); !((*to)[i] >= 1e-3f)) factors[i].refuse("a number from 0.001");
+    }
+    out.attention_factor =
+        scaling["attention_factor"].present()
+            ? scaling["attention_factor"].real()
+            : longrope_attention_factor(c.max_position_embeddings, out.original_max_position_embeddings);
+  }
   /// Two keys for one number, where both are there.
   void expect_same(const json_place& one, const json_place& other) const {
     if (one.present() && other.present() && one.number() != other.number())
@@ -287,9 +323,11 @@ class hf_config_reader {
     // Qwen's key of a window is inert unless another one says so.
     if (text["use_sliding_window"].boolean_or(false) && text["sliding_window"].present())
       document_.refuse("use_sliding_window", "false", "true");
-    if (!gemma && !mistral && !mixtral) return;
+    const bool phi = family_of(c.model_type).windows;
+    if (!gemma && !mistral && !mixtral && !phi) return;
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
-    else if (!mixtral && !text["sliding_window"].is_null()) c.sliding_window = 4096;
+    else if (!mixtral && !phi && !text["sliding_window"].is_null()) c.sliding_window = 4096;
+    if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // all of them
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
       if (text[key].present()) c.sliding_window_pattern = size(text[key]);

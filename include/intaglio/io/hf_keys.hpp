@@ -49,7 +49,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"hidden_act"},
     {"hidden_activation", config_key_use::read, "gemma3 gemma3_text"},
     {"tie_word_embeddings"},
-    {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text qwen2 qwen3 qwen3_moe smollm3"},
+    {"sliding_window", config_key_use::read, "mistral mixtral gemma3 gemma3_text qwen2 qwen3 qwen3_moe smollm3 phi3"},
     {"use_sliding_window"},
     {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
     {"sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
@@ -138,6 +138,9 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"attention_probs_dropout_prob", config_key_use::training},
     {"attn_pdrop", config_key_use::training},
     {"embd_pdrop", config_key_use::training},
+    {"full_attn_mod", config_key_use::harmless},  // of Phi-4-mini: 1, which its own code does not read
+    {"interpolate_factor", config_key_use::harmless},
+    {"lm_head_bias", config_key_use::off},
     {"resid_pdrop", config_key_use::training},
     {"layerdrop", config_key_use::training},
     // Another computation.
@@ -181,13 +184,15 @@ inline constexpr config_key_rule hf_rope_key_rules[] = {
     {"factor", config_key_use::read, "linear llama3 yarn"},
     {"low_freq_factor", config_key_use::read, "llama3"},
     {"high_freq_factor", config_key_use::read, "llama3"},
-    {"original_max_position_embeddings", config_key_use::read, "llama3 yarn"},
+    {"original_max_position_embeddings", config_key_use::read, "llama3 yarn longrope su"},
     {"beta_fast", config_key_use::read, "yarn"},
     {"beta_slow", config_key_use::read, "yarn"},
-    {"attention_factor", config_key_use::read, "yarn"},
+    {"attention_factor", config_key_use::read, "yarn longrope su"},
     {"mscale", config_key_use::read, "yarn"},
     {"mscale_all_dim", config_key_use::read, "yarn"},
     {"truncate", config_key_use::read, "yarn"},
+    {"short_factor", config_key_use::read, "longrope su"},
+    {"long_factor", config_key_use::read, "longrope su"},
 };
 
 /// Keys of quantization_config of a BitNet.

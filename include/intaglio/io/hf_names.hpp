@@ -16,10 +16,11 @@ struct hf_part {
   std::string_view hf, gguf;
 };
 /// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
-constexpr std::array<hf_part, 16> hf_parts(const family& of) {
+constexpr std::array<hf_part, 17> hf_parts(const family& of) {
   const bool gemma = of.norms_behind;
   return {
       {{"input_layernorm", "attn_norm"},
+       {"self_attn.qkv_proj", "attn_qkv"},
        {"self_attn.q_proj", "attn_q"},
        {"self_attn.k_proj", "attn_k"},
        {"self_attn.v_proj", "attn_v"},
@@ -32,7 +33,7 @@ constexpr std::array<hf_part, 16> hf_parts(const family& of) {
        {"post_feedforward_layernorm", "post_ffw_norm"},
        {of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate", "ffn_gate_inp"},
        {"mlp.gate_proj", "ffn_gate"},
-       {"mlp.up_proj", "ffn_up"},
+       {of.fused ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
        {"mlp.down_proj", "ffn_down"},
        {"mlp.ffn_sub_norm", "ffn_sub_norm"}}};
 }

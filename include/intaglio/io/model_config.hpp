@@ -63,6 +63,8 @@ inline constexpr number_range number_ranges[] = {
      config_limits::num_hidden_layers, false, true},
     {"query_pre_attn_scalar", [](const decoder_config& c) -> double { return c.query_pre_attn_scalar; }, 1,
      config_limits::hidden_size, false, true},
+    {"rotary_dim", [](const decoder_config& c) -> double { return c.rotary_dim; }, 2, config_limits::head_dim, false,
+     true},
     {"no_rope_layer_interval", [](const decoder_config& c) -> double { return c.no_rope_layer_interval; }, 1,
      config_limits::num_hidden_layers, false, true},
     {"embedding_multiplier", [](const decoder_config& c) -> double { return c.embedding_multiplier; }, 0, 0, true},
@@ -79,7 +81,7 @@ inline constexpr number_range number_ranges[] = {
     {"rope_scaling.original_max_position_embeddings",
      [](const decoder_config& c) -> double { return c.rope_scaling.original_max_position_embeddings; }, 1,
      config_limits::max_position_embeddings, false, false,
-     [](const decoder_config& c) { return divides_slow_angles(c); }},
+     [](const decoder_config& c) { return divides_slow_angles(c) || c.rope_scaling.type == rope_type::longrope; }},
     {"rope_scaling.low_freq_factor", [](const decoder_config& c) -> double { return c.rope_scaling.low_freq_factor; },
      0, 0, true, false, [](const decoder_config& c) { return divides_slow_angles(c); }},
     {"rope_scaling.attention_factor", [](const decoder_config& c) -> double { return c.rope_scaling.attention_factor; },
@@ -106,6 +108,9 @@ inline constexpr number_relation number_relations[] = {
     {"head_dim", [](const decoder_config& c) { return c.head_dim % 2 == 0; },
      [](const decoder_config&) { return std::string("an even number"); },
      [](const decoder_config& c) { return std::to_string(c.head_dim); }},
+    {"rotary_dim", [](const decoder_config& c) { return c.rotary_dim % 2 == 0 && c.rotary_dim <= c.head_dim; },
+     [](const decoder_config& c) { return "an even number up to head_dim " + std::to_string(c.head_dim); },
+     [](const decoder_config& c) { return std::to_string(c.rotary_dim); }},
     {"num_attention_heads * head_dim",
      [](const decoder_config& c) {
        return std::uint64_t{c.num_attention_heads} * c.head_dim <= config_limits::hidden_size;
@@ -170,6 +175,9 @@ inline std::optional<std::uint32_t> window_pattern_of(const std::vector<bool>& w
 inline std::string scaling_text(const rope_scaling_config& scaling) {
   std::string out(name(scaling.type));
   if (scaling.type == rope_type::plain) return out;
+  if (scaling.type == rope_type::longrope)
+    return out + " from " + std::to_string(scaling.original_max_position_embeddings) + ", times " +
+           number_text(scaling.attention_factor);
   out += " by " + number_text(scaling.factor);
   if (scaling.type != rope_type::linear)
     out += ", low " + number_text(scaling.low_freq_factor) + ", high " + number_text(scaling.high_freq_factor) +
@@ -214,6 +222,12 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
   compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
   compare("norm_topk_prob", engraved.norm_topk_prob, file.norm_topk_prob, truth);
+  compare("rotary_dim", engraved.rotary_dim, file.rotary_dim, number);
+  compare("rope_factors", engraved.rope_factors, file.rope_factors, [](const longrope_factors& factors) {
+    std::string text = "long";
+    for (std::size_t i = 0; i < 3; ++i) text += " " + number_text(factors.long_factor[i]);
+    return text + " ...";
+  });
   compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
   compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);
   compare("attention_multiplier", engraved.attention_multiplier, file.attention_multiplier, number_text);

@@ -154,7 +154,7 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.max_position_embeddings, "max_position_embeddings");
   with.number(c.rope_theta, "rope_theta");
   with.number(c.rms_norm_eps, "rms_norm_eps");
-  with.number(c.rope_scaling.type, "rope_scaling.type", static_cast<std::uint64_t>(rope_type::yarn));
+  with.number(c.rope_scaling.type, "rope_scaling.type", static_cast<std::uint64_t>(rope_type::longrope));
   with.number(c.rope_scaling.factor, "rope_scaling.factor");
   with.number(c.rope_scaling.low_freq_factor, "rope_scaling.low_freq_factor");
   with.number(c.rope_scaling.high_freq_factor, "rope_scaling.high_freq_factor");
@@ -169,6 +169,9 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.num_experts_per_tok, "num_experts_per_tok");
   with.flag(c.norm_topk_prob, "norm_topk_prob");
   with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
+  with.number(c.rotary_dim, "rotary_dim");
+  for (auto& factor : c.rope_factors.short_factor) with.number(factor, "short_factor");
+  for (auto& factor : c.rope_factors.long_factor) with.number(factor, "long_factor");
   with.number(c.embedding_multiplier, "embedding_multiplier");
   with.number(c.attention_multiplier, "attention_multiplier");
   with.number(c.residual_multiplier, "residual_multiplier");

@@ -33,6 +33,13 @@ inline double llama3_factor(const rope_scaling_config& scaling, double rope_thet
   return 1 / ((1 - smooth) / scaling.factor + smooth);
 }
 
+/// What longrope multiplies channels by, where a config states none (transformers' _compute_longrope_parameters).
+inline float longrope_attention_factor(std::uint32_t context, std::uint32_t original) {
+  if (original < 2 || context <= original) return 1.f;
+  const double scale = static_cast<double>(context) / original;
+  return static_cast<float>(std::sqrt(1 + std::log(scale) / std::log(static_cast<double>(original))));
+}
+
 /// The scaling that has these factors [head_dim / 2], with Llama 3's low_freq_factor 1 and high_freq_factor 4. They do
 /// not tell these two from the original length, so that is taken to be a power of two. Plain where all factors are 1,
 /// nothing where no scaling has them.

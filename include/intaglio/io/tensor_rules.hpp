@@ -107,6 +107,9 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.
   out.push_back({"output.weight", embedding, c.vocab_size, hidden, c.tie_word_embeddings, c.tie_word_embeddings});
   // The config's rope_scaling holds the same.
+  for (const char* factors : {"rope_factors_long.weight", "rope_factors_short.weight"})
+    if (c.rope_scaling.type == rope_type::longrope)
+      out.push_back({factors, norm, 1, (c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2, true});
   if (c.model_type == architecture::llama) out.push_back({"rope_freqs.weight", norm, 1, c.head_dim / 2, true});
   return out;
 }

@@ -78,8 +78,9 @@ struct op {
   bool walk = false;  ///< gated: features whose gate is 0 may be left unread, here and in the product behind
   std::uint32_t nearest =
       0;  ///< gated: number of features, those with the largest |gate|, that count for one token; 0: all, by rows
-  std::uint32_t traced = 0;  ///< gated: number of features, those that add most for one token, that are reported; 0: none
-  text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
+  std::uint32_t traced =
+      0;             ///< gated: number of features, those that add most for one token, that are reported; 0: none
+  text<48> layer{};  ///< for messages: "blk.*.ffn_down.weight: linear"
 };
 
 /// What tracing a model gives. `failure` is empty where everything fits together.

@@ -53,15 +53,21 @@ inline long double scaled_frequency(long double frequency, const rope_scaling_co
 }
 
 /// [head_dim / 2] turns a position in units of 2^-64; zeros for a layer that does not turn.
-inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::uint32_t head_dim, std::uint32_t layer) {
+/// @param factors of longrope
+inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::uint32_t head_dim, std::uint32_t layer,
+                                             const longrope_factors& factors = {}) {
   std::vector<std::uint64_t> out;
   if (how.no_rope_interval != 0 && (layer + 1) % how.no_rope_interval == 0) out.resize(head_dim / 2);
   if (!out.empty()) return out;
-  for (std::uint32_t pair = 0; pair < head_dim / 2; ++pair)
-    out.push_back(rope_turns(
-        how.scaling.type == rope_type::yarn
-            ? yarn_frequency(pair, head_dim, how)
-            : scaled_frequency(rope_frequency_of(pair, head_dim, static_cast<long double>(how.theta)), how.scaling)));
+  const std::uint32_t turning = how.rotary_dim != 0 ? how.rotary_dim : head_dim;
+  for (std::uint32_t pair = 0; pair < turning / 2; ++pair) {
+    const long double plain = rope_frequency_of(pair, turning, static_cast<long double>(how.theta));
+    const auto& longrope = how.long_context ? factors.long_factor : factors.short_factor;
+    out.push_back(rope_turns(how.scaling.type == rope_type::longrope ? plain / static_cast<long double>(longrope[pair])
+                             : how.scaling.type == rope_type::yarn   ? yarn_frequency(pair, turning, how)
+                                                                     : scaled_frequency(plain, how.scaling)));
+  }
+  out.resize(head_dim / 2);
   return out;
 }
 

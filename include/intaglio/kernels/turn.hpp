@@ -14,11 +14,11 @@ enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2 }
 
 /// What stands between the products of q, k and v and attention, where their own epilogue (rope_cache of matmul) is not
 /// enough. bias is added where `biased` is 1; heads of q and k become rms_norm(head) * q_norm or k_norm where `norms`
-/// says so, and are rotated; q goes to output f32 [tokens, heads, head_dim], k and v to the cache.
-/// q, k, v: f32, q_stride, k_stride and v_stride elements from one token to the next, multiples of 4: three values, or
-/// three places of one stacked product. q_norm, k_norm: [head_dim], of all_heads [heads * head_dim] and [kv_heads *
-/// head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v. rope and ring as in matmul.
-/// One workgroup a head (x) of q, then k, then v, and token (y).
+/// says so, and are rotated, what turns times rope_factor; q goes to output f32 [tokens, heads, head_dim], k and v to
+/// the cache. q, k, v: f32, q_stride, k_stride and v_stride elements from one token to the next, multiples of 4: three
+/// values, or three places of one stacked product. q_norm, k_norm: [head_dim], of all_heads [heads * head_dim] and
+/// [kv_heads * head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v. rope and ring as in
+/// matmul. One workgroup a head (x) of q, then k, then v, and token (y).
 inline constexpr kernel_interface turn_interface{
     "turn",
     {{{"q"}, {"k"}, {"v"}, {"q_norm"}, {"k_norm"}, {"bias"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
@@ -37,7 +37,8 @@ inline constexpr kernel_interface turn_interface{
       {"k_stride"},
       {"v_stride"},
       {"norms"},
-      {"biased"}}}};
+      {"biased"},
+      {"rope_factor", field_type::f32}}}};
 
 struct turn_kernel {
   static constexpr kernel id = kernel::turn;
@@ -59,6 +60,7 @@ struct turn_kernel {
     std::uint32_t v_stride{};
     turn_norms norms{};
     std::uint32_t biased{};
+    float rope_factor{};
   };
 };
 

@@ -601,6 +601,7 @@ constexpr std::uint64_t hash_of(const table& t) {
     if (w.scale != 1.f) mix(std::bit_cast<std::uint32_t>(w.scale));
     if (w.rope.no_rope_interval != 0) mix(w.rope.no_rope_interval);
     if (!w.rope.scaling.truncate) mix(1);
+    if (w.rope.rotary_dim != 0 || w.rope.long_context) mix(w.rope.rotary_dim, w.rope.long_context);
     if (w.layout == weight_layout::rope_turns)
       mix(std::bit_cast<std::uint32_t>(w.rope.theta), w.rope.scaling.type,
           std::bit_cast<std::uint32_t>(w.rope.scaling.factor),

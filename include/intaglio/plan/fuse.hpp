@@ -410,7 +410,7 @@ class fuser {
     if (!found.found()) return false;
     const ir::op& write = at(found.write);
     const bool ternary = n.kernel != kernels::kernel::matmul,
-               turns = found.normalised() || found.biased() ||
+               turns = found.normalised() || found.biased() || at(found.q_rope).rope.scaling.attention_factor != 1 ||
                        (ternary &&
                         (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
     found.stacked = one_codec(found) && !(ternary && turns);

@@ -588,10 +588,13 @@ class lowering {
     if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
   }
   constexpr void bind_rope(const node& n) {
+    rope_parameters how = n.rope;
+    how.long_context =
+        how.scaling.type == rope_type::longrope && c_.context > how.scaling.original_max_position_embeddings;
     bind_weight("rope", {.per_layer = n.rope.no_rope_interval != 0,
                          .layout = weight_layout::rope_turns,
                          .head_dim = n.head_dim,
-                         .rope = n.rope,
+                         .rope = how,
                          .rows = 1,
                          .columns = n.head_dim / 2,
                          .bytes = std::uint64_t{8} * (n.head_dim / 2)});
@@ -1198,6 +1201,7 @@ class lowering {
     set("head_dim", n.head_dim);
     set("eps", n.eps);
     set("norms", n.norms);
+    set("rope_factor", n.rope.scaling.attention_factor);
     d_->groups = {n.heads + 2 * n.kv_heads, c_.tokens, 1};
   }
 

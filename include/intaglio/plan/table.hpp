@@ -117,7 +117,7 @@ constexpr bool is_resident(const dispatch& d) {
 constexpr bool normalises_heads(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
   const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
-  return c.norms == kernels::turn_norms::each_head && c.biased == 0 &&
+  return c.norms == kernels::turn_norms::each_head && c.biased == 0 && c.rope_factor == 1.f &&
          c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
 }
 

@@ -78,9 +78,11 @@ inline std::string identity(const weight& w, std::string_view layers = "*") {
     out = "rope_turns";
     number(w.head_dim);
     if (w.rope.no_rope_interval != 0) out += " but every", number(w.rope.no_rope_interval);
+    if (w.rope.rotary_dim != 0) out += " of which", number(w.rope.rotary_dim);
     ((out += " theta ") += number_text(w.rope.theta)) += ' ';
     out += intaglio::name(scaling.type);
     if (scaling.type == rope_type::plain) return out;
+    if (scaling.type == rope_type::longrope) return out += w.rope.long_context ? " long" : " short";
     for (const float value : {scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor})
       (out += ' ') += number_text(value);
     number(scaling.original_max_position_embeddings);

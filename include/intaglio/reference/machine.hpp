@@ -428,7 +428,8 @@ class machine {
                              constant("ring") != 0,
                              element("cache_element"),
                              {constant("q_stride"), constant("k_stride"), constant("v_stride")},
-                             static_cast<kernels::turn_norms>(constant("norms"))};
+                             static_cast<kernels::turn_norms>(constant("norms")),
+                             real("rope_factor")};
       turn_inputs in{{memory<float>("q"), memory<float>("k"), memory<float>("v")}};
       if (shape.norms != kernels::turn_norms::none) in.norms = {weight<float>("q_norm"), weight<float>("k_norm")};
       if (constant("biased") != 0) in.bias = weight<float>("bias");

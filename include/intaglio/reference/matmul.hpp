@@ -253,8 +253,11 @@ inline std::uint32_t cache_slot(std::uint32_t position, std::uint32_t context, b
 }
 
 /// A pair of channels of a head at a position, rotated.
-inline std::array<float, 2> rotated(float first, float second, std::uint32_t position, std::uint64_t turns) {
-  const auto [sine, cosine] = kernels::rope_from_turns(position, turns);
+/// @param factor of channels that turn
+inline std::array<float, 2> rotated(float first, float second, std::uint32_t position, std::uint64_t turns,
+                                    float factor = 1.f) {
+  auto [sine, cosine] = kernels::rope_from_turns(position, turns);
+  if (factor != 1.f && turns != 0) sine *= factor, cosine *= factor;
   return {product(first, cosine) - product(second, sine), product(second, cosine) + product(first, sine)};
 }
 
@@ -320,6 +323,7 @@ struct turn_shape {
   kernels::element cache_element = kernels::element::f16;
   std::array<std::uint32_t, 3> strides{};  ///< of q, k and v: floats from one token to the next
   kernels::turn_norms norms = kernels::turn_norms::none;
+  float rope_factor = 1.f;
 };
 struct turn_inputs {
   std::array<std::span<const float>, 3> qkv;         ///< [tokens, stride], the last row may end early
@@ -351,7 +355,7 @@ inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float
       std::vector<float> y = turn_row(shape, in, token, which);
       for (std::size_t at = 0; which < 2 && at < y.size(); at += d)
         for (std::uint32_t pair = 0; pair < d / 2; ++pair) {
-          const auto both = rotated(y[at + pair], y[at + pair + d / 2], place, rope[pair]);
+          const auto both = rotated(y[at + pair], y[at + pair + d / 2], place, rope[pair], shape.rope_factor);
           y[at + pair] = both[0];
           y[at + pair + d / 2] = both[1];
         }

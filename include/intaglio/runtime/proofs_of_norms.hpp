@@ -165,9 +165,9 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
 
 inline double turn(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::turn_kernel>(call.specialization);
-  const reference::turn_shape shape{c.heads, c.kv_heads,  c.head_dim,      c.context,
-                                    c.eps,   c.ring != 0, c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
-                                    c.norms};
+  const reference::turn_shape shape{c.heads, c.kv_heads,   c.head_dim,      c.context,
+                                    c.eps,   c.ring != 0,  c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
+                                    c.norms, c.rope_factor};
   const std::size_t q_size = std::size_t{c.heads} * c.head_dim, kv_size = std::size_t{c.kv_heads} * c.head_dim;
   std::array<std::vector<float>, 3> rows;
   for (std::size_t i = 0; i < 3; ++i) rows[i] = trial.floats(std::size_t{trial.tokens} * shape.strides[i]);

@@ -94,9 +94,10 @@ struct synthetic_options {
 };
 
 /// What a layer turns by, as a session has it.
-inline std::vector<std::uint32_t> rope_words(const plan::weight& w, std::uint32_t layer) {
+inline std::vector<std::uint32_t> rope_words(const plan::weight& w, std::uint32_t layer,
+                                             const longrope_factors& factors) {
   std::vector<std::uint32_t> out;
-  for (const std::uint64_t turns : kernels::rope_table(w.rope, w.head_dim, layer))
+  for (const std::uint64_t turns : kernels::rope_table(w.rope, w.head_dim, layer, factors))
     out.insert(out.end(), {static_cast<std::uint32_t>(turns), static_cast<std::uint32_t>(turns >> 32)});
   return out;
 }
@@ -184,7 +185,7 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
     }
     for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
       if (!of.has(w, layer)) continue;
-      if (w.layout == plan::weight_layout::rope_turns) pattern = rope_words(w, layer);
+      if (w.layout == plan::weight_layout::rope_turns) pattern = rope_words(w, layer, of.config->rope_factors);
       const std::uint64_t period = std::uint64_t{4} * pattern.size();
       const auto& item = out.placed.items[out.item(of, slot, layer)];
       uploads.upload(

@@ -83,7 +83,8 @@ class weight_image {
         fill_groups(w, layer, begin, out);
         break;
       case plan::weight_layout::rope_turns: {
-        const std::vector<std::uint64_t> turns = kernels::rope_table(w.rope, w.head_dim, layer);
+        const std::vector<std::uint64_t> turns =
+            kernels::rope_table(w.rope, w.head_dim, layer, table_->config->rope_factors);
         copy_overlap(0, std::as_bytes(std::span(turns)), begin, out);
         break;
       }

@@ -44,12 +44,15 @@ struct self_attention {
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
         num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r), scale(score_scale(c, r)),
-        eps(c.rms_norm_eps) {}
+        eps(c.rms_norm_eps) {
+    if (all_turn(c)) reach.rope.scaling.attention_factor = 1;
+  }
 
-  /// What scores are multiplied by; 0: 1 / sqrt(head_dim). All channels of q and k are rotated, so that a factor of
-  /// sines and cosines is one of scores, squared.
+  /// Whether all channels of q and k turn, so that a factor of sines and cosines is one of scores, squared.
+  static constexpr bool all_turn(const decoder_config& c) { return c.rotary_dim == 0 || c.rotary_dim == c.head_dim; }
+  /// What scores are multiplied by; 0: 1 / sqrt(head_dim).
   static constexpr float score_scale(const decoder_config& c, const attention_reach& r) {
-    const float turned = r.rope.scaling.attention_factor * r.rope.scaling.attention_factor;
+    const float factor = all_turn(c) ? r.rope.scaling.attention_factor : 1, turned = factor * factor;
     if (c.attention_multiplier != 0) return c.attention_multiplier * turned;
     if (c.query_pre_attn_scalar == 0 && turned == 1) return 0;
     return turned / square_root(static_cast<float>(c.attention_scalar()));

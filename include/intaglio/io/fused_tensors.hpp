@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Matrices that files of a family hold as one, one behind the other, and models apart: q, k and v, gate and up.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/io/checkpoint_data.hpp"
+
+namespace intaglio::io {
+
+/// Some rows of a fused matrix.
+struct fused_part {
+  std::string name;
+  std::uint64_t first = 0, rows = 0;
+};
+/// What a tensor with this GGUF name holds in a family with fused matrices; nothing for one that is whole.
+inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
+  constexpr std::string_view qkv = "attn_qkv.weight", gate_up = "ffn_up.weight";
+  if (!family_of(c.model_type).fused) return {};
+  if (name.ends_with(qkv)) {
+    const std::string before(name.substr(0, name.size() - qkv.size()));
+    const std::uint64_t q = c.q_size(), kv = c.kv_size();
+    return {
+        {before + "attn_q.weight", 0, q}, {before + "attn_k.weight", q, kv}, {before + "attn_v.weight", q + kv, kv}};
+  }
+  if (!name.ends_with(gate_up)) return {};
+  const std::string before(name.substr(0, name.size() - gate_up.size()));
+  const std::uint64_t inner = c.intermediate_size;
+  return {{before + "ffn_gate.weight", 0, inner}, {before + "ffn_up.weight", inner, inner}};
+}
+/// The matrix that files have a tensor in, with its rows: its own; nothing where it stands behind the one before it.
+inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const decoder_config& c,
+                                                                       const stored_tensor& tensor) {
+  const std::string_view name = tensor.name;
+  if (!family_of(c.model_type).fused) return std::pair{tensor.name, tensor.rows};
+  for (const auto& [first, whole] : {std::pair{std::string_view("attn_q.weight"), std::string_view("attn_qkv.weight")},
+                                     {"ffn_gate.weight", "ffn_up.weight"}})
+    if (name.ends_with(first)) {
+      std::string fused = std::string(name.substr(0, name.size() - first.size())) + std::string(whole);
+      const auto parts = fused_parts(c, fused);
+      return std::pair{std::move(fused), parts.back().first + parts.back().rows};
+    }
+  for (const std::string_view behind : {"attn_k.weight", "attn_v.weight", "ffn_up.weight"})
+    if (name.ends_with(behind)) return std::nullopt;
+  return std::pair{tensor.name, tensor.rows};
+}
+
+/// Adds a tensor, or the parts of a fused one. @param turned what is done to q and k
+template <class Turned>
+void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turned& turned) {
+  const auto add = [&](checkpoint_tensor tensor) {
+    if (tensor.stored.name.ends_with(".attn_q.weight") || tensor.stored.name.ends_with(".attn_k.weight"))
+      turned(tensor);
+    builder.add(std::move(tensor));
+  };
+  const auto parts = fused_parts(builder.config(), whole.stored.name);
+  if (parts.empty()) return add(std::move(whole));
+  if (const std::uint64_t rows = parts.back().first + parts.back().rows; whole.stored.rows != rows)
+    return builder.fault("rows of " + printable(whole.stored_name, 100) + ": expected " + std::to_string(rows) +
+                         ", found " + std::to_string(whole.stored.rows));
+  const std::uint64_t row = row_bytes(whole.stored.type, whole.stored.columns);
+  for (const fused_part& part : parts) {
+    checkpoint_tensor out = whole;
+    out.stored.name = part.name;
+    out.stored.rows = part.rows;
+    out.stored.offset += part.first * row;
+    out.stored.bytes = part.rows * row;
+    for (tensor_piece& piece : out.pieces) {  // a view with strides has one
+      piece.offset += part.first * piece.row_stride * info(whole.stored.type).block_bytes;
+      piece.rows = part.rows;
+    }
+    add(std::move(out));
+  }
+}
+
+}  // namespace intaglio::io
