@@ -54,6 +54,7 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 31},
         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 30},
         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300}, 254},
+        sizes{{.heads = 14, .kv_heads = 2, .head_dim = 64, .context = 150}, 140},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70}, 62},
         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 33},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 300, .cache_element = element::f32}, 260},

@@ -16,6 +16,7 @@
 
 #include "conformance.hpp"
 #include "gpu/kept_device.hpp"
+#include "intaglio/families/file_types.hpp"
 #include "intaglio/io/gguf.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
@@ -171,6 +172,23 @@ TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with 
                                                                                  {.slot_count = 3, .page_size = 64}),
          io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
   check_mixed(b);
+}
+
+TEST_CASE("sessions of a batch draw what they draw alone: biases, norms of all heads, q, k and v of two codecs") {
+  struct form {
+    const char *model, *path;
+    const plan::profile* profile;
+  };
+  for (const auto& [model, path, profile] : {form{"qwen2-tiny", "gguf/qwen2-tiny-bf16.gguf", &plan::profiles::exact},
+                                             form{"qwen2-tiny", "gguf/qwen2-tiny-q4_k_m.gguf", &plan::profiles::cpu},
+                                             form{"olmo2-tiny", "gguf/olmo2-tiny-bf16.gguf", &plan::profiles::exact}}) {
+    INFO(path);
+    io::checkpoint file = io::checkpoint::open(conformance(model, "conformance2", "confgen2.py") / path);
+    plan::planned plan = families::planned_of(file.config(), families::types_of(file).types, model, *profile, 128,
+                                              {.slot_count = 3, .page_size = 16});
+    both b(std::move(plan), std::move(file));
+    check_mixed(b);
+  }
 }
 
 TEST_CASE(
