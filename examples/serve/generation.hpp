@@ -86,7 +86,7 @@ class generation {
 
   /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask
   /// in front of it.
-  /// @param logits [vocab_size] behind the last token  @param history all tokens up to that one
+  /// @param logits [vocab_size] behind the last token  @param history all tokens up to the last
   /// With a form, the token is taken into it.
   /// @throws device_error: logits that are no numbers; match_limit
   std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history);

@@ -24,7 +24,7 @@ struct family {
   std::string_view gguf_names;    ///< general.architecture of GGUF, likewise
   bool ternary = false;           ///< matrices are ternary
   bool head_norms = false;        ///< attn_q_norm, attn_k_norm: norms of each head of q and k
-  bool whole_norms = false;       ///< the same of all heads of q, and of k, at once
+  bool whole_norms = false;       ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;        ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
   bool norms_before = true;       ///< attn_norm, ffn_norm: norms of what the halves of a block read
   bool norms_behind = false;      ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream

@@ -16,7 +16,7 @@ namespace intaglio::kernels {
 struct few_tile {
   std::uint32_t rows = 0, tokens = 0, subgroups = 0;
 };
-/// Whether a product of so many tokens is faster where x is tiled: up to 16, of codecs whose blocks have one factor.
+/// Whether a product of `tokens` tokens is faster where x is tiled: up to 16, of codecs whose blocks have one factor.
 constexpr bool wants_tiles(codec type, std::uint32_t tokens) {
   return has_own_forms(type) && type != codec::q6_k && tokens <= 16;
 }
@@ -50,8 +50,8 @@ constexpr bool takes_fragments(codec type, std::uint32_t rows, std::uint32_t col
   return has_own_forms(type) && rows >= least_fragment_rows &&
          columns % (fragment_order(type) == halves_order::octets ? 64 : 128) == 0;
 }
-/// Of matmul_chunk by fragments, over so many tokens: what was fastest on an H100 of 132 processors
-/// (docs/lab/prompt_products.md). Every element is one sum whose order hangs on the matrix alone.
+/// Tile of matmul_chunk by fragments, over `tokens` tokens: what was fastest on an H100 of 132 processors
+/// (docs/lab/prompt_products.md). Every element is one sum whose order depends on the matrix alone.
 constexpr few_tile fragment_tile(codec type, std::uint32_t rows, std::uint32_t tokens) {
   const auto tiles = [&](std::uint64_t of_rows, std::uint64_t of_tokens) {
     return (rows + of_rows - 1) / of_rows * ((tokens + of_tokens - 1) / of_tokens);
@@ -63,7 +63,7 @@ constexpr few_tile fragment_tile(codec type, std::uint32_t rows, std::uint32_t t
   if (rows >= 256 && tiles(256, 64) <= processors) return {256, 64, 8};
   return {128, 64, 4};
 }
-/// Of any other product over so many tokens; none where dot products are as fast.
+/// Tile of any other product over `tokens` tokens; none where dot products are as fast.
 constexpr few_tile few_matrix_tile(kernel which, std::uint32_t rows, std::uint32_t tokens) {
   if (tokens <= 8) return {};
   if (which == kernel::ternary_few) return {rows < 8192 ? 16u : 32u, 32, 8};

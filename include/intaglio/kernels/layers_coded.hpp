@@ -11,8 +11,8 @@ namespace intaglio::kernels {
 /// The same for products of coded weights behind norms (matmul, turn, norm_add), for GPUs on which all workgroups
 /// run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do.
 /// codec: of all four products. head_norms 1: norms of the heads of q and k. inner_norms 1: norms before additions to
-/// the stream. window, ring: of the layers that do not see all positions, as attention has them; full_every: of so many
-/// layers the last sees all positions, 1: each. scale: as attention's.
+/// the stream. window, ring: of the layers that do not see all positions, as attention has them; full_every: the last
+/// of this number of layers sees all positions, 1: each. scale: as attention's.
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},

@@ -139,7 +139,7 @@ class coded_layers_in_one : public layers_in_one {
     place_behind();
   }
 
-  /// Of the positions, behind query, key and value: what workgroups that share a head tell each other.
+  /// Whether workgroups share a head and exchange scores of positions, behind query, key and value.
   constexpr bool shares_heads(std::uint32_t workgroups) const {
     return inner_norms_ && kernels::layers_coded::attention_shares * config_.num_attention_heads <= workgroups;
   }
@@ -189,7 +189,7 @@ class coded_layers_in_one : public layers_in_one {
     }
     push(d, "input") = in, push(d, "output") = out;
   }
-  /// The same of turn, whose q, k and v lie behind each other.
+  /// Reads q, k and v, one behind the other, from `in`, and writes to `out`, in a dispatch of turn.
   static constexpr void turns(dispatch& d, operand in, operand out) {
     const std::uint64_t old_in = push(d, "q").offset;
     for (std::size_t i = 0; i < d.access_count; ++i) {

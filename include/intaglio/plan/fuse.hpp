@@ -33,7 +33,7 @@ inline constexpr std::array rules{
     rule{"residual_add", "matmul, add", "the stream is updated in place"},
     rule{"norm_head", "rms_norm, matmul", "the last norm is computed by every workgroup of the head"},
     rule{"screened_head", "norm_head in two steps",
-         "rows as int8 give bounds of all logits; those that may win are computed as ever"},
+         "rows as int8 give bounds of all logits; those that may win are computed exactly"},
     rule{"norm_float", "rms_norm, products of f32 inputs",
          "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
     rule{"stack_plain", "3 matmuls of one input",

@@ -58,7 +58,8 @@ struct lowering_context {
   constexpr std::uint32_t tile_tokens() const {
     return batched() ? (std::min)(target.tile_tokens, tokens) : target.tile_tokens;
   }
-  /// The same of ternary_matmul: as many whole tiles as there is room for tokens, whatever their count in the state.
+  /// Tokens that share one read of the weights in ternary_matmul: as many whole tiles as there is room for tokens,
+  /// whatever their count in the state.
   constexpr std::uint32_t ternary_tile_tokens() const {
     return tokens % target.ternary_tile_tokens == 0 ? target.ternary_tile_tokens : tile_tokens();
   }
@@ -109,7 +110,7 @@ constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, 
           kernels::value_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element)};
 }
 
-/// Adds what each attention's workgroups tell each other to the arena.
+/// Adds what each attention's workgroups exchange to the arena.
 constexpr void place_partials(const std::vector<node>& nodes, const lowering_context& c, placement& p) {
   p.partials.assign(nodes.size(), 0);
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
@@ -130,7 +131,7 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
   }
 }
 
-/// Workgroups of a product of one token with so many weights.
+/// Workgroups of a product of one token. @param weights of the product, in elements
 constexpr std::uint32_t enough_groups(const profile& target, std::uint32_t most, std::uint64_t weights) {
   if (target.group_weights == 0) return most;
   return static_cast<std::uint32_t>(
@@ -228,7 +229,7 @@ constexpr void split_sums(const profile& target, const ir::graph& g, std::vector
   }
 }
 
-/// Adds what each walk's two kernels tell each other to the arena, behind place_partials.
+/// Adds what the two kernels of each walk exchange to the arena, behind place_partials.
 constexpr void place_walks(const std::vector<node>& nodes, const lowering_context& c, const ir::graph& g,
                            placement& p) {
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {

@@ -24,10 +24,9 @@ constexpr std::uint64_t value_bytes(const ir::value& v, std::uint64_t tokens) {
 }
 
 struct placement {
-  std::vector<placed_value> values;    ///< one a storage: a stream that is updated in place is one
-  std::vector<std::uint32_t> storage;  ///< by value id: index into values, or no_storage
-  std::vector<std::uint64_t>
-      partials;  ///< by node: offset of what an attention's workgroups tell each other (plan/lower.hpp)
+  std::vector<placed_value> values;     ///< one a storage: a stream that is updated in place is one
+  std::vector<std::uint32_t> storage;   ///< by value id: index into values, or no_storage
+  std::vector<std::uint64_t> partials;  ///< by node: offset of what an attention's workgroups exchange (plan/lower.hpp)
   std::uint64_t arena_bytes = 0;
   static constexpr std::uint32_t no_storage = 0xFFFFFFFFu;
   constexpr std::uint64_t offset(ir::value_id id) const { return values[storage[static_cast<std::size_t>(id)]].offset; }

@@ -50,10 +50,10 @@ struct profile {
   std::uint32_t layers_subgroups =
       1;  ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
   std::uint32_t prefill_tokens = 32;      ///< tokens of a prefill chunk, where the context has as many
-  std::uint32_t logits_tokens = 32;       ///< the same of a chunk whose logits are wanted, which take much memory
+  std::uint32_t logits_tokens = 32;       ///< tokens of a chunk whose logits are wanted, which take much memory
   std::uint32_t verify_tokens = 8;        ///< tokens of the widest pass over drafts, where the context has as many
   std::uint32_t tile_tokens = 8;          ///< tokens that share one read of a weight tile in prefill
-  std::uint32_t ternary_tile_tokens = 8;  ///< the same of products of ternary weights with int8
+  std::uint32_t ternary_tile_tokens = 8;  ///< tokens that share a weight tile of ternary products with int8
   bool norm_prologue = true;              ///< decode: every workgroup normalises and quantises for itself
   kernels::element cache_element = kernels::element::f16;
   std::uint32_t ring_size = 256;  ///< drawn tokens on their way to the host

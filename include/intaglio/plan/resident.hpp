@@ -20,7 +20,7 @@ namespace intaglio::plan {
 /// Query heads that share keys and values in the form for long contexts.
 inline constexpr std::uint32_t resident_sharing = 4;
 
-/// Turns of reading one element in vain, 0.08 s on an H200, before a workgroup gives up.
+/// Spin limit: reads of one element that is not written yet before a workgroup times out; 0.08 s on an H200.
 inline constexpr std::uint32_t resident_patience = 1u << 19;
 
 /// What a product is for one of `workgroups`: groups of four rows at most, and of each the tiles of 16 columns that a
@@ -43,7 +43,7 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
 constexpr bool memory_fits(std::string_view module, std::initializer_list<kernels::named_constant> constants) {
   return kernels::shared_memory_bytes(module, constants) <= kernels::layers::resident_shared_memory_bytes;
 }
-/// The same of the kernel `layers`. @param module one of its modules
+/// Whether the kernel `layers` finds room in shared memory. @param module one of its modules
 constexpr bool resident_memory_fits(const decoder_config& c, std::string_view module) {
   return memory_fits(
       module, {{"workgroup_size", kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width},
@@ -201,7 +201,7 @@ constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) {
 /// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its
 /// tiles.
 /// @param tiles of the stream, of the workgroups that share columns  @param columns_fit whether a product's columns do,
-/// of so many tiles and shares
+/// by numbers of tiles and shares
 template <class ColumnsFit>
 constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts,
                                  std::uint32_t tiles, const ColumnsFit& columns_fit) {
@@ -265,8 +265,8 @@ constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, st
          batch_memory_fits(c, "layers_many_normed", resident_subgroups, slot_count, parts);
 }
 
-/// The same of plans of so many slots: of up to layers_few::most_tokens by the first kernel, of more by the second. A
-/// Llama's, and a Gemma-3's.
+/// Shapes that fit in plans by their number of slots: up to layers_few::most_tokens by the first kernel, more by the
+/// second. For a Llama, and for a Gemma-3.
 constexpr bool takes_many(std::uint32_t slot_count) { return slot_count > kernels::layers_few::most_tokens; }
 constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
   return takes_many(slot_count) ? many_fits(c, type, slot_count, most) : few_fits(c, type, most);

@@ -95,14 +95,14 @@ struct dispatch {
 /// Whether a dispatch has its module and all constants (plan/fit.hpp): an engraved one has no workgroup size yet.
 constexpr bool is_fitted(const dispatch& d) { return d.specialization[0] != 0; }
 
-/// All layers of a batch's pass by workgroups that wait for each other, and multiply by cooperative matrices: what they
-/// tell each other lies beside the places of the steps, which then say what is done alone.
+/// Whether a dispatch is all layers of a batch's pass, by workgroups that wait for each other and multiply by
+/// cooperative matrices. The memory of their exchange is apart from that of the steps.
 constexpr bool has_exchange(const dispatch& d) {
   using enum kernels::kernel;
   return d.kernel == layers_few || d.kernel == layers_few_normed || d.kernel == layers_many ||
          d.kernel == layers_many_normed || d.kernel == layers_ternary_few;
 }
-/// The same with workgroups that help the others.
+/// Whether some workgroups of such a dispatch help the others.
 constexpr bool has_helpers(const dispatch& d) {
   return d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_many_normed;
 }
@@ -121,7 +121,7 @@ constexpr bool normalises_heads(const dispatch& d) {
          c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
 }
 
-/// Layers whose workgroups find blank before the pass what they tell each other; where these are not all, workgroups
+/// Layers whose exchange holds the not-written pattern before the pass; where these are not all, workgroups
 /// make the others so.
 constexpr std::uint32_t blank_layers(const dispatch& all, std::uint32_t layers) {
   return has_helpers(all) && layers > kernels::layers_many::blank_layers ? kernels::layers_many::blank_layers : layers;
@@ -151,7 +151,7 @@ enum class weight_layout : std::uint8_t {
   ternary_tiles,    ///< kernels/ternary_layout.hpp, rows of all sources in `order`
   ternary_scales,   ///< f32, one per source
   feature_rows,     ///< kernels/feature_layout.hpp, of a ternary matrix [rows, columns] whose rows are features
-  feature_columns,  ///< the same of one whose columns are
+  feature_columns,  ///< kernels/feature_layout.hpp, of a ternary matrix whose columns are features
   turned,  ///< row-major [columns, rows] of a codec without blocks: the columns of a matrix [rows, columns], one behind
            ///< the other
   row_codes,     ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)

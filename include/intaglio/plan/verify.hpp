@@ -277,7 +277,7 @@ constexpr bool argues(const sequence& s, text<256>& out) {
   for (std::size_t n = 0; n < s.arguments.size(); ++n) {
     const operand& o = s.arguments[n];
     bool stated = o.where == region::none;
-    // What workgroups tell each other, beside the steps' own places: the blank bytes.
+    // What workgroups exchange, beside the memory of the steps: the blank bytes.
     if (has_exchange(s.in_one.front()) && n % kernels::layers::argument_count == 0)
       stated = o.where == region::arena && o.offset == s.blank_offset && o.layer_stride * s.layers == s.blank_bytes;
     for (const auto& d : s.arguments.size() > kernels::layers::argument_count
@@ -336,7 +336,7 @@ constexpr text<256> verify_weights(const table& t) {
   }
   return out;
 }
-/// The same of one sequence, where the table has it.
+/// Proves one sequence, where the table has it. @return the first violation, or nothing
 constexpr text<256> verify_sequence(const table& t, sequence table::*which, const limits& limit = {}) {
   text<256> out;
   const sequence& s = t.*which;
