@@ -188,7 +188,8 @@ TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[c
   for (const dtype embedding : {dtype::tq1_0, dtype::tq2_0, dtype::i2_s}) {
     options.embedding = embedding;
     CHECK_THROWS_WITH(convert(folder / "in.gguf", folder / "out.gguf", options),
-                      ContainsSubstring("embedding: expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k, found " +
+                      ContainsSubstring("embedding: expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k q5_0 q5_1 q2_k q3_k "
+                                        "q5_k iq4_nl mxfp4, found " +
                                         std::string(intaglio::name(embedding))));
   }
   options.embedding = dtype::q8_0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of codecs of blocks, and decoding by it.
+// The list of codecs of blocks, and decoding and encoding by it.
 #pragma once
 
 #include <concepts>
@@ -55,6 +55,25 @@ inline bool decode_blocks(dtype type, const std::uint8_t* from, std::size_t bloc
   return with_codec(type, [&]<class C>() {
     for (std::size_t b = 0; b < blocks; ++b) C::decode(from + b * C::bytes, out + b * C::elements);
   });
+}
+
+/// True for a type that encode_blocks writes.
+constexpr bool is_encoded(dtype type) {
+  bool out = false;
+  with_codec(type, [&]<class C>() { out = requires(const float* x, std::uint8_t* block) { C::encode(x, block); }; });
+  return out;
+}
+
+/// Encodes whole blocks of finite numbers. @return false where no header writes the type
+inline bool encode_blocks(dtype type, const float* x, std::size_t blocks, std::uint8_t* to) {
+  bool out = false;
+  with_codec(type, [&]<class C>() {
+    if constexpr (requires { C::encode(x, to); }) {
+      for (std::size_t b = 0; b < blocks; ++b) C::encode(x + b * C::elements, to + b * C::bytes);
+      out = true;
+    }
+  });
+  return out;
 }
 
 /// Whether every scale of a block is a number. @return true where no header has the type

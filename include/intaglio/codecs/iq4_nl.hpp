@@ -3,6 +3,7 @@
 #pragma once
 
 #include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/search.hpp"
 
 namespace intaglio::codecs {
 
@@ -25,6 +26,16 @@ struct iq4_nl {
   static void split(const std::uint8_t* block, split_block& to) {
     put_nibbles(block + 2, to.codes.data());
     std::memcpy(to.factors[0].data(), block, 2);
+  }
+
+  /// @source ggml-quants.c, quantize_row_iq4_nl_ref
+  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
+    INTAGLIO_UNFUSED_BODY
+    const float scale = iq4_scale(x), id = inverse(scale);
+    std::array<std::uint8_t, 32> codes;
+    for (std::size_t j = 0; j < 32; ++j) codes[j] = iq4_code(id * x[j]);
+    put_f16(block, scale);
+    put_packed_nibbles(codes.data(), block + 2);
   }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/search.hpp"
 
 namespace intaglio::codecs {
 
@@ -30,6 +31,25 @@ struct mxfp4 {
   static bool is_finite(const std::uint8_t* block) { return block[0] != 255; }
   static void scale_to(std::uint8_t* block, float largest) {
     block[0] = static_cast<std::uint8_t>((std::bit_cast<std::uint32_t>(largest / 12) >> 23) + 1);
+  }
+
+  /// @source ggml-quants.c, quantize_row_mxfp4_ref
+  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
+    INTAGLIO_UNFUSED_BODY
+    const float largest = std::fabs(largest_of(x, 32));
+    const int e = largest > 0 ? std::clamp(std::ilogb(largest) - 2 + 127, 0, 254) : 0;
+    const auto d = std::bit_cast<float>(scale_bits(static_cast<std::uint32_t>(e)));
+    std::array<std::uint8_t, 32> codes;
+    for (std::size_t j = 0; j < 32; ++j) {
+      std::uint8_t nearest = 0;  // of several the first
+      for (std::uint8_t code = 1; code < 16; ++code)
+        if (std::fabs(static_cast<float>(fp4_values[code]) * d - x[j]) <
+            std::fabs(static_cast<float>(fp4_values[nearest]) * d - x[j]))
+          nearest = code;
+      codes[j] = nearest;
+    }
+    block[0] = static_cast<std::uint8_t>(e);
+    put_packed_nibbles(codes.data(), block + 1);
   }
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/search.hpp"
 
 namespace intaglio::codecs {
 
@@ -35,6 +36,26 @@ struct q2_k {
       for (std::size_t l = 0; l < 16; ++l) to.codes[16 * group + l] = (codes[l] >> (group % 8 / 2 * 2)) & 3;
     }
     std::memcpy(to.super.data(), block + 80, 4);
+  }
+
+  /// @source ggml-quants.c, quantize_row_q2_K_ref
+  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
+    INTAGLIO_UNFUSED_BODY
+    std::array<affine_codes<16>, 16> found;
+    std::array<float, 16> weights;
+    for (std::size_t group = 0; group < 16; ++group) {
+      for (std::size_t l = 0; l < 16; ++l) weights[l] = std::fabs(x[16 * group + l]);
+      found[group] = affine_search<16>(x + 16 * group, weights.data(), 3, loss::magnitudes);
+    }
+    const common_steps steps = put_common_steps(found, 15, block + 80);
+    std::array<std::uint8_t, 256> codes;
+    for (std::size_t group = 0; group < 16; ++group) {
+      block[group] = static_cast<std::uint8_t>(steps.scale[group] | steps.least[group] << 4);
+      recode(x + 16 * group, steps.of_scale * static_cast<float>(steps.scale[group]),
+             steps.of_least * static_cast<float>(steps.least[group]), 3, found[group]);
+      std::copy(found[group].codes.begin(), found[group].codes.end(), codes.begin() + 16 * group);
+    }
+    put_pairs(codes.data(), block + 16);
   }
 };
 

@@ -2,7 +2,10 @@
 // Q3_K: 256 weights, sixteen scales of 6 bits, codes of 3 bits.
 #pragma once
 
+#include <limits>
+
 #include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/search.hpp"
 
 namespace intaglio::codecs {
 
@@ -42,7 +45,78 @@ struct q3_k {
     std::memcpy(to.super.data(), block + 108, 2);
   }
 
+  /// @source ggml-quants.c, quantize_row_q3_K_ref
+  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
+    INTAGLIO_UNFUSED_BODY
+    std::array<found_codes, 16> found;
+    float largest = 0;  // the scale of the largest magnitude, with its sign
+    for (std::size_t group = 0; group < 16; ++group) {
+      found[group] = search(x + 16 * group);
+      if (std::fabs(found[group].scale) > std::fabs(largest)) largest = found[group].scale;
+      // Squares beyond f32's range leave no scale: an infinite one, so that the block decodes to no number.
+      if (!std::isfinite(found[group].scale)) largest = std::numeric_limits<float>::infinity();
+    }
+    std::fill(block + 96, block + 108, std::uint8_t{0});
+    const float to_scale = largest != 0 ? -32.f / largest : 0.f,
+                d = put_scale(block + 108, largest != 0 ? 1.f / to_scale : 0.f);
+    std::array<std::uint8_t, 256> codes;
+    for (std::size_t group = 0; group < 16; ++group) {
+      const int scale = largest != 0 ? nearest_between(to_scale * found[group].scale, -32, 31) : -32;
+      const auto bits = static_cast<unsigned>(scale + 32);
+      std::uint8_t &low = block[96 + group % 8], &high = block[104 + group % 4];
+      low = static_cast<std::uint8_t>(low | (bits & 15u) << (4 * (group / 8)));
+      high = static_cast<std::uint8_t>(high | (bits >> 4) << (2 * (group / 4)));
+      const float step = d * static_cast<float>(scale);
+      for (std::size_t l = 0; l < 16; ++l)
+        codes[16 * group + l] = step != 0
+                                    ? static_cast<std::uint8_t>(nearest_between(x[16 * group + l] / step, -4, 3) + 4)
+                                    : found[group].codes[l];
+    }
+    std::fill(block, block + 32, std::uint8_t{0});
+    for (std::size_t i = 0; i < 256; ++i)
+      block[i % 32] = static_cast<std::uint8_t>(block[i % 32] | (codes[i] >> 2) << (i / 32));
+    put_pairs(codes.data(), block + 32);
+  }
+
  private:
+  struct found_codes {
+    float scale = 0;
+    std::array<std::uint8_t, 16> codes{};
+  };
+  /// Codes of 16 neighbours, each moved up to five times where that loses less, weighed with squares.
+  /// @source ggml-quants.c, make_q3_quants
+  INTAGLIO_UNFUSED static found_codes search(const float* x) {
+    INTAGLIO_UNFUSED_BODY
+    found_codes out;
+    const float largest = largest_of(x, 16);
+    if (std::fabs(largest) < 1e-15f) return out;
+    const float to_code = -4.f / largest;
+    std::array<float, 16> code;
+    float sum_xc = 0, sum_cc = 0;
+    for (std::size_t i = 0; i < 16; ++i) {
+      code[i] = static_cast<float>(nearest_between(to_code * x[i], -4, 3));
+      const float weight = x[i] * x[i];
+      sum_xc += weight * x[i] * code[i];
+      sum_cc += weight * code[i] * code[i];
+    }
+    for (int turn = 0; turn < 5; ++turn)
+      for (std::size_t i = 0; i < 16; ++i) {
+        const float weight = x[i] * x[i];
+        float other_xc = sum_xc - weight * x[i] * code[i], other_cc = sum_cc - weight * code[i] * code[i];
+        if (!(other_xc > 0)) continue;
+        const float moved = static_cast<float>(nearest_between(x[i] * other_cc / other_xc, -4, 3));
+        if (moved == code[i]) continue;
+        other_xc += weight * x[i] * moved;
+        other_cc += weight * moved * moved;
+        if (!(other_cc > 0 && other_xc * other_xc * sum_cc > sum_xc * sum_xc * other_cc)) continue;
+        code[i] = moved;
+        sum_xc = other_xc;
+        sum_cc = other_cc;
+      }
+    for (std::size_t i = 0; i < 16; ++i) out.codes[i] = static_cast<std::uint8_t>(static_cast<int>(code[i]) + 4);
+    out.scale = sum_cc > 0 ? sum_xc / sum_cc : 0.f;
+    return out;
+  }
   static int scale_of(const std::uint8_t* packed, std::size_t group) {
     const unsigned low = (packed[group % 8] >> (4 * (group / 8))) & 15u,
                    high = (packed[8 + group % 4] >> (2 * (group / 4))) & 3u;

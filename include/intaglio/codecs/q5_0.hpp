@@ -3,6 +3,7 @@
 #pragma once
 
 #include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/search.hpp"
 
 namespace intaglio::codecs {
 
@@ -28,6 +29,19 @@ struct q5_0 {
     put_nibbles(block + 6, to.codes.data());
     put_upper_bits(u32_at(block + 2), to.codes.data());
     std::memcpy(to.factors[0].data(), block, 2);
+  }
+
+  /// @source ggml-quants.c, quantize_row_q5_0_ref
+  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
+    INTAGLIO_UNFUSED_BODY
+    const float d = largest_of(x, 32) / -16.f, id = inverse(d);
+    std::array<std::uint8_t, 32> codes;
+    for (std::size_t j = 0; j < 32; ++j)
+      codes[j] = static_cast<std::uint8_t>((std::min)(31, static_cast<int>(x[j] * id + 16.5f)));
+    const std::uint32_t high = fifth_bits(codes.data());
+    put_f16(block, d);
+    std::memcpy(block + 2, &high, 4);
+    put_packed_nibbles(codes.data(), block + 6);
   }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/search.hpp"
 
 namespace intaglio::codecs {
 
@@ -39,6 +40,33 @@ struct q5_k {
                                                              ((tops[l] >> group) & 1) << 4);
     }
     std::memcpy(to.super.data(), block, 4);
+  }
+
+  /// @source ggml-quants.c, quantize_row_q5_K_ref
+  INTAGLIO_UNFUSED static void encode(const float* x, std::uint8_t* block) {
+    INTAGLIO_UNFUSED_BODY
+    std::array<affine_codes<32>, 8> found;
+    std::array<float, 32> weights;
+    for (std::size_t group = 0; group < 8; ++group) {
+      float squares = 0;
+      for (std::size_t l = 0; l < 32; ++l) squares += x[32 * group + l] * x[32 * group + l];
+      const float average = std::sqrt(squares / 32.f);
+      for (std::size_t l = 0; l < 32; ++l) weights[l] = average + std::fabs(x[32 * group + l]);
+      found[group] = affine_search<32>(x + 32 * group, weights.data(), 31, loss::squares);
+    }
+    const common_steps steps = put_common_steps(found, 63, block);
+    put_six_bits(steps, block + 4);
+    std::fill(block + 16, block + 48, std::uint8_t{0});
+    for (std::size_t group = 0; group < 8; ++group) {
+      recode(x + 32 * group, steps.of_scale * static_cast<float>(steps.scale[group]),
+             steps.of_least * static_cast<float>(steps.least[group]), 31, found[group]);
+      for (std::size_t l = 0; l < 32; ++l) {
+        const unsigned code = found[group].codes[l];
+        std::uint8_t &top = block[16 + l], &both = block[48 + 32 * (group / 2) + l];
+        top = static_cast<std::uint8_t>(top | (code >> 4) << group);
+        both = static_cast<std::uint8_t>(group % 2 == 0 ? code & 15u : both | (code & 15u) << 4);
+      }
+    }
   }
 };
 

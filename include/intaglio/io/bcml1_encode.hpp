@@ -17,11 +17,11 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/float16.hpp"
+#include "intaglio/core/unfused.hpp"
 #include "intaglio/io/codec_bcml1.hpp"
 #include "intaglio/io/codec_search.hpp"
 #include "intaglio/io/f16_rows.hpp"
 #include "intaglio/io/ordered_work.hpp"
-#include "intaglio/io/unfused.hpp"
 
 #if INTAGLIO_F16C
 #include <immintrin.h>

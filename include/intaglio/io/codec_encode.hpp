@@ -16,9 +16,9 @@
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/float16.hpp"
+#include "intaglio/core/unfused.hpp"
 #include "intaglio/io/codec.hpp"
 #include "intaglio/io/codec_search.hpp"
-#include "intaglio/io/unfused.hpp"
 
 namespace intaglio::io {
 
@@ -26,7 +26,7 @@ namespace intaglio::io {
 constexpr bool is_encodable(dtype type) {
   return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 ||
          type == dtype::q4_0 || type == dtype::q4_1 || type == dtype::q4_k || type == dtype::q6_k ||
-         type == dtype::tq1_0 || type == dtype::tq2_0;
+         type == dtype::tq1_0 || type == dtype::tq2_0 || codecs::is_encoded(type);
 }
 
 namespace codec_blocks {
@@ -196,7 +196,7 @@ inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte
       codec_blocks::each_encoded<codec_blocks::encode_tq2_0>(x.data(), blocks, size, length, to);
       break;
     default:
-      break;
+      codecs::encode_blocks(type, x.data(), blocks, to);
   }
 }
 

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "intaglio/core/float16.hpp"
-#include "intaglio/io/unfused.hpp"
+#include "intaglio/core/unfused.hpp"
 
 namespace intaglio::io::codec_blocks {
 

@@ -32,8 +32,8 @@
 namespace intaglio::io {
 
 struct convert_options {
-  /// Of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1;
-  /// safetensors: f32 f16 bf16.
+  /// Of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16, blocks that is_encodable names,
+  /// bcml1; safetensors: f32 f16 bf16.
   dtype codec = dtype::i2_s;
   /// Of token embedding and head. By default the codec, but f16 beside ternary matrices and, as in CGML, beside bcml1.
   std::optional<dtype> embedding = std::nullopt;
@@ -127,24 +127,29 @@ class model_converter {
     return is_encodable(type) && !is_float(type) && type != dtype::tq1_0 && type != dtype::tq2_0;
   }
 
+  static std::string float_and_block_types() {
+    std::string out = "f32 f16 bf16";
+    for (const auto& row : dtype_table)
+      if (is_blocks(row.type)) out.append(" ").append(row.name);
+    return out;
+  }
+
   void check_codec() const {
     const dtype codec = options_.codec;
     const bool ternary = codec == dtype::i2_s || codec == dtype::tq1_0 || codec == dtype::tq2_0;
     if (safetensors_ && !is_float(codec))
       throw argument_error("codec", "f32 f16 bf16 for safetensors", std::string(name(codec)));
     if (bitnet() ? !(ternary || is_float(codec)) : !(is_blocks(codec) || codec == dtype::bcml1 || is_float(codec)))
-      throw argument_error("codec",
-                           bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model"
-                                    : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1",
-                           std::string(name(codec)));
+      throw argument_error(
+          "codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : float_and_block_types() + " bcml1",
+          std::string(name(codec)));
     if (codec == dtype::bcml1 && family_of(model_.config().model_type).fused)
       throw argument_error("codec", "another than bcml1, whose panels hold no matrices one behind the other",
                            std::string(name(codec)));
     if (!options_.embedding) return;
     if (safetensors_ ? !is_float(*options_.embedding)
                      : !(is_blocks(*options_.embedding) || is_float(*options_.embedding)))
-      throw argument_error("embedding",
-                           safetensors_ ? "f32 f16 bf16 for safetensors" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k",
+      throw argument_error("embedding", safetensors_ ? "f32 f16 bf16 for safetensors" : float_and_block_types(),
                            std::string(name(*options_.embedding)));
   }
 
@@ -184,10 +189,24 @@ class model_converter {
         return 3;
       case dtype::q8_0:
         return 7;
+      case dtype::q5_0:
+        return 8;
+      case dtype::q5_1:
+        return 9;
+      case dtype::q2_k:
+        return 10;
+      case dtype::q3_k:
+        return 11;  // "small", as those below: no tensor of more bits
       case dtype::q4_k:
-        return 14;  // "small": no tensor of more bits
+        return 14;
+      case dtype::q5_k:
+        return 16;
       case dtype::q6_k:
         return 18;
+      case dtype::iq4_nl:
+        return 25;
+      case dtype::mxfp4:
+        return 38;
       case dtype::bf16:
         return 32;
       case dtype::tq1_0:

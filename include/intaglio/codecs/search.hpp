@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// What encoders share: rounding, and the searches for a block's scale that ggml's quantize_row functions make
+// (ggml-quants.c), step by step, so that the bytes are those that llama-quantize writes without an importance matrix.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "intaglio/codecs/block.hpp"
+#include "intaglio/core/unfused.hpp"
+
+namespace intaglio::codecs {
+
+inline void put_f16(std::uint8_t* to, float value) {
+  const std::uint16_t bits = f16_from_f32(value);
+  std::memcpy(to, &bits, 2);
+}
+/// Puts a scale and gives it as it is read again.
+inline float put_scale(std::uint8_t* to, float value) {
+  put_f16(to, value);
+  return f16_at(to);
+}
+/// 1 / d, or 0 where that is not finite: a block of values that small is a block of zeros.
+inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
+
+/// To the nearest integer between two, halves to even: the lowest bits of 1.5 * 2^23 + value are that integer, where
+/// value is below 2^22, as it is wherever the reference asks for it.
+INTAGLIO_UNFUSED inline int nearest_between(float value, int least, int most) {
+  const float shifted = value + 12582912.f;
+  std::int32_t bits;
+  std::memcpy(&bits, &shifted, 4);
+  return std::clamp((bits & 0x007FFFFF) - 0x00400000, least, most);
+}
+
+/// The number of the largest magnitude, of equal ones the first.
+inline float largest_of(const float* x, std::size_t count) {
+  float out = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    if (std::fabs(x[i]) > std::fabs(out)) out = x[i];
+  return out;
+}
+
+/// Codes 0 .. most of a sub-block: a value is about scale * code - least.
+template <std::size_t count>
+struct affine_codes {
+  float scale = 0, least = 0;
+  std::array<std::uint8_t, count> codes{};
+};
+
+/// How an affine search weighs what is lost.
+enum class loss : std::uint8_t { squares, magnitudes };
+
+/// Weighted least squares for each of 16 trial steps; weights: [count].
+/// @source ggml-quants.c, make_qkx2_quants
+template <std::size_t count>
+INTAGLIO_UNFUSED affine_codes<count> affine_search(const float* x, const float* weights, int most, loss of) {
+  INTAGLIO_UNFUSED_BODY
+  affine_codes<count> out;
+  float least = 0, largest = x[0], sum_w = 0, sum_x = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    least = (std::min)(least, x[i]);
+    largest = (std::max)(largest, x[i]);
+    sum_w += weights[i];
+    sum_x += weights[i] * x[i];
+  }
+  out.least = -least;
+  if (largest == least) return out;
+  std::array<std::uint8_t, count> codes{};
+  float best = 0;
+  for (int step = -1; step < 16; ++step) {  // -1: the plain scale comes first
+    const float raise = -0.5f + 0.1f * static_cast<float>(step),
+                from = step < 0 ? static_cast<float>(most) / (largest - least)
+                                : (raise + static_cast<float>(most)) / (largest - least);
+    float sum_c = 0, sum_cc = 0, sum_xc = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      codes[i] = static_cast<std::uint8_t>(nearest_between(from * (x[i] - least), 0, most));
+      const float code = static_cast<float>(codes[i]), weighted = weights[i] * code;
+      sum_c += weighted;
+      sum_cc += weighted * code;
+      sum_xc += weighted * x[i];
+    }
+    float scale = 1.f / from, new_least = least;
+    if (step >= 0) {
+      const float determinant = sum_w * sum_cc - sum_c * sum_c;
+      if (!(determinant > 0)) continue;
+      scale = (sum_w * sum_xc - sum_x * sum_c) / determinant;
+      new_least = (sum_cc * sum_x - sum_c * sum_xc) / determinant;
+      if (new_least > 0) {
+        new_least = 0;
+        scale = sum_xc / sum_cc;
+      }
+    }
+    float lost = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float off = scale * static_cast<float>(codes[i]) + new_least - x[i];
+      lost += weights[i] * (of == loss::magnitudes ? std::fabs(off) : off * off);
+    }
+    if (step >= 0 && !(lost < best)) continue;
+    best = lost;
+    out.scale = scale;
+    least = new_least;  // the next steps start from it
+    out.codes = codes;
+  }
+  out.least = -least;
+  return out;
+}
+
+/// Scales and least values of an affine search as integers up to `most` of a common step each, put as f16 at `steps`.
+struct common_steps {
+  std::array<std::uint8_t, 16> scale{}, least{};
+  float of_scale = 0, of_least = 0;
+};
+template <std::size_t parts, std::size_t count>
+INTAGLIO_UNFUSED common_steps put_common_steps(const std::array<affine_codes<count>, parts>& found, int most,
+                                               std::uint8_t* steps) {
+  INTAGLIO_UNFUSED_BODY
+  common_steps out;
+  float most_scale = 0, most_least = 0;
+  for (const affine_codes<count>& each : found) {
+    most_scale = (std::max)(most_scale, each.scale);
+    most_least = (std::max)(most_least, each.least);
+  }
+  const auto bound = static_cast<float>(most);
+  const float to_scale = most_scale > 0 ? bound / most_scale : 0.f,
+              to_least = most_least > 0 ? bound / most_least : 0.f;
+  for (std::size_t i = 0; i < parts; ++i) {
+    out.scale[i] = static_cast<std::uint8_t>(nearest_between(to_scale * found[i].scale, 0, most));
+    out.least[i] = static_cast<std::uint8_t>(nearest_between(to_least * found[i].least, 0, most));
+  }
+  out.of_scale = put_scale(steps, most_scale / bound);
+  out.of_least = put_scale(steps + 2, most_least / bound);
+  return out;
+}
+
+/// A sub-block's codes for steps that were rounded; those of the search where its scale rounds to nothing.
+template <std::size_t count>
+INTAGLIO_UNFUSED void recode(const float* x, float step, float least, int most, affine_codes<count>& of) {
+  INTAGLIO_UNFUSED_BODY
+  if (step == 0) return;
+  for (std::size_t i = 0; i < count; ++i)
+    of.codes[i] = static_cast<std::uint8_t>(nearest_between((x[i] + least) / step, 0, most));
+}
+
+/// Eight pairs of 6 bits into 12 bytes (six_bits_at).
+inline void put_six_bits(const common_steps& from, std::uint8_t* packed) {
+  for (std::size_t j = 0; j < 4; ++j) {
+    packed[j] = static_cast<std::uint8_t>(from.scale[j] | (from.scale[j + 4] >> 4) << 6);
+    packed[j + 4] = static_cast<std::uint8_t>(from.least[j] | (from.least[j + 4] >> 4) << 6);
+    packed[j + 8] = static_cast<std::uint8_t>((from.scale[j + 4] & 15) | (from.least[j + 4] & 15) << 4);
+  }
+}
+
+/// Codes of 2 bits: byte l of a half has weights l, l + 32, l + 64 and l + 96.
+inline void put_pairs(const std::uint8_t* codes, std::uint8_t* to) {
+  for (std::size_t half = 0; half < 2; ++half)
+    for (std::size_t l = 0; l < 32; ++l) {
+      const std::uint8_t* const of = codes + 128 * half + l;
+      to[32 * half + l] =
+          static_cast<std::uint8_t>((of[0] & 3) | (of[32] & 3) << 2 | (of[64] & 3) << 4 | (of[96] & 3) << 6);
+    }
+}
+
+/// Codes of 32 weights: bits 0 to 3 into 16 bytes, weights j and j + 16 in byte j; bit 4 into a word.
+inline void put_packed_nibbles(const std::uint8_t* codes, std::uint8_t* to) {
+  for (std::size_t j = 0; j < 16; ++j) to[j] = static_cast<std::uint8_t>((codes[j] & 15) | (codes[j + 16] & 15) << 4);
+}
+inline std::uint32_t fifth_bits(const std::uint8_t* codes) {
+  std::uint32_t out = 0;
+  for (std::uint32_t j = 0; j < 32; ++j) out |= static_cast<std::uint32_t>(codes[j] >> 4) << j;
+  return out;
+}
+
+/// The code of IQ4_NL's number that is nearest to y, of two as near the upper one.
+/// @source ggml-quants.c, best_index_int8
+inline std::uint8_t iq4_code(float y) {
+  if (y <= static_cast<float>(iq4_values[0])) return 0;
+  if (y >= static_cast<float>(iq4_values[15])) return 15;
+  std::uint8_t above = 1;
+  while (static_cast<float>(iq4_values[above]) <= y) ++above;
+  const float low = static_cast<float>(iq4_values[above - 1u]), high = static_cast<float>(iq4_values[above]);
+  return y - low < high - y ? static_cast<std::uint8_t>(above - 1) : above;
+}
+
+/// The scale of 32 weights in IQ4_NL's numbers that loses the least, of 16 tried, weighed with squares.
+/// @source ggml-quants.c, quantize_row_iq4_nl_impl
+INTAGLIO_UNFUSED inline float iq4_scale(const float* x) {
+  INTAGLIO_UNFUSED_BODY
+  const float largest = largest_of(x, 32);
+  if (std::fabs(largest) < 1e-15f) return 0;
+  float scale = 0, best = 0;
+  for (int step = -8; step <= 7; ++step) {  // -8: the plain scale comes first
+    const float trial = step == -8 ? 1.f / (-largest / static_cast<float>(iq4_values[0]))
+                                   : static_cast<float>(step + iq4_values[0]) / largest;
+    float sum_xq = 0, sum_qq = 0;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const float q = static_cast<float>(iq4_values[iq4_code(trial * x[i])]), weighted = x[i] * x[i] * q;
+      sum_xq += weighted * x[i];
+      sum_qq += weighted * q;
+    }
+    if (step == -8) {
+      scale = sum_qq > 0 ? sum_xq / sum_qq : 0.f;
+      best = scale * sum_xq;
+    } else if (sum_qq > 0 && sum_xq * sum_xq > best * sum_qq) {
+      scale = sum_xq / sum_qq;
+      best = scale * sum_xq;
+    }
+  }
+  return scale;
+}
+
+}  // namespace intaglio::codecs
