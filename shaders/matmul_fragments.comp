@@ -108,15 +108,18 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) readonly restrict b
 
 struct row_codes {
   uvec4 a, b;   // f32 has both
-  uvec2 upper;  // q6_k
+  uvec2 upper;  // planes of two bits and of one
+  uint top;
 };
+// Codecs whose codes become halves by steps of their own; those of the others are put together as everywhere.
+const bool own_form = codec <= codec_q6_k;
 row_codes codes[2][own_rows];
 uvec4 scales[own_rows];
 uvec4 next_x[8];
 
 // Where an invocation's rows begin: the first of its groups, codes of its first row in it, factors. 64 bits, so that
 // what is added is two instructions and distances that are constants go into the loads.
-uint64_t group_at, codes_at, upper_at, factors_at;
+uint64_t group_at, codes_at, upper_at, top_at, factors_at;
 #define ROW (LANE >> 2)
 #define QUARTER (LANE & 3u)
 const uint group_step = 2u * group_quads;  // eight rows
@@ -130,7 +133,8 @@ void find_weights(uint first_row) {
   group_at = pack64(place_in_group(weight, first_row / 4u + (ROW >> 2), 0u).group);
   codes_at = group_at + (dense ? (r * octets + QUARTER) * octet_quads * 16u
                                : (r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
-  if (codec == codec_q6_k) upper_at = group_at + ((8u + r) * blocks * 8u + 8u * block);
+  if ((code_bits & 2u) != 0u) upper_at = group_at + ((2u * (code_bits & 4u) + r) * blocks * 8u + 8u * block);
+  if ((code_bits & 1u) != 0u) top_at = group_at + ((4u * (code_bits & 6u) + r) * blocks * 4u + 4u * block);
   if (codec == codec_q8_0 || codec == codec_q4_0)
     factors_at = group_at + ((codec == codec_q8_0 ? 128u : 64u) * blocks + 8u * block + 4u * (r / 2u));
   if (codec == codec_q4_1) factors_at = group_at + (64u * blocks + 16u * block + 4u * r);
@@ -147,8 +151,9 @@ void load_codes_of(uint to, uint step_, uint h, uint i) {
   } else if (dense) {
     codes[to][i].a = word_quad(Words(from), i * group_step + 4u * h);
   } else {
-    codes[to][i].a = ReadQuads(from).at[i * group_step + h * blocks];
-    if (codec == codec_q6_k) codes[to][i].upper = ReadPairs(upper_at + step_ * 32u).at[2u * i * group_step];
+    if (code_bits >= 4u) codes[to][i].a = ReadQuads(from).at[i * group_step + h * blocks];
+    if ((code_bits & 2u) != 0u) codes[to][i].upper = ReadPairs(upper_at + step_ * 32u).at[2u * i * group_step];
+    if ((code_bits & 1u) != 0u) codes[to][i].top = ReadWords(top_at + step_ * 16u).at[4u * i * group_step];
   }
 }
 void load_scales(uint step_, uint i) {
@@ -173,6 +178,9 @@ uvec2 four_halves(row_codes from, block_factors by, uint s, uint h) {
   }
   if (dense) return dense_halves((s & 1u) == 0u ? from.a.xy : from.a.zw);
   f16vec2 d = h == 0u ? by.d : by.upper_d;
+  if (!own_form)
+    return four_columns(unsigned_word(raw_codes(from.a, uvec4(from.upper, from.top, 0u)), 4u * h + s), code_offset, d,
+                        h == 0u ? by.m : by.upper_m);
   uvec2 y;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     uint bits = i == 0u ? from.a[s] : from.a[s] >> 8;

@@ -31,6 +31,11 @@ const uint row_code_bytes = 4u * code_bits,
                          : factor_form != FACTOR_BYTE ? 0u
                          : has_least                  ? 4u
                                                       : 2u;
+#define COUNT_UNKNOWN(name, id, bits, zero, table, form, per, least) \
+  +(INTAGLIO_KNOWN_ROW(bits, table, form, per, least) ? 0 : 1)
+struct rows_are_known {
+  int at[1 - 2 * (0 INTAGLIO_BLOCK_CODECS(COUNT_UNKNOWN))];  // no array where one is not
+};
 // Of the codecs that have forms of their own beside the general one.
 #define NUMBER_OF(name, id, bits, zero, table, form, per, least) const uint codec_##name = id;
 INTAGLIO_BLOCK_CODECS(NUMBER_OF)

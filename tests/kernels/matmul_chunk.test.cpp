@@ -250,7 +250,6 @@ TEST_CASE(
   random_numbers random(36);
   const std::uint32_t each = 32 / on.subgroup_size();
   for (const codec type : all_codecs) {
-    if (!kernels::has_own_forms(type)) continue;
     INFO(kernels::info(type).name);
     const std::uint32_t columns = kernels::is_dense(type) ? 320 : kernels::column_step(type) == 256 ? 768 : 384;
     const matmul_problem p = matmul_problem::make(random, {.columns = columns, .rows = 196, .codec = type}, 70, 75);

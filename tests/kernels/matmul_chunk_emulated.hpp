@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0xf86361baf0a8936dULL;
+inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0x014a2789b430c600ULL;
 alignas(4) inline constexpr char matmul_chunk_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\256{\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\14\0"
     "\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\17\0\0\0main\0\0\0\0\223\5\0\0\22\11\0\0%"

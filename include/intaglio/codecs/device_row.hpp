@@ -61,6 +61,10 @@ struct device_row {
   device_row{dtype::name, id, bits, zero, table, factor_form{form}, per, (least) != 0u},
 inline constexpr device_row device_rows[] = {INTAGLIO_BLOCK_CODECS(INTAGLIO_ROW)};
 #undef INTAGLIO_ROW
+#define INTAGLIO_IS_KNOWN(name, id, bits, zero, table, form, per, least) \
+  &&INTAGLIO_KNOWN_ROW(bits, table, form, per, least)
+static_assert(true INTAGLIO_BLOCK_CODECS(INTAGLIO_IS_KNOWN), "codecs/rows.h: expected rows that kernels compute");
+#undef INTAGLIO_IS_KNOWN
 /// The row of a type; of one that has none no bits.
 constexpr device_row row_of(dtype type) {
   for (const device_row& row : device_rows)

@@ -39,6 +39,13 @@
   row(q1_0, 17u, 1u, 0, 3u, FACTOR_HALF, 32u, 0u)   \
   row(q2_0, 18u, 2u, 1, 0u, FACTOR_HALF, 32u, 0u)
 
+// What of a row kernels compute, and repacking and the reference: a row of something else compiles in neither language.
+#define INTAGLIO_KNOWN_ROW(bits, table, form, per, least)                                                      \
+  (bits >= 1u && bits <= 8u && table <= 3u && (per == 16u || per == 32u) &&                                    \
+   (form == FACTOR_HALF || form == FACTOR_BYTE || (form == FACTOR_BRAIN && per == 32u && least == 0u) ||       \
+    (form == FACTOR_HEAD && bits == 4u && per == 32u && least == 1u)) &&                                       \
+   (form != FACTOR_HALF || per == 32u || least == 0u))
+
 // table(id, numbers of codes 0 to 15)
 #define INTAGLIO_VALUE_TABLES(table)                                                                   \
   table(1u, -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113) /* IQ4_NL */ \

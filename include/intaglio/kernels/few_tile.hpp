@@ -47,8 +47,7 @@ constexpr std::size_t fragment_place(halves_order order, std::size_t place) {
 /// Rows of a matrix that the product by fragments is for, at least: those of a tile.
 inline constexpr std::uint32_t least_fragment_rows = 128;
 constexpr bool takes_fragments(codec type, std::uint32_t rows, std::uint32_t columns) {
-  return has_own_forms(type) && rows >= least_fragment_rows &&
-         columns % (fragment_order(type) == halves_order::octets ? 64 : 128) == 0;
+  return rows >= least_fragment_rows && columns % (fragment_order(type) == halves_order::octets ? 64 : 128) == 0;
 }
 /// Tile of matmul_chunk by fragments, over `tokens` tokens: what was fastest on an H100 of 132 processors
 /// (docs/lab/prompt_products.md). Every element is one sum whose order depends on the matrix alone.

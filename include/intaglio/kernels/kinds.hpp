@@ -86,7 +86,7 @@ enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, INTAGLIO_BLOCK_CO
 #undef INTAGLIO_NAMED
 
 /// Whether kernels that find a codec's parts by themselves know it: those that run all layers in one dispatch,
-/// matmul_fragments, matmul_few_matrix and matmul_few_tiled. The others take every codec (shaders/include/codec.glsl).
+/// matmul_few_matrix and matmul_few_tiled. The others take every codec (shaders/include/codec.glsl).
 constexpr bool has_own_forms(codec type) { return type <= codec::q6_k; }
 
 }  // namespace intaglio::kernels

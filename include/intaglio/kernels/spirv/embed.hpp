@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long embed_source_hash = 0x508b4a1cd1ca2e17ULL;
+inline constexpr unsigned long long embed_source_hash = 0xc047ee00c792c2e5ULL;
 alignas(4) inline constexpr char embed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\25\20\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\7\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\12\0\0\0main\0\0\0\0N\6\0\0Y\6\0\0d\6\0\0s\6\0\0K\1\6\0\12"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_source_hash = 0x7747f1c3454a9c34ULL;
+inline constexpr unsigned long long matmul_chunk_source_hash = 0x96696b4df98823b4ULL;
 alignas(4) inline constexpr char matmul_chunk_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\315\33\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\12\0\0\0GLSL.std.450"
     "\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\15\0\0\0main\0\0\0\0\260\7\0\0\301\11\0\0\327\11\0\0\371"

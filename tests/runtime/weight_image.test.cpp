@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// What a file's blocks may hold, of each codec that conformance2 has a file of.
+#include "intaglio/runtime/weight_image.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "conformance.hpp"
+#include "intaglio/families/file_types.hpp"
+#include "intaglio/io/checkpoint.hpp"
+#include "temporary_folder.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Fills every weight of the file's plan.
+void fill_all(const io::checkpoint& file) {
+  const plan::planned made =
+      families::planned_of(file.config(), families::types_of(file).types, "x", plan::profiles::cpu, 64);
+  const runtime::weight_image image(file, made.table());
+  std::vector<std::byte> bytes;
+  for (std::uint32_t slot = 0; slot < made.table().weights.size(); ++slot) {
+    const plan::weight& each = made.table().weights[slot];
+    bytes.resize(static_cast<std::size_t>(each.bytes));
+    for (std::uint32_t layer = 0; layer < (each.per_layer ? file.config().num_hidden_layers : 1); ++layer)
+      if (made.table().has(each, layer)) image.fill(slot, layer, 0, bytes);
+  }
+}
+
+struct broken {
+  const char *model, *variant;
+  const char* tensor;
+};
+
+}  // namespace
+
+TEST_CASE("a scale that is no number and a file that is cut are refused, in every codec of blocks", "[families]") {
+  const broken each = GENERATE(
+      broken{"qwen3-tiny", "q5_0", "blk.1.ffn_down.weight"}, broken{"qwen3-tiny", "q5_1", "blk.1.attn_q.weight"},
+      broken{"qwen3-tiny", "q2_k", "token_embd.weight"}, broken{"qwen3-tiny", "q3_k", "blk.2.attn_v.weight"},
+      broken{"qwen3-tiny", "q5_k", "blk.0.ffn_gate.weight"}, broken{"qwen3-tiny", "iq4_nl", "blk.0.attn_k.weight"},
+      broken{"qwen3-tiny", "iq4_xs", "blk.0.ffn_up.weight"},
+      broken{"qwen3moe-tiny", "mxfp4_moe", "blk.0.ffn_down_exps.weight"});
+  INFO(each.model << " " << each.variant);
+  const std::string name = std::string(each.model) + "-" + each.variant + ".gguf";
+  const temporary_folder folder;
+  const std::filesystem::path copy = folder / "copy.gguf";
+  std::filesystem::copy_file(conformance(each.model, "conformance2", "confgen2.py") / "gguf" / name, copy);
+  std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
+  std::uint64_t at = 0;
+  dtype type{};
+  {
+    const auto whole = io::gguf::open(copy);
+    const auto* tensor = whole.find_tensor(each.tensor);
+    REQUIRE(tensor != nullptr);
+    at = tensor->offset, type = tensor->type;
+    CHECK_NOTHROW(fill_all(io::checkpoint::open(copy)));
+  }
+  const std::uint64_t third = at + 3 * info(type).block_bytes;
+  const auto put = [&](std::uint64_t where, std::uint16_t bits, std::streamsize bytes) {
+    std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(where));
+    file.write(reinterpret_cast<const char*>(&bits), bytes);
+  };
+  codecs::with_codec(type, [&]<class C>() {
+    if constexpr (requires { C::halves; }) {
+      for (const std::uint16_t bits : {std::uint16_t{0x7E00}, std::uint16_t{0xFC00}})
+        put(third + C::halves[0], bits, 2);
+    } else {
+      put(third, 255, 1);
+    }
+  });
+  const io::checkpoint bad = io::checkpoint::open(copy);
+  CHECK_THROWS_WITH(fill_all(bad), ContainsSubstring("tensor '" + std::string(each.tensor)) &&
+                                       ContainsSubstring("expected a finite number, found NaN or infinity"));
+  std::filesystem::resize_file(copy, third + 1);
+  CHECK_THROWS_WITH(io::checkpoint::open(copy), ContainsSubstring("copy.gguf"));
+}
+
+TEST_CASE("a block's scales are looked at where its codec has them", "[codecs]") {
+  for (const codecs::device_row& row : codecs::device_rows) {
+    INFO(name(row.type));
+    codecs::with_codec(row.type, [&]<class C>() {
+      std::array<std::uint8_t, C::bytes> block{};
+      CHECK(codecs::is_finite<C>(block.data()));
+      codecs::scale_block<C>(block.data(), 1.f);
+      CHECK(codecs::is_finite<C>(block.data()));
+      if constexpr (requires { C::halves; })
+        for (const std::size_t at : C::halves) {
+          auto broken = block;
+          broken[at + 1] = 0x7C;
+          CHECK_FALSE(codecs::is_finite<C>(broken.data()));
+        }
+    });
+  }
+}
