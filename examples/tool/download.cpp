@@ -254,18 +254,18 @@ class transfer_run {
     const auto set = [&](CURLoption what, auto value) { of.curl_easy_setopt(handle, what, value); };
     char told[CURL_ERROR_SIZE] = "";
     const std::string agent = "intaglio/" + std::to_string(version_major) + "." + std::to_string(version_minor);
-    const char* const patience = std::getenv("INTAGLIO_STALL_SECONDS");
-    const auto seconds = number_of(patience == nullptr ? "" : patience);
+    const char* const stall = std::getenv("INTAGLIO_STALL_SECONDS");
+    const auto seconds = number_of(stall == nullptr ? "" : stall);
     set(CURLOPT_URL, address.c_str());
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_CONNECTTIMEOUT, 20L);
     set(CURLOPT_LOW_SPEED_LIMIT, 100L);  // bytes a second
-    patience_ = std::chrono::seconds(seconds && *seconds > 0 && *seconds < 86'400 ? *seconds : 30);
+    stall_limit_ = std::chrono::seconds(seconds && *seconds > 0 && *seconds < 86'400 ? *seconds : 30);
     last_ = clock::now();
     stalled_ = false;
-    set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(patience_.count()));
+    set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall_limit_.count()));
     set(CURLOPT_USERAGENT, agent.c_str());
     set(CURLOPT_ERRORBUFFER, told);
     set(CURLOPT_HEADERFUNCTION, &transfer_run::on_header);
@@ -330,7 +330,7 @@ class transfer_run {
   }
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept {
     auto& of = *static_cast<transfer_run*>(self);
-    of.stalled_ = clock::now() - of.last_ > of.patience_;  // libcurl's own limit is on the mean of some seconds
+    of.stalled_ = clock::now() - of.last_ > of.stall_limit_;  // libcurl's own limit is on the mean of some seconds
     return of.stalled_ || of.ends() || graceful_stop::received() != 0;
   }
 
@@ -477,7 +477,7 @@ class transfer_run {
   std::optional<std::string> told_sha256_;
   std::string redirect_;
   clock::time_point last_{};  ///< when something came
-  std::chrono::seconds patience_{};
+  std::chrono::seconds stall_limit_{};
   bool stalled_ = false;
   std::vector<std::exception_ptr> problem_;
 };

@@ -19,13 +19,14 @@ namespace intaglio::gpu {
 /// nothing that was made on the device is destroyed as long as the process lives.
 class queue {
  public:
-  static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
+  /// How long a wait goes on without a sign of life.
+  static constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(10);
   /// Of what runs first: some drivers compile a pipeline then, which may take long without anything being wrong.
-  static constexpr std::chrono::nanoseconds first_patience = 12 * patience;
+  static constexpr std::chrono::nanoseconds first_hang_limit = 12 * hang_limit;
 
   /// @param limit how long a wait that names no other, and the last one of all, goes on without a sign of life
   /// (gpu/progress_watch.hpp)
-  explicit queue(const device& on, std::chrono::nanoseconds limit = patience) : limit_(limit) {
+  explicit queue(const device& on, std::chrono::nanoseconds limit = hang_limit) : limit_(limit) {
     translated([&] { create(on.on()); });
   }
   queue(queue&& other) noexcept

@@ -18,7 +18,7 @@ namespace intaglio::kernels {
 /// workgroups run at once (layers), in workgroups of 32 subgroups of 32: each waits until what it reads is no longer
 /// ~0, which all bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that
 /// share keys and values (layers_long; plan::resident_long_fits). patience: reads of one element, after which a
-/// workgroup gives up: the stream behind the last layer is then NaN, and progress[progress_gave_up] 1 until somebody
+/// workgroup gives up: the stream behind the last layer is then NaN, and progress[progress_timed_out] 1 until somebody
 /// clears it.
 inline constexpr kernel_interface layers_interface{"layers",
                                                    {{{"arguments"}, {"progress"}, {"state"}}},
@@ -45,7 +45,7 @@ namespace layers {
 /// where no context has two spans).
 inline constexpr std::uint32_t argument_count = 21, first_weight = 8, steps = 5;
 /// Words of `progress`: whether a wait timed out, and those before the words of the steps.
-inline constexpr std::uint32_t progress_gave_up = 3, progress_steps = 4;
+inline constexpr std::uint32_t progress_timed_out = 3, progress_steps = 4;
 /// What the form for GPUs takes: its subgroups of 32, and shared memory at most.
 inline constexpr std::uint32_t resident_subgroups = 32, resident_subgroup_width = 32,
                                resident_shared_memory_bytes = 49152;

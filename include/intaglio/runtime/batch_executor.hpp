@@ -20,10 +20,10 @@
 #include "intaglio/runtime/clear_memory.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
 #include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/hang_limit.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/mailbox.hpp"
 #include "intaglio/runtime/pass_times.hpp"
-#include "intaglio/runtime/patience.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/session_memory.hpp"
@@ -155,7 +155,7 @@ class batch_executor {
     run(prefill_, timed_prefill_, prefill_times_, 1, budget_ms);
     const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
     move(1, state::move_to_pool, slot, position / kernels::cache_octet, octets(end));
-    flush("pages of " + model_name(*table_), patience(prefill_.speed));
+    flush("pages of " + model_name(*table_), hang_limit(prefill_.speed));
   }
 
   /// `passes` passes over the first `rows` slots. With `keep_logits` those of the last pass can be read.
@@ -173,7 +173,7 @@ class batch_executor {
     if (keep_logits) {
       if (!logits_) make_logits();
       commands_.push_back(copy_logits_.handle());
-      flush("logits of " + model_name(*table_), gpu::queue::patience);
+      flush("logits of " + model_name(*table_), gpu::queue::hang_limit);
     }
   }
 
@@ -197,7 +197,7 @@ class batch_executor {
     for (std::size_t i = 0; i < to.tokens.size(); ++i)
       words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
     commands_.push_back(feed_alone_.handle());
-    flush("pages of " + model_name(*table_), patience(alone_decode_.speed));
+    flush("pages of " + model_name(*table_), hang_limit(alone_decode_.speed));
   }
   /// Tokens of the slot that entered: drawn_alone(0) and on, counted from there. @error device_lost, out_of_memory
   void decode_alone(std::uint32_t passes, double budget_ms) {
@@ -214,7 +214,7 @@ class batch_executor {
     commands_.clear();
     feed_changed();
     move(0, kernels::state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
-    flush("pages of " + model_name(*table_), gpu::queue::patience);
+    flush("pages of " + model_name(*table_), gpu::queue::hang_limit);
   }
 
   /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between
@@ -235,12 +235,12 @@ class batch_executor {
       for (std::uint32_t first = 0, end = octets(positions); first < end; first += most) {
         feed_changed();
         move(0, state::move_to_pool, slot, first, (std::min)(end, first + most));
-        flush("clean pages of " + model_name(*table_), patience(moves_.speed));
+        flush("clean pages of " + model_name(*table_), hang_limit(moves_.speed));
       }
     }
     set(slot, {});
     feed_changed();
-    flush("clear the caches of " + model_name(*table_), gpu::queue::patience);
+    flush("clear the caches of " + model_name(*table_), gpu::queue::hang_limit);
   }
 
   /// Token that a slot drew as its index-th since it was last set.
@@ -275,7 +275,7 @@ class batch_executor {
       header(2)[kernels::state::count] = rows;
       commands_.push_back(feed_header_[2].handle());
       commands_.insert(commands_.end(), timed_.handles.begin(), timed_.handles.end());
-      flush("timed pass", gpu::queue::first_patience);
+      flush("timed pass", gpu::queue::first_hang_limit);
       read_times(timed_);
       return timed_.dispatches;
     });
@@ -392,7 +392,7 @@ class batch_executor {
     std::array<std::uint32_t, 4> progress{};
     gpu::transfer transfer(device_, 4096);
     transfer.download(state_, table_->batch_progress_offset(), std::as_writable_bytes(std::span(progress)));
-    return progress[kernels::layers::progress_gave_up] != 0;
+    return progress[kernels::layers::progress_timed_out] != 0;
   }
   /// Of the logits of the first slots, with tokens of their own, by both: the largest distance beside their own length.
   /// That of halves summed in two orders is far below `nearness`.
@@ -493,7 +493,7 @@ class batch_executor {
     if (timed.plan == nullptr || !into.is_due(of.speed, of.size(), budget_ms)) return false;
     into.begin();
     commands_.insert(commands_.end(), timed.handles.begin(), timed.handles.end());
-    flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of.speed));
+    flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
     read_times(timed);
     for (const dispatch_time& each : timed.dispatches) into.add(each.what->kernel, each.nanoseconds);
     into.end();
@@ -513,7 +513,7 @@ class batch_executor {
       const std::uint32_t count = (std::min)({of.speed.allowed(budget_ms), all - done, most_buffers});
       for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
       const auto start = std::chrono::steady_clock::now();
-      flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of.speed));
+      flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
       of.speed.observe(count,
                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
       done += count;

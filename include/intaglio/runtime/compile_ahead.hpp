@@ -31,7 +31,7 @@ class compile_ahead {
           for (const plan::dispatch& call : calls) to.touch(kernels.of(call));
           const gpu::recording commands = to.finish();
           const VkCommandBuffer handle = commands.handle();
-          queue.wait(queue.submit({&handle, 1}, commands.name()), gpu::queue::first_patience);
+          queue.wait(queue.submit({&handle, 1}, commands.name()), gpu::queue::first_hang_limit);
         } catch (...) {  // an aid, not a need
         }
       });

@@ -148,11 +148,11 @@ class executor final : public in_one_prover {
     return gpu::translated([&] {
       if (decode_->in_one.empty()) return false;
       drain();
-      std::uint32_t gave_up = 0;
+      std::uint32_t timed_out = 0;
       gpu::transfer(device_, std::uint64_t{1} << 16)
-          .download(state_, table_->progress_offset() + 4 * kernels::layers::progress_gave_up,
-                    std::as_writable_bytes(std::span(&gave_up, 1)));
-      if (gave_up == 0) return false;
+          .download(state_, table_->progress_offset() + 4 * kernels::layers::progress_timed_out,
+                    std::as_writable_bytes(std::span(&timed_out, 1)));
+      if (timed_out == 0) return false;
       complete();
       recorded_sequence chain = record_proven(std::array{&table_->decode}, prove, nullptr);
       decode_ = &table_->decode;
@@ -273,7 +273,7 @@ class executor final : public in_one_prover {
       all.insert(all.end(), timed.handles.begin(), timed.handles.end());
       box_used_[job_.box] = queue_.submit(all, "timed pass");
       drop();
-      queue_.wait(box_used_[job_.box], gpu::queue::first_patience);
+      queue_.wait(box_used_[job_.box], gpu::queue::first_hang_limit);
       read_times(timed);
       return timed.dispatches;
     });

@@ -163,7 +163,7 @@ class gate_search {
     // CPU drivers compile a pipeline when it first runs, which may take long on a busy machine.
     const bool compiles_late = device_.description().type == gpu::device_type::cpu;
     queue_.wait(queue_.submit(std::span(&handle, 1), "nearest gates"),
-                compiles_late ? gpu::queue::first_patience : gpu::queue::patience);
+                compiles_late ? gpu::queue::first_hang_limit : gpu::queue::hang_limit);
   }
   std::vector<reference::scored_feature> list(std::uint32_t vector) const {
     std::vector<std::array<std::uint32_t, 2>> pairs(count_);

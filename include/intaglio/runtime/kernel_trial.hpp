@@ -142,7 +142,7 @@ class kernel_trial {
     to.dispatch(set->of(call), std::as_bytes(std::span(push)), call.groups);
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
-    queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::first_patience);
+    queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::first_hang_limit);
   }
 
   std::vector<std::uint32_t> state(std::uint32_t first = position) const {

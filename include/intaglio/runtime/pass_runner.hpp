@@ -19,11 +19,11 @@
 #include "intaglio/runtime/clear_memory.hpp"
 #include "intaglio/runtime/executor_start.hpp"
 #include "intaglio/runtime/flights.hpp"
+#include "intaglio/runtime/hang_limit.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/mailbox.hpp"
 #include "intaglio/runtime/pass_kind.hpp"
 #include "intaglio/runtime/pass_times.hpp"
-#include "intaglio/runtime/patience.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/session_memory.hpp"
@@ -175,7 +175,7 @@ class pass_runner {
       try {
         box_used_[job_.box] = queue_.submit({buffers_.data(), used}, fresh.segments.front().name());
         counters_.submits += 1;
-        queue_.wait(box_used_[job_.box], patience(sequence(job_.kind).speed));
+        queue_.wait(box_used_[job_.box], hang_limit(sequence(job_.kind).speed));
         weights_.expect_unchanged();
       } catch (...) {
         drop();
@@ -193,11 +193,11 @@ class pass_runner {
     while (!flights_.empty() && queue_.finished(flights_.oldest().number)) retire(false);
   }
   /// Waits for the oldest submission in flight, if any.
-  /// @error device_lost: also where it does not end within the queue's patience
+  /// @error device_lost: also where it does not end within the queue's hang limit
   void wait() {
     poll();
     if (flights_.empty()) return;
-    queue_.wait(flights_.oldest().number, patience(sequence(flights_.oldest().kind).speed));
+    queue_.wait(flights_.oldest().number, hang_limit(sequence(flights_.oldest().kind).speed));
     retire(true);
   }
   /// Waits for all that is in flight and drops what is not submitted.

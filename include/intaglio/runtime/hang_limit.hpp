@@ -9,8 +9,9 @@
 
 namespace intaglio::runtime {
 
-inline std::chrono::nanoseconds patience(const pace& speed) {
-  return speed.segment_ms() > 0 ? gpu::queue::patience : gpu::queue::first_patience;
+/// Hang limit of a submission of a sequence: longer until the sequence was seen to end.
+inline std::chrono::nanoseconds hang_limit(const pace& speed) {
+  return speed.segment_ms() > 0 ? gpu::queue::hang_limit : gpu::queue::first_hang_limit;
 }
 
 }  // namespace intaglio::runtime
