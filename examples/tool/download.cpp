@@ -2,10 +2,13 @@
 #include "download.hpp"
 
 #include "console.hpp"
+#include "hub.hpp"
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/core/version.hpp>
+#include <intaglio/gpu/cache_file.hpp>
 #include <intaglio/io/sha256.hpp>
+#include <intaglio/platform/files.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -34,7 +37,9 @@
 
 namespace intaglio::tool {
 
-bool is_url(const std::string& model) { return model.starts_with("http://") || model.starts_with("https://"); }
+bool is_url(const std::string& model) {
+  return model.starts_with("http://") || model.starts_with("https://") || model.starts_with("hf:");
+}
 
 #ifdef INTAGLIO_HAS_LIBCURL
 namespace {
@@ -280,8 +285,12 @@ class transfer_run {
     if (asked_from_ != 0) {
       headers = of.curl_slist_append(headers, ("Range: bytes=" + std::to_string(asked_from_) + "-").c_str());
       headers = of.curl_slist_append(headers, ("If-Range: " + state_.validator).c_str());
-      set(CURLOPT_HTTPHEADER, headers);
     }
+    // The hub alone hears of the token, not who it redirects to.
+    if (const char* const token = std::getenv("HF_TOKEN");
+        token != nullptr && *token != '\0' && address.starts_with(hub_endpoint() + "/"))
+      headers = of.curl_slist_append(headers, (std::string("Authorization: Bearer ") + token).c_str());
+    if (headers != nullptr) set(CURLOPT_HTTPHEADER, headers);
     answer_ = {};
     redirect_.clear();
     const CURLcode code = of.curl_easy_perform(handle);
@@ -514,8 +523,25 @@ std::string download(const model_url& from, const std::string& path, download_st
   return transfer_run(from, path, state, keep, watch).run();
 }
 
+std::string download_text(const model_url& from) {
+  std::string path = (std::filesystem::temp_directory_path() / "intaglio").string();
+  const platform::file_number made = platform::make_private_file(path);
+  if (made < 0) throw file_error(path, std::nullopt, "cannot create: " + platform::system_text(errno));
+  platform::close_file(made);
+  const struct removing {
+    const std::string& path;
+    ~removing() { platform::remove_file(path); }
+  } leftover{path};
+  download_state state;
+  download(from, path, state, [] {});
+  std::string out, problem = gpu::detail::read_whole_file(path, out);
+  if (!problem.empty()) throw file_error(from.address, std::nullopt, problem);
+  return out;
+}
+
 #else
 
+std::string download_text(const model_url& from) { return from.address; }
 model_url parse_url(const std::string&) {
   throw input_error("this tool was built without libcurl: models from the net cannot be fetched");
 }

@@ -17,7 +17,7 @@ struct model_url {
   std::string file_name;              ///< the path's last part, safe to use as a name
 };
 
-/// True for http:// and https://.
+/// True for http://, https:// and hf: (hub.hpp).
 bool is_url(const std::string& model);
 /// @throws argument_error naming what is wrong with it; input_error: there is no libcurl
 model_url parse_url(const std::string& text);
@@ -45,5 +45,8 @@ struct download_watch {
 ///         checksum
 std::string download(const model_url& from, const std::string& path, download_state& state,
                      const std::function<void()>& keep, const download_watch& watch = {});
+
+/// A small text, of at most 64 MiB. @throws as download()
+std::string download_text(const model_url& from);
 
 }  // namespace intaglio::tool

@@ -36,6 +36,11 @@ void add_model(CLI::App& to, model_options& model) {
                 "GGUF file or folder, or a file's https address; without it: the embedded fable")
       ->type_name("MODEL")
       ->check([](const std::string& path) { return path.empty() ? "expected a model's path, found ''" : ""; });
+  to.add_option_function<std::string>(
+        "--hf", [&model](const std::string& name) { model.path = "hf:" + name; },
+        "a model of the Hugging Face hub by its name, also -hf; QUANTISATION as its files name it, else Q4_K_M")
+      ->type_name("OWNER/REPO[:QUANTISATION]")
+      ->excludes("--model");
   to.add_option("--i2s-layout", model.i2s_layout, "order of the codes in I2_S tensors, which no file states")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember({"block128", "block64", "rows4"}))
@@ -113,7 +118,11 @@ class command_line {
 
   exit_code run(int argc, char** argv) {
     try {
-      app_.parse(argc, argv);
+      std::vector<std::string> arguments(argv + (argc == 0 ? 0 : 1), argv + argc);
+      for (std::string& each : arguments)
+        if (each == "-hf") each = "--hf";  // as other programs have it
+      std::reverse(arguments.begin(), arguments.end());
+      app_.parse(std::move(arguments));
     } catch (const CLI::CallForHelp&) {
       print(chosen()->help());
       return flush_output(), exit_code::done;

@@ -3,6 +3,7 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "hub.hpp"
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/gpu/cache_file.hpp>
@@ -109,14 +110,9 @@ std::uint64_t size_or_none(const fs::path& path) {
   return missing ? 0 : size;
 }
 
-}  // namespace
-
-std::string local_model(const std::string& model) { return local_model(model, {}, {}); }
-
-std::string local_model(const std::string& model, const std::function<void(const std::string&)>& begins,
-                        const download_watch& watch) {
-  if (!is_url(model)) return model;
-  const model_url from = parse_url(model);
+/// The cached file of an address, fetched first where it is not there.
+std::string fetched(const model_url& from, const std::function<void(const std::string&)>& begins,
+                    const download_watch& watch) {
   const fs::path folder = model_cache_folder() / key_of(from.address);
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -144,6 +140,65 @@ std::string local_model(const std::string& model, const std::function<void(const
   entry.write();
   note("kept as " + printable(entry.whole().string(), 240) + ", SHA-256 " + entry.sha256);
   return entry.whole().string();
+}
+
+constexpr std::string_view hub_prefix = "hf:";
+
+/// The address of a model on the hub; where that does not answer, of one that the cache has whole.
+std::string hub_model(const std::string& text) {
+  try {
+    return hub_address(text);
+  } catch (const input_error& net) {
+    const hub_name name = parse_hub_name(text);
+    const std::string begin = hub_endpoint() + "/" + name.owner + "/" + name.repository + "/resolve/main/";
+    std::vector<std::string> files;
+    for (const cached_model& each : cached_models())
+      if (each.whole && each.address.starts_with(begin)) files.push_back(each.address.substr(begin.size()));
+    std::string address = begin;
+    try {
+      address += choose_hub_file(files, name.quantisation);
+    } catch (const argument_error&) {  // nor has the cache what is asked for
+      throw net;
+    }
+    note(std::string(net.what()) + "; taking what the cache has of " + printable(address, 200));
+    return address;
+  }
+}
+
+/// All parts of a split file, each an entry of its own, with links to the others beside the first.
+std::string split_model(const model_url& first, const std::vector<std::string>& parts) {
+  const std::string folder = first.address.substr(0, first.address.size() - first.file_name.size());
+  std::vector<fs::path> files;
+  for (const std::string& part : parts) {
+    model_url from = first;
+    from.address = folder + part;
+    from.file_name = part;
+    if (!files.empty()) from.sha256.reset();
+    files.emplace_back(fetched(from, {}, {}));
+  }
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    const fs::path link = files.front().parent_path() / parts[i];
+    std::error_code failure;
+    fs::remove(link, failure);
+    fs::create_symlink(files[i], link, failure);
+    if (failure) throw file_error(link.string(), std::nullopt, "cannot link: " + failure.message());
+  }
+  return files.front().string();
+}
+
+}  // namespace
+
+std::string local_model(const std::string& model) { return local_model(model, {}, {}); }
+
+std::string local_model(const std::string& model, const std::function<void(const std::string&)>& begins,
+                        const download_watch& watch) {
+  if (!is_url(model)) return model;
+  const bool on_hub = model.starts_with(hub_prefix);
+  const model_url from = parse_url(on_hub ? hub_model(model.substr(hub_prefix.size())) : model);
+  const std::vector<std::string> parts = split_parts(from.file_name);
+  if (parts.size() > 1 && parts.front() == from.file_name && from.address.ends_with(from.file_name))
+    return split_model(from, parts);
+  return fetched(from, begins, watch);
 }
 
 std::vector<cached_model> cached_models() {

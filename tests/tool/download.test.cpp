@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Models from the net, by a server on this machine that breaks off, lies about lengths and stalls (model_server.py).
+#include "../io/gguf_image.hpp"
 #include "tool/program.hpp"
 
 #include <sys/resource.h>
@@ -47,6 +48,9 @@ class model_server {
   }
   outcome fetch(const std::string& address) const { return with({"inspect", address, "--json"}); }
   fs::path cache() const { return folder_ / "cache"; }
+  /// Files of the repository someone/tales.
+  fs::path hub() const { return folder_ / "hub"; }
+  std::string address() const { return "http://127.0.0.1:" + port_; }
   /// What "holds" waits for.
   void let_go() const { write(folder_ / "let_go", ""); }
 
@@ -221,4 +225,83 @@ TEST_CASE("a model is loaded while its file still comes, and told of when all of
   CHECK(wrong.code == 1);
   CHECK(wrong.out.empty());
   CHECK(contains(wrong.err, "SHA-256 of the file: expected "));
+}
+
+TEST_CASE("a model by its name on the hub: the file that is meant, from where the hub says it is") {
+  model_server server;
+  fs::create_directory(server.hub());
+  const auto of_hub = [&](const std::string& name, std::vector<std::pair<std::string, std::string>> more = {}) {
+    more.emplace_back("HF_ENDPOINT", server.address() + "/");
+    return server.with({"inspect", "-hf", name, "--json"}, std::move(more));
+  };
+  for (const char* other :
+       {"README.md", "mmproj-F16.gguf", "Tales-UD-Q4_K_M.gguf", "Tales-Q8_0.gguf", "Tales-Q4_K_S.gguf"})
+    write(server.hub() / other, "no model");
+  fs::copy_file(fable_path, server.hub() / "Tales-Q4_K_M.gguf");
+  fs::copy_file(fable_path, server.hub() / "Tales-TQ1_0.gguf");
+  const std::string expected = call({"inspect", fable_path, "--json"}).json()["tensors"].dump();
+
+  for (const auto& [name, file] : {std::pair<std::string, std::string>{"someone/tales", "Tales-Q4_K_M.gguf"},
+                                   {"someone/tales:q4_k_m", ""},
+                                   {"someone/tales:TQ1_0", "Tales-TQ1_0.gguf"}}) {
+    CAPTURE(name);
+    server.log();
+    const outcome got = of_hub(name);
+    CAPTURE(got.err);
+    REQUIRE(got.code == 0);
+    CHECK(got.json()["tensors"].dump() == expected);
+    const std::string requests = server.log();
+    CHECK(contains(requests, "/api/models/someone/tales None None\n"));
+    if (file.empty()) CHECK_FALSE(contains(requests, "/stored/"));  // the cache has it
+    else CHECK(contains(requests, "/someone/tales/resolve/main/" + file + " None None\n/stored/" + file));
+  }
+  CHECK(
+      server.with({"run", "-m", "hf:someone/tales", "--prompt", "Once", "-n", "2"}, {{"HF_ENDPOINT", server.address()}})
+          .code == 0);
+
+  for (const auto& [name, sentence] :
+       {std::pair<std::string, std::string>{"someone/tales:Q4", "expected a GGUF file that names Q4, found "},
+        {"someone/tales:Q5_K_M", "expected a GGUF file that names Q5_K_M, found Tales-"},
+        {"someone/else", "the server answered 404"},
+        {"tales", "expected OWNER/REPO or OWNER/REPO:QUANTISATION, found 'tales'"},
+        {"../tales", "expected OWNER/REPO or OWNER/REPO:QUANTISATION"},
+        {"someone/tales:", "expected OWNER/REPO or OWNER/REPO:QUANTISATION"}}) {
+    CAPTURE(name);
+    const outcome got = of_hub(name);
+    CAPTURE(got.err);
+    CHECK((got.code == 1 || got.code == 2));
+    CHECK(contains(got.err, sentence));
+  }
+
+  // A split model: all its parts, and then the first is opened.
+  const auto whole = gguf_image::of(fable_path);
+  const auto half = whole.tensors.begin() + static_cast<std::ptrdiff_t>(whole.tensors.size() / 2);
+  for (std::uint16_t part = 0; part < 2; ++part) {
+    gguf_image image;
+    if (part == 0) image.keys = whole.keys;
+    image.set("split.no", part);
+    image.set("split.count", std::uint16_t{2});
+    image.set("split.tensors.count", static_cast<std::int32_t>(whole.tensors.size()));
+    if (part == 0) image.tensors.assign(whole.tensors.begin(), half);
+    else image.tensors.assign(half, whole.tensors.end());
+    write_bytes(server.hub() / ("Tales-BF16-0000" + std::to_string(part + 1) + "-of-00002.gguf"), image.build());
+  }
+  const outcome split = of_hub("someone/tales:BF16");
+  CAPTURE(split.err);
+  REQUIRE(split.code == 0);
+  CHECK(split.json()["tensors"].size() == whole.tensors.size());
+
+  // A token is for the hub, and not for where the files are.
+  write(server.hub() / "private", "");
+  CHECK(contains(of_hub("someone/tales:Q8_0").err, "the server answered 401"));
+  CHECK(contains(of_hub("someone/tales:Q8_0", {{"HF_TOKEN", "secret"}}).err, "Tales-Q8_0.gguf"));
+
+  // Where the hub does not answer, what is cached serves; other names do not.
+  const auto alone = [&](const std::string& name) {
+    return server.with({"inspect", "-hf", name, "--json"}, {{"HF_ENDPOINT", server.address()}, {"HF_TOKEN", "wrong"}});
+  };
+  const outcome cached = alone("someone/tales");
+  CHECK(cached.code == 0);
+  CHECK(contains(cached.err, "taking what the cache has"));
+  CHECK(alone("someone/others").code != 0);
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Usage: model_server.py FILE PORT_FILE LOG    serves FILE on a free port of this machine, by paths that are faulty each in its own way, and logs
-each request as PATH RANGE IF_RANGE"""
+each request as PATH RANGE IF_RANGE. Files of the folder `hub` beside PORT_FILE are a repository someone/tales as the Hugging Face hub has it: a list,
+and addresses that redirect to where the files are; its list wants the token `secret` where the folder has a file `private`."""
 
 import base64
 import hashlib
 import http.server
+import json
 import pathlib
 import socket
 import sys
@@ -45,6 +47,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
             log.write(f"{self.path} {asked} {condition}\n")
         tag = '"%s"' % ("second" if kind == "changes" and seen[kind] > 1 else "first")
         body, first = CONTENT, 0
+        hub = pathlib.Path(sys.argv[2]).with_name("hub")
+        if self.path.startswith(("/api/models/", "/someone/")) and (hub / "private").exists():
+            if self.headers.get("Authorization") != "Bearer secret":
+                return self.begin(401, 0)
+        if self.path == "/api/models/someone/tales":
+            answer = json.dumps({"id": "someone/tales", "siblings": [{"rfilename": each.name} for each in sorted(hub.iterdir())]}).encode()
+            self.begin(200, len(answer), Content_Type="application/json")
+            return self.wfile.write(answer)
+        if self.path.startswith("/api/"):
+            return self.begin(404, 0)
+        if self.path.startswith(("/someone/tales/resolve/main/", "/stored/")):
+            name = self.path.rsplit("/", 1)[1]
+            if not (hub / name).exists():
+                return self.begin(404, 0)
+            body = (hub / name).read_bytes()
+            tag = '"%s"' % hashlib.sha256(body).hexdigest()
+            if self.path.startswith("/someone/"):
+                return self.redirect("/stored/" + name, X_Linked_Size=str(len(body)), X_Linked_Etag=tag)
+            kind = "stored"
+            if self.headers.get("Authorization"):  # the token is the hub's, not that of who keeps the files
+                return self.begin(400, 0)
         if kind == "missing":
             return self.begin(404, 0)
         if kind == "busy" and seen[kind] < 3:

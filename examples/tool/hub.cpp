@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+#include "hub.hpp"
+
+#include "download.hpp"
+
+#include <intaglio/core/error.hpp>
+#include <intaglio/core/message.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace intaglio::tool {
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+bool is_hub_word(std::string_view text) {
+  return !text.empty() && text.size() <= 96 && text != "." && text != ".." &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+/// Whether `word` stands in `name` between characters that are neither letters nor digits nor '_'.
+bool has_word(const std::string& name, const std::string& word) {
+  const auto ends = [&](std::size_t at) {
+    return at >= name.size() || (!is_letter_or_digit(name[at]) && name[at] != '_');
+  };
+  for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1))
+    if ((at == 0 || ends(at - 1)) && ends(at + word.size())) return true;
+  return false;
+}
+
+/// "00002" and "00005" of "NAME-00002-of-00005.gguf".
+struct split_place {
+  std::string stem;
+  std::uint32_t part = 0, parts = 0;  ///< 0: no part of a split file
+};
+split_place split_place_of(const std::string& name) {
+  constexpr std::string_view end = ".gguf", pattern = "-00000-of-00000.gguf";
+  if (name.size() <= pattern.size() || !name.ends_with(end)) return {};
+  const std::string_view tail = std::string_view(name).substr(name.size() - pattern.size());
+  const auto number = [&](std::size_t at) -> std::uint32_t {
+    std::uint32_t out = 0;
+    const auto [stop, fault] = std::from_chars(tail.data() + at, tail.data() + at + 5, out);
+    return fault == std::errc{} && stop == tail.data() + at + 5 ? out : 0;
+  };
+  if (tail[0] != '-' || tail.substr(6, 4) != "-of-") return {};
+  const split_place out{name.substr(0, name.size() - pattern.size()), number(1), number(10)};
+  return out.part == 0 || out.part > out.parts ? split_place{} : out;
+}
+
+std::string listed(std::span<const std::string> files) {
+  std::string out;
+  for (std::size_t i = 0; i < files.size() && i < 8; ++i) out += (i == 0 ? "" : ", ") + printable(files[i], 60);
+  if (files.size() > 8) out += " and " + std::to_string(files.size() - 8) + " more";
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace
+
+hub_name parse_hub_name(const std::string& text) {
+  hub_name out;
+  const std::size_t slash = text.find('/'), colon = text.find(':');
+  out.owner = text.substr(0, slash);
+  if (slash != std::string::npos)
+    out.repository = text.substr(slash + 1, colon == std::string::npos ? colon : colon - slash - 1);
+  if (colon != std::string::npos) out.quantisation = text.substr(colon + 1);
+  if (!is_hub_word(out.owner) || !is_hub_word(out.repository) ||
+      (colon != std::string::npos && !is_hub_word(out.quantisation)))
+    throw argument_error("--hf", "OWNER/REPO or OWNER/REPO:QUANTISATION", "'" + printable(text, 200) + "'");
+  return out;
+}
+
+std::string choose_hub_file(std::span<const std::string> files, const std::string& quantisation) {
+  std::vector<std::string> models;
+  for (const std::string& each : files) {
+    const std::string name = lower(each);
+    const auto place = split_place_of(name);
+    if (name.ends_with(".gguf") && name.find("mmproj") == std::string::npos &&
+        name.find("imatrix") == std::string::npos && place.part <= 1)
+      models.push_back(each);
+  }
+  const auto naming = [&](const std::string& word) {
+    std::vector<std::string> out;
+    for (const std::string& each : models)
+      if (has_word(lower(each), lower(word))) out.push_back(each);
+    if (out.size() > 1 && lower(word).find("ud-") == std::string::npos)
+      std::erase_if(out, [](const std::string& each) { return has_word(lower(each), "ud"); });
+    return out;
+  };
+  const auto only = [&](const std::vector<std::string>& found, const std::string& wanted) {
+    if (found.size() == 1) return found.front();
+    throw argument_error("--hf", wanted, found.empty() ? listed(models) : listed(found));
+  };
+  if (!quantisation.empty()) return only(naming(quantisation), "a GGUF file that names " + quantisation);
+  for (const char* usual : {"q4_k_m", "q4_0", "q8_0"})
+    if (const auto found = naming(usual); found.size() == 1) return found.front();
+  return only(models, "a repository with one GGUF file, or :QUANTISATION behind its name");
+}
+
+std::string hub_endpoint() {
+  const char* const told = std::getenv("HF_ENDPOINT");
+  std::string out = told != nullptr && *told != '\0' ? told : "https://huggingface.co";
+  while (out.ends_with('/')) out.pop_back();
+  return out;
+}
+
+std::string hub_address(const std::string& text) {
+  const hub_name name = parse_hub_name(text);
+  const std::string endpoint = hub_endpoint();
+  const std::string repository = name.owner + "/" + name.repository, list = endpoint + "/api/models/" + repository;
+  const std::string answer = download_text(parse_url(list));
+  const auto parsed = nlohmann::json::parse(answer, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("siblings") || !parsed["siblings"].is_array())
+    throw file_error(list, std::nullopt, "the hub's answer", "a JSON object with the repository's files, `siblings`",
+                     printable(answer, 60));
+  std::vector<std::string> files;
+  for (const auto& each : parsed["siblings"])
+    if (each.is_object() && each.contains("rfilename") && each["rfilename"].is_string())
+      files.push_back(each["rfilename"].get<std::string>());
+  std::string path;
+  for (const char c : choose_hub_file(files, name.quantisation)) {
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_letter_or_digit(c) || std::string_view("-_.~/").find(c) != std::string_view::npos) path += c;
+    else path += {'%', digits[byte >> 4], digits[byte & 15]};
+  }
+  return endpoint + "/" + repository + "/resolve/main/" + path;
+}
+
+std::vector<std::string> split_parts(const std::string& name) {
+  const split_place place = split_place_of(name);
+  if (place.parts == 0) return {name};
+  std::vector<std::string> out;
+  for (std::uint32_t part = 1; part <= place.parts; ++part) {
+    std::array<char, 32> tail{};
+    std::snprintf(tail.data(), tail.size(), "-%05u-of-%05u.gguf", part, place.parts);
+    out.push_back(place.stem + tail.data());
+  }
+  return out;
+}
+
+}  // namespace intaglio::tool
