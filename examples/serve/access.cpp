@@ -88,7 +88,10 @@ void require_access(const access_rules& rules, const http_request& head, bool ne
       throw api_error(403, "Origin: expected this server's own page, or one allowed by --cors-origin, found another",
                       {}, "foreign_origin");
   }
-  if (needs_key && !rules.api_key.empty() && head.method != "OPTIONS" && !has_key(rules, head.field("authorization")))
+  // Anthropic's clients have a field of their own for it.
+  const auto own = head.field("x-api-key");
+  if (needs_key && !rules.api_key.empty() && head.method != "OPTIONS" && !has_key(rules, head.field("authorization")) &&
+      (own.empty() || !same_text(rules.api_key, own)))
     throw api_error(401, "the key is missing or wrong: expected it as 'Authorization: Bearer KEY'", {},
                     "invalid_api_key");
 }
@@ -102,7 +105,7 @@ std::vector<std::pair<std::string, std::string>> cors_fields(const access_rules&
   if (head.method != "OPTIONS") return out;
   // Clients add fields of their own; those that are not known here are harmless, so an allowed origin may send any.
   const auto asked = head.field("access-control-request-headers");
-  out.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
+  out.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE, OPTIONS");
   out.emplace_back("Access-Control-Allow-Headers",
                    asked.empty() || !is_field_list(asked) ? "Authorization, Content-Type" : std::string(asked));
   if (head.field("access-control-request-private-network") == "true")

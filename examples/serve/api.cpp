@@ -24,8 +24,6 @@ std::int64_t unix_time() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-http_reply json_reply(const json& body) { return {.body = json_text(body), .fields = {}, .pending = nullptr}; }
-
 json model_entry(const model_facts& model) {
   return {{"id", model.id},
           {"object", "model"},
@@ -37,16 +35,6 @@ json model_entry(const model_facts& model) {
 std::string fingerprint() {
   return "intaglio-" + std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
          std::to_string(version_patch);
-}
-
-std::string as_utf8(std::string_view bytes) {
-  std::string out;
-  io::append_replacing_invalid(out, bytes);
-  return out;
-}
-
-double milliseconds_since(steady::time_point start) {
-  return std::chrono::duration<double, std::milli>(steady::now() - start).count();
 }
 
 }  // namespace
@@ -63,6 +51,19 @@ const std::vector<api::route>& api::routes() {
       {"GET", "/v1/models/", &api::model, true},
       {"POST", "/v1/chat/completions", &api::completions},
       {"POST", "/v1/completions", &api::completions},
+      {"POST", "/v1/messages", &api::messages},
+      {"POST", "/v1/messages/count_tokens", &api::count_tokens},
+      {"POST", "/v1/responses", &api::responses},
+      {"GET", "/v1/responses/", &api::stored_response, true},
+      {"DELETE", "/v1/responses/", &api::stored_response, true},
+      {"POST", "/api/chat", &api::ollama_chat},
+      {"POST", "/api/generate", &api::ollama_generate},
+      {"GET", "/api/tags", &api::ollama_tags},
+      {"GET", "/api/ps", &api::ollama_tags},
+      {"POST", "/api/show", &api::ollama_show},
+      {"GET", "/api/version", &api::ollama_version},
+      {"GET", "/props", &api::properties},
+      {"POST", "/apply-template", &api::apply_template},
       {"POST", "/v1/infer", &api::infer},
       {"POST", "/v1/trace", &api::trace},
       {"POST", "/tokenize", &api::tokenize},
@@ -117,8 +118,10 @@ http_reply api::answer(const http_request& request, std::function<void()> wake) 
   }
 }
 
-http_reply api::error_reply(const api_error& error) {
-  http_reply out = json_reply(error_body(error));
+http_reply api::error_reply(const api_error& error, const http_request& head) {
+  http_reply out = json_reply(head.path.starts_with("/v1/messages") ? messages_error(error)
+                              : head.path.starts_with("/api/")      ? json{{"error", error.what()}}
+                                                                    : error_body(error));
   out.status = error.status;
   if (error.retry_after) out.fields.emplace_back("Retry-After", std::to_string(*error.retry_after));
   if (!error.allow.empty()) out.fields.emplace_back("Allow", error.allow);
@@ -156,11 +159,8 @@ http_reply api::models(const http_request&, std::function<void()>) {
 
 http_reply api::model(const http_request& request, std::function<void()>) {
   const std::string name = request.path.substr(std::string_view("/v1/models/").size());
-  const auto& known = facts();
-  if (name != known.id && std::find(known.aliases.begin(), known.aliases.end(), name) == known.aliases.end())
-    throw api_error(404, "model: expected '" + known.id + "', found '" + printable(name, 60) + "'", "model",
-                    "model_not_found");
-  return json_reply(model_entry(known));
+  require_model(name, facts());
+  return json_reply(model_entry(facts()));
 }
 
 std::vector<std::int32_t> api::checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const {
@@ -182,6 +182,9 @@ std::vector<std::int32_t> api::checked_prompt(std::vector<std::int32_t> ids, con
 void api::plan_reply(completion_request& of, const reply_layout& layout, bool in_thought) {
   const conversation& talk = of.talk;
   of.reading = reply_reading{layout, in_thought, talk.use != tool_use::none};
+  if (of.shape.min_tokens != 0 && !talk.tools.empty())
+    throw api_error(400, "min_tokens: expected nothing beside tools (nor ignore_eos), found a number of tokens",
+                    "min_tokens", "unsupported_parameter");
   if (of.shape.thought_tokens && !layout.thinks())
     throw api_error(400, "thinking_budget: expected nothing: the model does not think aloud, found a limit",
                     "thinking_budget", "unsupported_parameter");
@@ -200,24 +203,51 @@ void api::plan_reply(completion_request& of, const reply_layout& layout, bool in
 
 http_reply api::completions(const http_request& request, std::function<void()> wake) {
   const model_facts& model = facts();
-  const language& language = words();
   const json body = parse_json(request.body, options_.limit);
   const bool chat = request.path == "/v1/chat/completions";
   completion_request wanted =
       chat ? read_chat_request(body, model, options_.limit) : read_completion_request(body, model, options_.limit);
+  completion_identity identity{random_name(chat ? "chatcmpl-" : "cmpl-"),
+                               model.id,
+                               fingerprint(),
+                               unix_time(),
+                               chat,
+                               wanted.stream,
+                               wanted.include_usage,
+                               wanted.usage_so_far,
+                               wanted.shape.logprobs.has_value(),
+                               chat ? 1 : static_cast<std::uint32_t>(wanted.prompts.size()),
+                               {}};
+  for (const prompt_input& each : wanted.prompts)
+    if (wanted.echo)
+      identity.echo.push_back(each.index() == 0 ? std::get<0>(each)
+                                                : as_utf8(words().tokens.decode(
+                                                      std::get<1>(each), {.skip_control = false, .text_start = true})));
+  http_reply out;
+  out.pending = std::make_shared<completion_reply>(std::move(identity), begin(wanted, wake), counts_);
+  return out;
+}
 
-  std::vector<std::vector<std::int32_t>> prompts;
-  if (chat) {
+std::vector<std::vector<std::int32_t>> api::prompts_of(completion_request& wanted) const {
+  const language& language = words();
+  std::vector<std::vector<std::int32_t>> out;
+  if (wanted.chat) {
     wanted.talk.names = language.names_of(wanted.talk, options_.limit.ignore_unknown);
     language::prompt prompt = language.encode(wanted.talk);
     plan_reply(wanted, language.layout, prompt.in_thought);
-    prompts.push_back(checked_prompt(std::move(prompt.ids), "messages"));
-  } else {
-    const auto markup = wanted.parse_special ? io::prompt_markup::read : io::prompt_markup::plain;
-    for (const prompt_input& each : wanted.prompts)
-      prompts.push_back(
-          checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each), markup) : std::get<1>(each), "prompt"));
+    out.push_back(checked_prompt(std::move(prompt.ids), "messages"));
   }
+  const auto markup = wanted.parse_special ? io::prompt_markup::read : io::prompt_markup::plain;
+  for (const prompt_input& each : wanted.prompts)
+    out.push_back(
+        checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each), markup) : std::get<1>(each), "prompt"));
+  return out;
+}
+
+std::vector<std::shared_ptr<generation>> api::begin(completion_request& wanted, const std::function<void()>& wake) {
+  const model_facts& model = facts();
+  const language& language = words();
+  const std::vector<std::vector<std::int32_t>> prompts = prompts_of(wanted);
   const std::string& of_form = wanted.shape.form_field;
   if (wanted.shape.form) {
     if ((wanted.shape.form->literal_bytes() & ~language.view.bytes.single()).any() ||
@@ -245,19 +275,30 @@ http_reply api::completions(const http_request& request, std::function<void()> w
   }
   runtime::validate(wanted.sampling, model.vocab_size, model.context);
   engine_.submit(list);
-  completion_identity identity{random_name(chat ? "chatcmpl-" : "cmpl-"),
-                               model.id,
-                               fingerprint(),
-                               unix_time(),
-                               chat,
-                               wanted.stream,
-                               wanted.include_usage,
-                               wanted.usage_so_far,
-                               wanted.shape.logprobs.has_value(),
-                               static_cast<std::uint32_t>(prompts.size())};
-  http_reply out;
-  out.pending = std::make_shared<completion_reply>(std::move(identity), std::move(list), counts_);
-  return out;
+  return list;
+}
+
+http_reply api::properties(const http_request&, std::function<void()>) {
+  const language& of = words();
+  const auto text = [&](const std::optional<std::int32_t>& id) {
+    return id ? as_utf8(of.tokens.piece(*id)) : std::string();
+  };
+  return json_reply({{"default_generation_settings", {{"n_ctx", facts().context}}},
+                     {"total_slots", counts_.slot_count.load()},
+                     {"model_alias", facts().id},
+                     {"chat_template", of.file.chat_template.value_or("")},
+                     {"tool_calls", of.layout.calls->name},
+                     {"thinks", of.layout.thinks()},
+                     {"bos_token", text(of.tokens.bos())},
+                     {"eos_token", text(of.tokens.eos())},
+                     {"modalities", {{"vision", false}, {"audio", false}}},
+                     {"build_info", fingerprint()}});
+}
+
+http_reply api::apply_template(const http_request& request, std::function<void()>) {
+  completion_request wanted = read_chat_request(parse_json(request.body, options_.limit), facts(), options_.limit);
+  wanted.talk.names = words().names_of(wanted.talk, options_.limit.ignore_unknown);
+  return json_reply({{"prompt", words().encode(wanted.talk).text}});
 }
 
 http_reply api::tokenize(const http_request& request, std::function<void()>) {
@@ -313,148 +354,6 @@ http_reply api::exposition(const http_request&, std::function<void()>) {
 http_reply api::plan(const http_request&, std::function<void()>) {
   facts();
   return {.content_type = "text/html; charset=utf-8", .body = engine_.plan_page(), .fields = {}, .pending = nullptr};
-}
-
-walk_service& api::walks(const std::string& field) const {
-  if (options_.walks == nullptr)
-    throw api_error(400, "the server was started without an index of features to walk (--index)", field, "no_walk");
-  return *options_.walks;
-}
-
-namespace {
-
-json predictions_of(const std::vector<prediction>& list) {
-  json out = json::array();
-  for (const auto& each : list)
-    out.push_back({{"token", as_utf8(each.token)}, {"probability", std::round(each.probability * 1e4) / 1e4}});
-  return out;
-}
-double one_place(double milliseconds) { return std::round(milliseconds * 10) / 10; }
-
-/// The answer of /v1/infer while its parts come in.
-struct inference {
-  std::string prompt, mode;
-  steady::time_point start = steady::now();
-  std::shared_ptr<later_reply> reply;
-  std::mutex mutex;
-  std::optional<std::vector<prediction>> walked, dense;
-  double walk_ms = 0, dense_ms = 0;
-
-  /// Under the mutex.
-  void tell() {
-    if ((mode != "dense" && !walked) || (mode != "walk" && !dense)) return;
-    json out{{"prompt", prompt}};
-    if (mode == "compare") {
-      const auto shared = std::count_if(walked->begin(), walked->end(), [&](const prediction& a) {
-        return std::any_of(dense->begin(), dense->end(), [&](const prediction& b) { return a.token == b.token; });
-      });
-      out["walk"] = predictions_of(*walked);
-      out["walk_ms"] = one_place(walk_ms);
-      out["dense"] = predictions_of(*dense);
-      out["dense_ms"] = one_place(dense_ms);
-      out["agreement"] = {
-          {"same_first", walked->front().token == dense->front().token}, {"shared", shared}, {"of", dense->size()}};
-    } else {
-      out["predictions"] = predictions_of(mode == "walk" ? *walked : *dense);
-    }
-    out["mode"] = mode;
-    out["latency_ms"] = one_place(milliseconds_since(start));
-    reply->give(json_reply(out));
-  }
-};
-
-/// What a walk throws, as an answer.
-template <class Work>
-void refusing(later_reply& reply, Work&& work) {
-  try {
-    work();
-  } catch (const argument_error& error) {
-    reply.refuse(api_error(400, error.what(), error.argument()));
-  } catch (const std::exception& error) {
-    reply.refuse(api_error(503, std::string("the walk failed: ") + error.what(), {}, "walk_failed", 5));
-  }
-}
-
-}  // namespace
-
-http_reply api::infer(const http_request& request, std::function<void()> wake) {
-  const infer_request wanted = read_infer_request(parse_json(request.body, options_.limit), options_.limit);
-  const auto ids = checked_prompt(words().encode(wanted.prompt), "prompt");
-  const auto reply = std::make_shared<later_reply>(std::move(wake));
-  const auto whole = std::make_shared<inference>();
-  whole->prompt = wanted.prompt, whole->mode = wanted.mode, whole->reply = reply;
-  if (wanted.mode != "dense") {
-    walks("mode").submit([whole, ids, wanted, &language = words(), &service = walks("mode")](tool::walker& walker) {
-      const auto start = steady::now();
-      refusing(*whole->reply, [&] {
-        const auto logits =
-            walker.logits(ids, wanted.features, [&] { return whole->reply->cancelled() || service.stops(); });
-        if (logits.empty()) return whole->reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
-        const std::lock_guard lock(whole->mutex);
-        whole->walked = likeliest(language, logits, wanted.top);
-        whole->walk_ms = milliseconds_since(start);
-        whole->tell();
-      });
-    });
-  }
-  if (wanted.mode != "walk") {
-    engine_.predict({ids, wanted.top,
-                     [whole](std::vector<prediction> found) {
-                       const std::lock_guard lock(whole->mutex);
-                       whole->dense = std::move(found);
-                       whole->dense_ms = milliseconds_since(whole->start);
-                       whole->tell();
-                     },
-                     [reply](const api_error& error) { reply->refuse(error); }});
-  }
-  http_reply out;
-  out.pending = reply;
-  return out;
-}
-
-http_reply api::trace(const http_request& request, std::function<void()> wake) {
-  const trace_request wanted = read_trace_request(parse_json(request.body, options_.limit), options_.limit);
-  std::vector<std::int32_t> ids =
-      wanted.messages.empty() ? words().encode(wanted.text) : words().encode({.turns = wanted.messages}).ids;
-  const std::size_t before = wanted.messages.empty() ? 0 : ids.size();
-  if (!wanted.messages.empty()) {
-    const auto more = words().tokens.encode(wanted.text, {});
-    ids.insert(ids.end(), more.begin(), more.end());
-  }
-  ids = checked_prompt(std::move(ids), wanted.messages.empty() ? "prompt" : "messages");
-  const auto reply = std::make_shared<later_reply>(std::move(wake));
-  walks().submit(
-      [reply, ids, wanted, before, id = facts().id, &language = words(), &service = walks()](tool::walker& walker) {
-        const auto start = steady::now();
-        refusing(*reply, [&] {
-          const auto found = walker.trace(ids, wanted.top, [&] { return reply->cancelled() || service.stops(); });
-          if (!found) return reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
-          const auto piece = [&](std::int32_t token) { return as_utf8(language.tokens.piece(token)); };
-          json out{{"model", id},
-                   {"reply_from", before},
-                   {"tokens", json::array()},
-                   {"fired", json::array()},
-                   {"promotes", json::array()}};
-          for (std::size_t i = 0; i < ids.size(); ++i)
-            out["tokens"].push_back({{"id", ids[i]}, {"piece", piece(ids[i])}, {"added_by_layer", found->added[i]}});
-          for (const auto& each : found->list)
-            out["fired"].push_back({{"token", each.position},
-                                    {"layer", each.layer},
-                                    {"feature", each.feature},
-                                    {"score", each.score},
-                                    {"contribution", each.contribution}});
-          for (const auto& [at, tokens] : found->promoted) {
-            json pieces = json::array();
-            for (const std::uint32_t token : tokens) pieces.push_back(piece(static_cast<std::int32_t>(token)));
-            out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", std::move(pieces)}});
-          }
-          out["latency_ms"] = one_place(milliseconds_since(start));
-          reply->give(json_reply(out));
-        });
-      });
-  http_reply out;
-  out.pending = reply;
-  return out;
 }
 
 http_reply api::page(const http_request& request, std::function<void()>) {

@@ -10,6 +10,7 @@
 #include "http.hpp"
 #include "limits.hpp"
 #include "metrics.hpp"
+#include "other_apis.hpp"
 #include "token_engine.hpp"
 #include "walk_service.hpp"
 
@@ -36,7 +37,7 @@ class api : public http_application {
   void admit(const http_request& head) override;
   bool is_light(const http_request& head) const override;
   http_reply answer(const http_request& request, std::function<void()> wake) override;
-  http_reply error_reply(const api_error& error) override;
+  http_reply error_reply(const api_error& error, const http_request& head) override;
   std::vector<std::pair<std::string, std::string>> common_fields(const http_request& head) override;
   void answered(const http_request& request, int status, double seconds) override;
 
@@ -48,6 +49,17 @@ class api : public http_application {
   http_reply models(const http_request& request, std::function<void()>);
   http_reply model(const http_request& request, std::function<void()>);
   http_reply completions(const http_request& request, std::function<void()> wake);
+  http_reply messages(const http_request& request, std::function<void()> wake);
+  http_reply count_tokens(const http_request& request, std::function<void()>);
+  http_reply responses(const http_request& request, std::function<void()> wake);
+  http_reply stored_response(const http_request& request, std::function<void()>);
+  http_reply ollama_chat(const http_request& request, std::function<void()> wake);
+  http_reply ollama_generate(const http_request& request, std::function<void()> wake);
+  http_reply ollama_tags(const http_request& request, std::function<void()>);
+  http_reply ollama_show(const http_request& request, std::function<void()>);
+  http_reply ollama_version(const http_request& request, std::function<void()>);
+  http_reply properties(const http_request& request, std::function<void()>);
+  http_reply apply_template(const http_request& request, std::function<void()>);
   http_reply tokenize(const http_request& request, std::function<void()>);
   http_reply detokenize(const http_request& request, std::function<void()>);
   http_reply health(const http_request& request, std::function<void()>);
@@ -61,12 +73,16 @@ class api : public http_application {
   walk_service& walks(const std::string& field = {}) const;
   const model_facts& facts() const;
   const language& words() const;
+  std::vector<std::vector<std::int32_t>> prompts_of(completion_request& wanted) const;
+  /// Generations of a request, which run from here on.
+  std::vector<std::shared_ptr<generation>> begin(completion_request& wanted, const std::function<void()>& wake);
   static void plan_reply(completion_request& of, const reply_layout& layout, bool in_thought);
   std::vector<std::int32_t> checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const;
 
   token_engine& engine_;
   metrics& counts_;
   api_options options_;
+  response_store stored_;
 };
 
 }  // namespace intaglio::serve

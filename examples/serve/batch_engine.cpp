@@ -431,8 +431,9 @@ class batch_engine : public token_engine {
       throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer",
                        "tokenizer.json or tokenizer.model beside the weights", "none");
     if (!words_ready_) {
-      words_ =
-          std::make_unique<language>(*checkpoint.vocabulary(), plans_->config().vocab_size, tool::template_engine());
+      words_ = std::make_unique<language>(*checkpoint.vocabulary(), plans_->config().vocab_size,
+                                          tool::template_engine(), options_.chat_template);
+      if (!words_->template_note.empty()) log("warning", words_->template_note);
       facts_.id = options_.name.empty() ? std::string(plans_->name) : options_.name;
       facts_.aliases = options_.aliases;
       facts_.vocab_size = plans_->config().vocab_size;

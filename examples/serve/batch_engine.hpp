@@ -14,9 +14,10 @@ namespace intaglio::serve {
 struct engine_options {
   std::string model;  ///< path; empty: the embedded one
   std::string i2s_layout = "block128";
-  std::string codec;   ///< to compute in, whatever the file's; empty: the file's own
-  std::string device;  ///< index, UUID or part of the name; empty: by rule
-  std::string name;    ///< that clients ask for; empty: the engraved model's
+  std::string codec;          ///< to compute in, whatever the file's; empty: the file's own
+  std::string chat_template;  ///< in place of the file's: a text, or a name (is_template_name); empty: the file's
+  std::string device;         ///< index, UUID or part of the name; empty: by rule
+  std::string name;           ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
   std::uint32_t queue = 256;
   std::string batch_products = "exact";  ///< or halves, on GPUs (plan::batch_shape::coded_products)

@@ -98,7 +98,7 @@ json error_body(const api_error& error) {
 
 generations_reply::generations_reply(std::vector<std::shared_ptr<generation>> choices, bool stream, metrics& counts)
     : stream_(stream), open_(choices.size()), counts_(counts) {
-  for (auto& each : choices) choices_.push_back({std::move(each), {}, {}, {}, {}, {}, true});
+  for (auto& each : choices) choices_.push_back({std::move(each), {}, {}, {}, {}, {}, {}, true});
 }
 
 generations_reply::token_counts generations_reply::counted(std::size_t prompts) const {
@@ -135,7 +135,7 @@ std::string generations_reply::poll() {
     if (!at.open) continue;
     const news what = at.from->take_news();
     keep(at, what);
-    if (!what.finish.empty()) at.finish = what.finish;
+    if (!what.finish.empty()) at.finish = what.finish, at.stopped_by = what.stopped_by;
     const bool anything = !what.thought.empty() || !what.text.empty() || !what.calls.empty() || !what.tokens.empty();
     if (stream_ && (anything || !what.finish.empty())) out += events(at, i, what);
     if (!what.done()) continue;
@@ -192,6 +192,8 @@ std::string completion_reply::event(json choice) const {
 
 std::string completion_reply::first_events() {
   std::string out;
+  for (std::size_t i = 0; i < identity_.echo.size() * (choices().size() / identity_.prompts); ++i)
+    out += event({{"index", i}, {"text", echo_of(i)}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
   for (std::size_t i = 0; identity_.chat && i < choices().size(); ++i)
     out += event({{"index", i},
                   {"delta", {{"role", "assistant"}, {"content", ""}}},
@@ -256,7 +258,7 @@ json completion_reply::document() {
       for (const call_made& call : at.calls) message["tool_calls"].push_back(call_entry(call));
       each["message"] = std::move(message);
     } else {
-      each["text"] = at.text;
+      each["text"] = echo_of(i) + at.text;
     }
     each["logprobs"] = !identity_.logprobs ? json(nullptr)
                        : identity_.chat    ? chat_logprobs(at.tokens)

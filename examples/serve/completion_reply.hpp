@@ -19,7 +19,8 @@ struct completion_identity {
   std::string id, model, fingerprint;
   std::int64_t created = 0;
   bool chat = false, stream = false, include_usage = false, usage_so_far = false, logprobs = false;
-  std::uint32_t prompts = 1;  ///< choices come prompt by prompt
+  std::uint32_t prompts = 1;        ///< choices come prompt by prompt
+  std::vector<std::string> echo{};  ///< prompts that are told in front of the texts; else none
 };
 
 /// A call of a function, whole or as far as it has come.
@@ -43,7 +44,7 @@ class generations_reply : public pending_reply {
     std::string thought, text;
     std::vector<call_made> calls;
     std::vector<token_told> tokens;
-    std::string finish;
+    std::string finish, stopped_by;
     bool open = true;
   };
   /// Tokens of all choices so far.
@@ -92,6 +93,10 @@ class completion_reply : public generations_reply {
  private:
   json head() const;
   std::string event(json choice) const;
+  /// The prompt of a choice, where it is told.
+  std::string echo_of(std::size_t index) const {
+    return identity_.echo.empty() ? std::string() : identity_.echo[index / (choices().size() / identity_.prompts)];
+  }
 
   completion_identity identity_;
   std::vector<std::size_t> text_offsets_;

@@ -31,7 +31,7 @@ vocabulary_view::vocabulary_view(const io::tokenizer& of, std::uint32_t vocab_si
 generation::generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from,
                        std::uint64_t seed, std::uint32_t max_tokens, std::function<void()> wake)
     : words_(words), prompt_(std::move(prompt)), sampling_(from.sampling), shape_(from.shape), max_tokens_(max_tokens),
-      text_(words.tokens), stop_(from.stop),
+      stops_(from.stop), stop_ids_(from.stop_ids), text_(words.tokens), stop_(from.stop),
       match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr), wake_(std::move(wake)) {
   sampling_.seed = seed;
   if (!from.reading) return;
@@ -43,6 +43,9 @@ generation::generation(const vocabulary_view& words, std::vector<std::int32_t> p
 std::vector<float> generation::shaped(std::span<const float> logits) {
   std::vector<float> out(logits.begin(), logits.end());
   for (const auto& [id, bias] : shape_.logit_bias) out[static_cast<std::size_t>(id)] += bias;
+  if (ids_.size() < shape_.min_tokens)
+    for (const std::int32_t id : words_.tokens.end_of_generation_ids())
+      if (static_cast<std::size_t>(id) < out.size()) out[static_cast<std::size_t>(id)] = -HUGE_VALF;
   if (shape_.frequency_penalty != 0 || shape_.presence_penalty != 0)
     for (const auto& [id, count] : counts_)
       out[static_cast<std::size_t>(id)] -=
@@ -124,7 +127,7 @@ bool generation::take(std::int32_t id) {
   ids_.push_back(id);
   completion_tokens_ = static_cast<std::uint32_t>(ids_.size());
   counts_[id] += 1;
-  if (words_.tokens.is_end_of_generation(id)) {
+  if (words_.tokens.is_end_of_generation(id) || std::find(stop_ids_.begin(), stop_ids_.end(), id) != stop_ids_.end()) {
     told_.reset();  // it is no part of the text
     return finish("stop", {}), false;
   }
@@ -142,8 +145,26 @@ bool generation::take(std::int32_t id) {
   return true;
 }
 
+void generation::add_text(std::string_view piece, std::string& out) {
+  if (!stops_.empty() && !stop_.stopped()) {
+    since_ += piece;
+    const std::size_t kept = runtime::max_stop_bytes + piece.size();
+    if (since_.size() > kept) since_.erase(0, since_.size() - kept);
+  }
+  stop_.add(piece, out);
+}
+
+std::string generation::stopped_by() const {
+  std::string out;
+  std::size_t end = std::string::npos;
+  for (const std::string& each : stops_)
+    if (const std::size_t at = since_.find(each); stop_.stopped() && at != std::string::npos && at + each.size() < end)
+      out = each, end = at + each.size();
+  return out;
+}
+
 void generation::read(std::string_view piece, news& out) {
-  if (!reader_) return stop_.add(piece, out.text);
+  if (!reader_) return add_text(piece, out.text);
   std::vector<reply_part> parts;
   reader_->add(piece, parts);
   sort(parts, out);
@@ -152,7 +173,7 @@ void generation::read(std::string_view piece, news& out) {
 void generation::sort(const std::vector<reply_part>& parts, news& out) {
   for (const reply_part& each : parts) switch (each.is) {
       case reply_part::kind::text:
-        stop_.add(each.text, out.text);
+        add_text(each.text, out.text);
         break;
       case reply_part::kind::thought:
         out.thought += each.text;
@@ -178,6 +199,7 @@ void generation::finish(std::string_view reason, news last) {
     if (stop_.stopped()) reason = "stop";
     else stop_.finish(last.text);
   }
+  last.stopped_by = stopped_by();
   last.finish = calls_ != 0 && !reader_->in_call() ? "tool_calls" : reason;
   say(std::move(last));
 }
@@ -207,6 +229,7 @@ void generation::say(news more) {
     if (told_) waiting_.tokens.push_back(std::move(*told_));
     told_.reset();
     waiting_.finish = more.finish;
+    waiting_.stopped_by = more.stopped_by;
     waiting_.error = more.error;
     if (!more.error.empty()) waiting_.error_status = more.error_status;
   }

@@ -48,6 +48,7 @@ struct news {
   std::vector<call_told> calls;
   std::vector<token_told> tokens;
   std::string_view finish;  ///< "stop", "length" or "tool_calls" at the end; empty: there is more to come
+  std::string stopped_by;   ///< at the end: the stop string that was there
   std::string error;        ///< the device failed, or the server stops: the end
   int error_status = 503;   ///< as it is answered
   bool done() const { return !finish.empty() || !error.empty(); }
@@ -113,6 +114,8 @@ class generation {
   /// The token that the limit of a thought leaves no choice of.
   std::optional<std::int32_t> next_of_end_of_thought();
   void read(std::string_view piece, news& out);
+  void add_text(std::string_view piece, std::string& out);
+  std::string stopped_by() const;
   void sort(const std::vector<reply_part>& parts, news& out);
   void finish(std::string_view reason, news last);
   void say(news more);
@@ -126,6 +129,9 @@ class generation {
   sampling_options sampling_;
   shaping shape_;
   std::uint32_t max_tokens_;
+  std::vector<std::string> stops_;
+  std::vector<std::int32_t> stop_ids_;
+  std::string since_;  ///< the last of the text, where there are stop strings
   io::detokenizer text_;
   runtime::stop_text stop_;
   std::unique_ptr<text_match> match_;

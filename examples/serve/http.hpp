@@ -41,6 +41,8 @@ class pending_reply {
   virtual ~pending_reply() = default;
   /// True: pieces are sent as server-sent events as they come; false: reply() is sent when it is done.
   virtual bool streams() const = 0;
+  /// Of what is streamed. Server-sent events have comments while nothing comes.
+  virtual std::string_view stream_type() const { return "text/event-stream"; }
   /// Takes what is new, and gives what is to be sent of it.
   virtual std::string poll() = 0;
   virtual bool done() const = 0;
@@ -62,7 +64,7 @@ class http_application {
   /// @throws api_error
   virtual http_reply answer(const http_request& request, std::function<void()> wake) = 0;
   /// An error as a body, and its fields.
-  virtual http_reply error_reply(const class api_error& error) = 0;
+  virtual http_reply error_reply(const class api_error& error, const http_request& head) = 0;
   /// Fields that every answer has, by the request's origin.
   virtual std::vector<std::pair<std::string, std::string>> common_fields(const http_request& head) = 0;
   /// When a request is answered. @param status 0: the client went away

@@ -438,7 +438,7 @@ task<bool> connection::one_request() {
     throw;
   } catch (const std::exception&) { refusal = api_error(500, "the server failed to answer"); }
   if (refusal) {
-    reply = server_.application.error_reply(*refusal);
+    reply = server_.application.error_reply(*refusal, request);
     keep = keep && read;
   }
   status = reply.status;
@@ -474,8 +474,8 @@ task<void> connection::send(const http_request& request, const http_reply& reply
 task<bool> connection::send_events(const http_request& request, pending_reply& pending) {
   bool gone = false;
   try {
-    std::string head =
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
+    std::string head = "HTTP/1.1 200 OK\r\nContent-Type: " + std::string(pending.stream_type()) +
+                       "\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
     for (const auto& [name, value] : server_.application.common_fields(request))
       head.append(name).append(": ").append(value).append("\r\n");
     head += http_10_ ? "Connection: close\r\n\r\n" : "Transfer-Encoding: chunked\r\n\r\n";
@@ -488,7 +488,8 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
     due_in(server_.limit.write);
     co_await stream_.write(head);
     auto last = clock::now();
-    constexpr std::string_view nothing = ": \n\n";  // a comment: proxies and clients see that the answer still comes
+    // A comment, or an empty line: proxies and clients see that the answer still comes.
+    const std::string_view nothing = pending.stream_type() == "text/event-stream" ? ": \n\n" : "\n";
     const std::string probe = piece(nothing);
     for (;;) {
       const std::string text = pending.poll();

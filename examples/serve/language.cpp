@@ -8,10 +8,42 @@
 
 namespace intaglio::serve {
 
-language::language(io::vocabulary from, std::uint32_t vocab_size, const io::template_renderer& templates)
+namespace {
+
+/// https://github.com/openai/openai-python/blob/v0.28.1/chatml.md, as models of today write it.
+constexpr const char* chatml =
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+bool is_family(std::string_view name) {
+  return std::any_of(io::chat_family_names.begin(), io::chat_family_names.end(),
+                     [&](const auto& each) { return each.first == name; });
+}
+
+}  // namespace
+
+bool is_template_name(std::string_view name) { return name == "chatml" || is_family(name); }
+
+language::language(io::vocabulary from, std::uint32_t vocab_size, const io::template_renderer& templates,
+                   const std::string& chosen)
     : file(std::move(from)), tokens(file, vocab_size), view(tokens, vocab_size) {
+  const bool guessed = chosen.empty() && !file.chat_template && !io::is_bitnet_b158(file.architecture);
+  if (guessed)
+    template_note =
+        "the model has no chat template: conversations are written as ChatML, which it may not know "
+        "(--chat-template chooses another)";
   try {
-    chat.emplace(io::chat_template::of(file, templates));
+    if (is_family(chosen)) {
+      chat.emplace(io::chat_template::named(chosen, file));
+    } else if (guessed || !chosen.empty()) {
+      file.chat_template = guessed || chosen == "chatml" ? chatml : chosen;
+      io::vocabulary of_any_family = file;  // a BitNet's own template would be taken in its place
+      of_any_family.architecture.clear();
+      chat.emplace(io::chat_template::of(of_any_family, templates));
+      chat->render(std::vector<io::chat_message>{{"user", "hello"}}, true);
+    } else {
+      chat.emplace(io::chat_template::of(file, templates));
+    }
     look_at_template();
   } catch (const file_error& unknown) {  // only who asks for a conversation needs to hear of it
     no_chat = unknown.what();

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -84,7 +85,7 @@ struct settings {
 void add_options(CLI::App& app, settings& to) {
   const auto add = [&](const char* name, auto& value, const char* help, const char* group) {
     std::string variable = "INTAGLIO_SERVE_";
-    for (const char* at = name + 2; *at != '\0'; ++at)
+    for (const char* at = std::strstr(name, "--") + 2; *at != '\0'; ++at)
       variable += *at == '-' ? '_' : static_cast<char>(*at - (*at >= 'a' && *at <= 'z' ? 'a' - 'A' : 0));
     CLI::Option* const made = app.add_option(name, value, help)->envname(variable)->group(group)->capture_default_str();
     return made->get_expected_max() > 1 ? made : made->take_last();
@@ -95,7 +96,7 @@ void add_options(CLI::App& app, settings& to) {
                  "File of options: NAME = VALUE lines, names as the flags without dashes; flags and environment win")
       ->envname("INTAGLIO_SERVE_CONFIG");
 
-  add("--model", to.engine.model,
+  add("-m,--model", to.engine.model,
       "GGUF file, Hugging Face folder, .pth folder, packed file or address of a GGUF file (https://...); none: the "
       "story teller inside",
       "Model");
@@ -106,6 +107,12 @@ void add_options(CLI::App& app, settings& to) {
   add("--index", to.index,
       "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none",
       "Model");
+  add("--chat-template", to.engine.chat_template,
+      "Chat template in place of the model's: a file with one in Jinja, chatml, or a family (bitnet, llama3, "
+      "mistral-v1, "
+      "mistral-v0.1, mistral-v0.2, gemma2, gemma3)",
+      "Model")
+      ->type_name("FILE|NAME");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device", "Model");
   add("--batch-products", to.engine.batch_products,
       "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where "
@@ -173,6 +180,18 @@ std::vector<std::string> with_environment(const CLI::App& app, const std::vector
   return {out.rbegin(), out.rend()};
 }
 
+/// A family's name or chatml as it is, else what the file of that name has.
+std::string template_of(const std::string& wanted) {
+  if (wanted.empty() || serve::is_template_name(wanted)) return wanted;
+  std::ifstream in(wanted, std::ios::binary);
+  std::string out{std::istreambuf_iterator<char>(in), {}};
+  if (!in && out.empty())
+    throw std::runtime_error("--chat-template: expected a file, chatml or a family, found '" + wanted + "'");
+  if (out.size() > std::size_t{1} << 20)
+    throw std::runtime_error("--chat-template: expected at most 1 MiB, found " + std::to_string(out.size()) + " bytes");
+  return out;
+}
+
 void check(settings& of, const CLI::App& app) {
   refuse_unknown_environment(app);
   if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";
@@ -192,6 +211,7 @@ void check(settings& of, const CLI::App& app) {
     throw std::runtime_error(
         "--host " + of.listen.address +
         ": others can reach this address: expected --api-key-file, or --allow-without-key if that is meant");
+  of.engine.chat_template = template_of(of.engine.chat_template);
   of.api.limit.idle = std::chrono::seconds(of.idle_seconds);
   of.api.limit.write = std::chrono::seconds(of.read_seconds);
   of.listen.drain = std::chrono::seconds(of.drain_seconds);

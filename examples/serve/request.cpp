@@ -237,13 +237,23 @@ void read_max_tokens(const fields& from, const limits& limit, completion_request
     refuse_field(std::string(name), "at most " + std::to_string(most), std::to_string(*out.max_tokens));
 }
 
-completion_request read_common(const fields& from, const model_facts& model, const limits& limit, bool chat) {
-  if (from.find("model") != nullptr) {
-    const std::string wanted = from.text("model");
-    if (wanted != model.id && std::find(model.aliases.begin(), model.aliases.end(), wanted) == model.aliases.end())
-      throw api_error(404, "model: expected '" + model.id + "', found '" + printable(wanted, 60) + "'", "model",
-                      "model_not_found");
+/// Tokens that end the text, or may not.
+void read_ends(const fields& from, const model_facts& model, const limits& limit, completion_request& out) {
+  if (const json* const list = from.find("stop_token_ids")) {
+    if (!list->is_array() || list->size() > limit.stop_strings)
+      refuse_field("stop_token_ids", "an array of at most " + std::to_string(limit.stop_strings) + " token ids",
+                   list->is_array() ? std::to_string(list->size()) : shown(*list));
+    if (!list->empty()) out.stop_ids = read_ids(*list, "stop_token_ids", model);
   }
+  out.shape.min_tokens = from.natural("min_tokens", 0, model.context).value_or(0);
+  if (from.boolean("ignore_eos", false)) out.shape.min_tokens = UINT32_MAX;
+  if (out.shape.min_tokens != 0 && out.shape.form)
+    refuse_field(out.shape.min_tokens == UINT32_MAX ? "ignore_eos" : "min_tokens", "nothing beside a form of the text",
+                 "a wish for more of it");
+}
+
+completion_request read_common(const fields& from, const model_facts& model, const limits& limit, bool chat) {
+  if (from.find("model") != nullptr) require_model(from.text("model"), model);
   completion_request out;
   out.chat = chat;
   read_sampling(from, model, out);
@@ -261,7 +271,7 @@ completion_request read_common(const fields& from, const model_facts& model, con
     inside.refuse_unknown(limit.ignore_unknown);
   }
   from.refuse_unless_absent("store", "nothing is stored");
-  from.refuse_unless_absent({"ignore_eos", "echo"}, "the server does not do this");
+  read_ends(from, model, limit, out);
   // Who asks, and how: nothing that the text depends on.
   from.without_effect({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
                        "prompt_cache_retention", "cache_prompt"});
@@ -280,6 +290,12 @@ void read_thought_tokens(const fields& from, completion_request& out) {
 }
 
 }  // namespace
+
+void require_model(const std::string& name, const model_facts& model) {
+  if (name != model.id && std::find(model.aliases.begin(), model.aliases.end(), name) == model.aliases.end())
+    throw api_error(404, "model: expected '" + model.id + "', found '" + printable(name, 60) + "'", "model",
+                    "model_not_found");
+}
 
 completion_request read_chat_request(const json& body, const model_facts& model, const limits& limit) {
   const fields from(body, {});
@@ -308,6 +324,9 @@ completion_request read_completion_request(const json& body, const model_facts& 
     refuse_field("best_of", "the same as n", std::to_string(*best));
   from.refuse_unless_absent("suffix", "text is only continued at its end");
   out.parse_special = from.boolean("parse_special", true);
+  out.echo = from.boolean("echo", false);
+  if (out.echo && out.shape.logprobs)
+    refuse_field("echo", "false beside logprobs: the prompt's are not computed", "true");
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }

@@ -40,8 +40,10 @@ struct shaping {
   std::shared_ptr<const grammar> form;                     ///< what the text has to be
   std::string form_field = "response_format";              ///< of the request, that asks for it
   std::optional<std::uint32_t> thought_tokens;             ///< of a thought, which is then closed
+  std::uint32_t min_tokens = 0;                            ///< that come before an end token can
   bool needed() const {
-    return frequency_penalty != 0 || presence_penalty != 0 || !logit_bias.empty() || logprobs || form || thought_tokens;
+    return frequency_penalty != 0 || presence_penalty != 0 || !logit_bias.empty() || logprobs || form ||
+           thought_tokens || min_tokens != 0;
   }
 };
 
@@ -66,9 +68,14 @@ struct completion_request {
   std::optional<std::uint32_t> max_tokens;
   std::uint32_t n = 1;
   std::vector<std::string> stop;
+  std::vector<std::int32_t> stop_ids;  ///< tokens that end the text, and are no part of it
+  bool echo = false;                   ///< the prompt is told in front of the text
   bool stream = false, include_usage = false;
   bool usage_so_far = false;  ///< beside every piece, not only at the end
 };
+
+/// @throws api_error 404: another model
+void require_model(const std::string& name, const model_facts& model);
 
 /// @throws api_error 400 naming the field; 404: another model
 completion_request read_chat_request(const json& body, const model_facts& model, const limits& limit);

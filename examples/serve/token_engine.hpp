@@ -21,9 +21,15 @@
 
 namespace intaglio::serve {
 
+/// Whether a chat template is known by that name: chatml, or a family's.
+bool is_template_name(std::string_view name);
+
 /// What of a model needs no device. Immutable once it is there.
 struct language {
-  language(io::vocabulary file, std::uint32_t vocab_size, const io::template_renderer& templates);
+  /// @param chosen a chat template in place of the file's: its text, or a name; empty: the file's, or ChatML where it
+  /// has none  @throws argument_error: one that cannot be run
+  language(io::vocabulary file, std::uint32_t vocab_size, const io::template_renderer& templates,
+           const std::string& chosen = {});
   /// Tokens of a ready-made prompt behind one BOS, where the model wants one.
   std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
     return io::encode_prompt(tokens, text, markup);
@@ -43,7 +49,8 @@ struct language {
   io::vocabulary file;
   io::tokenizer tokens;
   std::optional<io::chat_template> chat;
-  std::string no_chat;  ///< why there is none
+  std::string no_chat;        ///< why there is none
+  std::string template_note;  ///< what is odd about it, for the log; empty: nothing
   reply_layout layout;
   bool takes_system = false, takes_tools = false, takes_calls = false, takes_results = false;  ///< the template
   vocabulary_view view;

@@ -7,16 +7,26 @@
 #include "engraved_models.hpp"
 #include "line_editor.hpp"
 #include "sampling_choice.hpp"
+#include "thought_text.hpp"
 
+#include <intaglio/runtime/sampling.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace intaglio::tool {
 namespace {
 
 constexpr const char* chat_help = R"(/system [TEXT]  show or set the system message; /system - takes it away
 /reset          forget the conversation
+/set [NAME VALUE] show or change how replies are drawn: temperature, top_k, top_p, min_p, repeat_penalty, seed, tokens
 /retry          another reply to the last message, with the next seed
 /save FILE      keep the conversation with all that the model has computed of it
 /load FILE      go on where a kept one was
@@ -26,6 +36,24 @@ constexpr const char* chat_help = R"(/system [TEXT]  show or set the system mess
 /quit           leave; Ctrl-D too
 A line that ends in \ goes on in the next one; lines between two lines of """ belong together; Alt-Enter, too, makes a new line.
 Ctrl-C stops a reply and keeps what there is.)";
+
+constexpr std::array<std::string_view, 10> names{"/help",  "/load", "/model", "/quit",  "/reset",
+                                                 "/retry", "/save", "/set",   "/stats", "/system"};
+
+/// Letters to change, add or leave out.
+std::size_t letters_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
+      corner = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
 
 /// Escape sequences for people, nothing for a pipe or with NO_COLOR.
 struct colours {
@@ -50,7 +78,7 @@ class chat_loop {
 
   void run() {
     const std::string folder = state_folder();
-    line_editor editor(folder.empty() ? std::string{} : folder + "/chat_history");
+    line_editor editor(folder.empty() ? std::string{} : folder + "/chat_history", {names.begin(), names.end()});
     std::optional<graceful_stop> guard;
     if (terminal_) guard.emplace();  // elsewhere a signal between two messages ends the tool
     note("Type and press Enter. /help shows the commands, /quit leaves, Ctrl-C stops a reply.");
@@ -86,19 +114,15 @@ class chat_loop {
 
  private:
   void reply() {
-    const std::vector<turn> all = said_.all();
     naming_file(engine_->file(), [&] {
-      const auto ids = engine_->encode(all);
-      if (ids.size() >= engine_->context()) {
-        said_.turns.pop_back();
-        throw input_error(printable(engine_->file(), 240) + ": the conversation: expected at most " +
-                          std::to_string(engine_->context() - 1) + " tokens, found " + std::to_string(ids.size()) +
-                          "; /reset forgets it");
-      }
-      last_ = engine_->generate(ids, wanted_, [](std::string_view piece) {
-        print(piece);
+      const auto ids = fitting_tokens();
+      // On a terminal thoughts are dim; elsewhere a reply is what the model wrote.
+      thought_text shown(std::string(colour_.aside), std::string(colour_.plain));
+      last_ = engine_->generate(ids, wanted_, [&](std::string_view piece) {
+        print(terminal_ ? shown.show(piece) : std::string(piece));
         flush_output();
       });
+      print(shown.finish());
     });
     print("\n");
     said_.turns.push_back({"assistant", last_->result.text});
@@ -106,7 +130,36 @@ class chat_loop {
       flush_output();
       throw interrupted(last_->signal);
     }
+    if (last_->result.finish == finish_reason::length && engine_->facts().position + 1 >= engine_->context())
+      tell("the context of " + std::to_string(engine_->context()) + " tokens is full: the reply ends here");
     graceful_stop::forget();
+  }
+
+  /// The conversation as tokens. Where the context has no room for it and a reply, the oldest turns are left out, and
+  /// the user is told how many.
+  std::vector<std::int32_t> fitting_tokens() {
+    const std::uint32_t context = engine_->context(),
+                        room = std::min(context / 4, wanted_.max_tokens.value_or(context));
+    std::vector<turn> all = said_.all();
+    const std::size_t first = said_.system ? 1 : 0;
+    std::vector<std::int32_t> ids = engine_->encode(all);
+    std::size_t without = 0;
+    for (; ids.size() + room > context && all.size() > first + 2; without += 2) {
+      const auto at = all.begin() + static_cast<std::ptrdiff_t>(first);
+      all.erase(at, at + 2);
+      ids = engine_->encode(all);
+    }
+    if (ids.size() >= context) {
+      said_.turns.pop_back();
+      throw input_error(printable(engine_->file(), 240) + ": the conversation: expected at most " +
+                        std::to_string(context - 1) + " tokens, found " + std::to_string(ids.size()) +
+                        "; /reset forgets it");
+    }
+    if (without != left_out_ && without != 0)
+      tell("the context has " + std::to_string(context) + " tokens: the oldest " + std::to_string(without) +
+           " messages are left out from here on; /reset forgets all");
+    left_out_ = without;
+    return ids;
   }
 
   void command(const std::string& line) {
@@ -118,12 +171,13 @@ class chat_loop {
       if (name == "/help") tell(chat_help);
       else if (name == "/reset") reset();
       else if (name == "/system") set_system(rest);
+      else if (name == "/set") set(rest);
       else if (name == "/retry") retry();
       else if (name == "/save") save(rest);
       else if (name == "/load") load(rest);
       else if (name == "/stats") stats();
       else if (name == "/model") change_model(rest);
-      else tell("unknown: " + printable(name, 40) + "; /help shows the commands");
+      else unknown(name);
     } catch (const device_error&) {
       throw;
     } catch (const error& wrong) {  // a file, an argument: the conversation goes on
@@ -145,6 +199,47 @@ class chat_loop {
     if (text.empty()) return tell(said_.system ? "system message: " + *said_.system : "no system message");
     if (text == "-") said_.system.reset();
     else said_.system = text;
+  }
+  void set(const std::string& text) {
+    if (text.empty())
+      return tell("temperature " + fixed(wanted_.temperature, 2) + ", top_k " +
+                  std::to_string(wanted_.top_k.value_or(0)) + ", top_p " + fixed(wanted_.top_p, 2) + ", min_p " +
+                  fixed(wanted_.min_p, 2) + ", repeat_penalty " + fixed(wanted_.repeat_penalty, 2) + ", seed " +
+                  std::to_string(wanted_.seed) + ", tokens " +
+                  (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room"));
+    const std::size_t blank = text.find(' ');
+    const std::string name = text.substr(0, blank), value = blank == std::string::npos ? "" : text.substr(blank + 1);
+    generate_options next = wanted_;
+    const auto number = [&](auto& to) {
+      const char* const end = value.data() + value.size();
+      const auto read = std::from_chars(value.data(), end, to);
+      if (read.ec != std::errc{} || read.ptr != end || value.empty())
+        throw argument_error(name, "a number", "'" + printable(value, 40) + "'");
+    };
+    if (name == "temperature") number(next.temperature);
+    else if (name == "top_k") {
+      number(next.top_k.emplace());
+      if (next.top_k == 0u) next.top_k.reset();
+    } else if (name == "top_p") number(next.top_p);
+    else if (name == "min_p") number(next.min_p);
+    else if (name == "repeat_penalty") number(next.repeat_penalty);
+    else if (name == "seed") number(next.seed);
+    else if (name == "tokens") number(next.max_tokens.emplace());
+    else
+      throw argument_error("/set", "temperature, top_k, top_p, min_p, repeat_penalty, seed or tokens",
+                           "'" + printable(name, 40) + "'");
+    if (next.max_tokens == 0u) throw argument_error(name, "at least 1", "0");
+    runtime::validate(next.sampling(), std::numeric_limits<std::int32_t>::max(), engine_->context());
+    wanted_ = next;
+  }
+  /// @param name of no command: the nearest one is named, if it is near
+  void unknown(const std::string& name) const {
+    std::string nearest;
+    std::size_t least = 3;
+    for (const std::string_view each : names)
+      if (const std::size_t found = letters_between(name, each); found < least)
+        least = found, nearest = "; did you mean " + std::string(each) + "?";
+    tell("unknown: " + printable(name, 40) + nearest + "; /help shows the commands");
   }
   void retry() {
     if (!said_.forget_reply()) return tell("there is no reply yet");
@@ -236,6 +331,7 @@ class chat_loop {
   std::unique_ptr<engine> engine_;
   conversation said_;
   std::optional<answer> last_;
+  std::size_t left_out_ = 0;  ///< messages that the context has no room for
 };
 
 }  // namespace

@@ -67,6 +67,8 @@ struct edit_library {
   decltype(&::el_set) set = nullptr;
   decltype(&::el_gets) gets = nullptr;
   decltype(&::el_resize) resize = nullptr;
+  decltype(&::el_line) line = nullptr;
+  decltype(&::el_insertstr) insert = nullptr;
   decltype(&::history_init) history_init = nullptr;
   decltype(&::history_end) history_end = nullptr;
   decltype(&::history) history = nullptr;
@@ -77,11 +79,15 @@ struct edit_library {
     find("el_set", set);
     find("el_gets", gets);
     find("el_resize", resize);
+    find("el_line", line);
+    find("el_insertstr", insert);
     find("history_init", history_init);
     find("history_end", history_end);
     find("history", history);
   }
-  bool whole() const { return init && end && set && gets && resize && history_init && history_end && history; }
+  bool whole() const {
+    return init && end && set && gets && resize && line && insert && history_init && history_end && history;
+  }
 
  private:
   template <class F>
@@ -98,6 +104,32 @@ bool pasting = false;
 bool marks_pastes = false;  ///< the terminal was asked to put a paste between marks
 
 char* prompt_of(EditLine*) { return shown_prompt.data(); }
+
+std::vector<std::string> known_commands;  ///< what the Tab key completes
+const edit_library* completing = nullptr;
+
+/// The Tab key: the rest of a command, or of what several have in common; a second time, which there are.
+unsigned char complete_command(EditLine* edit, int) {
+  const LineInfo* const line = completing->line(edit);
+  const std::string_view typed(line->buffer, static_cast<std::size_t>(line->cursor - line->buffer));
+  std::vector<std::string_view> fitting;
+  for (const std::string& each : known_commands)
+    if (each.starts_with(typed)) fitting.push_back(each);
+  if (typed.empty() || fitting.empty()) return CC_REFRESH_BEEP;
+  std::string_view shared = fitting[0];
+  for (const std::string_view each : fitting)
+    shared = shared.substr(
+        0, static_cast<std::size_t>(std::mismatch(shared.begin(), shared.end(), each.begin(), each.end()).first -
+                                    shared.begin()));
+  std::string rest(shared.substr(typed.size()));
+  if (fitting.size() == 1) rest += ' ';
+  if (!rest.empty()) return completing->insert(edit, rest.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  std::string all = "\n";
+  for (const std::string_view each : fitting) all.append(each).append("  ");
+  print(all + "\n");
+  flush_output();
+  return CC_REDISPLAY;
+}
 
 int next_byte() {
   if (waiting_bytes.empty()) return typed_byte();
@@ -206,6 +238,9 @@ struct line_editor::parts {
     library.set(edit, EL_HIST, library.history, history);
     library.set(edit, EL_SIGNAL, 0);
     library.set(edit, EL_GETCFN, &read_character);
+    completing = &library;
+    library.set(edit, EL_ADDFN, "complete-command", "Complete a command", &complete_command);
+    library.set(edit, EL_BIND, "^I", "complete-command", nullptr);
     library.set(edit, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     library.set(edit, EL_BIND, "\x1b[3~", "ed-delete-next-char", nullptr);
   }
@@ -252,7 +287,14 @@ struct line_editor::parts {
   }
 };
 
-line_editor::line_editor(const std::string& history_file) : parts_(std::make_unique<parts>(history_file)) {}
+line_editor::line_editor(const std::string& history_file, std::vector<std::string> commands)
+    : parts_(std::make_unique<parts>(history_file)) {
+#ifdef INTAGLIO_HAS_LIBEDIT
+  known_commands = std::move(commands);
+#else
+  static_cast<void>(commands);
+#endif
+}
 line_editor::~line_editor() = default;
 
 std::optional<std::string> line_editor::read(std::string_view prompt) {

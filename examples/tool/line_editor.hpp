@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace intaglio::tool {
 
@@ -18,7 +19,8 @@ std::string state_folder();
 class line_editor {
  public:
   /// @param history_file where what was typed is kept between runs; empty: nowhere
-  explicit line_editor(const std::string& history_file);
+  /// @param commands words that the Tab key completes where a line begins with them
+  explicit line_editor(const std::string& history_file, std::vector<std::string> commands = {});
   ~line_editor();
   line_editor(const line_editor&) = delete;
   line_editor& operator=(const line_editor&) = delete;

@@ -9,10 +9,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <new>
+#include <string_view>
+#include <system_error>
 
 namespace {
 
@@ -680,6 +685,11 @@ class command_line {
         ->type_name("FILE")
         ->needs("--html");
 
+    // Only so that it is listed: the server has its own options.
+    app_.add_subcommand(
+        "serve",
+        "Serve a model by OpenAI's, Anthropic's and Ollama's APIs and a web page: intaglio-serve, with its options");
+
     c = add(
         "devices", "List the Vulkan devices", [this] { tool::devices(devices_); },
         "  intaglio devices\n  intaglio devices --json");
@@ -717,6 +727,16 @@ class command_line {
   doctor_options doctor_;
 };
 
+/// The server, beside this program or on the PATH, takes the place of this process.
+[[noreturn]] void become_server(char** argv) {
+  std::error_code problem;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", problem);
+  const std::string beside = problem ? std::string() : (own.parent_path() / "intaglio-serve").string();
+  if (!beside.empty()) ::execv(beside.c_str(), argv + 1);
+  ::execvp("intaglio-serve", argv + 1);
+  throw input_error("serve: expected the program intaglio-serve beside this one or on the PATH, found none");
+}
+
 int guarded(int argc, char** argv) {
   const auto end = [](exit_code code, const char* what) {
     try {
@@ -727,6 +747,7 @@ int guarded(int argc, char** argv) {
     return static_cast<int>(code);
   };
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "serve") become_server(argv);
     return static_cast<int>(command_line().run(argc, argv));
   } catch (const interrupted& stop) {
     try {

@@ -47,7 +47,7 @@ for name, value, has in [
     ("stop", ["a"] * 17, "at most 16"), ("stop", "", "1 .. 1024 bytes"), ("stop", "x" * 1025, "1025"), ("stop", 5, "a string"), ("stream", "yes", "true or false"),
     ("stream_options", 3, "an object"), ("top_logprobs", 21, "0 .. 20"), ("top_logprobs", 2, "logprobs: true"), ("logprobs", 1, "true or false"),
     ("logit_bias", {"4096": 1}, "0 .. 4095"), ("logit_bias", {"x": 1}, "token ids"), ("logit_bias", {str(i): 1 for i in range(1025)}, "at most 1024"),
-    ("logit_bias", [1], "an object"), ("logit_bias", {"05": 1}, "token ids"), ("tools", [{"type": "function"}], "no tools"), ("tools", {}, "no tools"), ("tool_choice", "required", "no tools"),
+    ("logit_bias", [1], "an object"), ("logit_bias", {"05": 1}, "token ids"), ("tools", [{"type": "function"}], "a string"), ("tools", {}, "an array"), ("tool_choice", "required", "tools beside it"),
     ("temprature", 0, "temperature?"), ("guided_regex", "a", "schema or a choice"), ("options", {"num_ctx": 5}, "knows"), ("stream_options", {"x": 1}, "knows"), ("store", True, "nothing is stored"), ("messages", [], "1 .. 1024"), ("messages", "hi", "1 .. 1024"), ("messages", None, "an array"),
     ("response_format", {"type": "xml"}, "json_schema"), ("response_format", {"type": "json_schema"}, "an object"), ("model", 5, "a string"),
 ]:
@@ -70,7 +70,7 @@ for schema, has in [({"type": "string", "pattern": "a(?!b)"}, "pattern"), ({"typ
                     ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0}}}, "schema.properties.a")]:
     refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}), 400, f"schema {schema}", "response_format", has)
 for name, value, has in [("prompt", [], "token ids"), ("prompt", ["a"] * 65, "at most 64"), ("prompt", [4096], "0 .. 4095"), ("prompt", [-1], "0 .. 4095"), ("prompt", None, "a string"),
-                         ("best_of", 3, "the same as n"), ("echo", True, "does not do this"), ("parse_special", 1, "true or false"), ("suffix", "x", "at its end"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
+                         ("best_of", 3, "the same as n"), ("echo", 1, "true or false"), ("parse_special", 1, "true or false"), ("suffix", "x", "at its end"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
     refused(ask("POST", TEXT, {"prompt": "Once", "max_tokens": 2, name: value}), 400, f"completions: {name} = {str(value)[:40]}", None, has)
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "walk"}), 400, "a walk without an index", "mode")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "fly"}), 400, "no such mode", "mode")

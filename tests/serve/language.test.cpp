@@ -163,3 +163,24 @@ TEST_CASE("the assistant's last message is gone on with where a request says so"
                          {{"messages", json::array({messages[0]})}, {"continue_final_message", true}})
                   .empty());
 }
+
+TEST_CASE("a chat template can be chosen, and ChatML is what a model without one gets", "[language]") {
+  const conversation talk = talk_of({{"messages", json::array({{{"role", "user"}, {"content", "hi"}}})}});
+  io::vocabulary without = words("", "", "<|im_end|>", {"<|im_start|>"});
+  without.chat_template.reset();
+  const language guessed(without, 259, io::jinja_renderer());
+  CHECK(guessed.encode(talk).text == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+  CHECK(guessed.template_note.find("ChatML") != std::string::npos);
+  const io::vocabulary file = words(goldens()["templates"]["qwen3"]["template"].get<std::string>(), "", "<|im_end|>");
+  const auto with = [&](const char* chosen) {
+    return language(file, 258, io::jinja_renderer(), chosen).encode(talk).text;
+  };
+  CHECK(with("chatml") == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+  CHECK(with("gemma3").find("<start_of_turn>user\nhi<end_of_turn>") != std::string::npos);
+  CHECK(with("{{ messages[0].content }}!") == "hi!");
+  CHECK(language(file, 258, io::jinja_renderer(), "chatml").template_note.empty());
+  CHECK_THROWS_AS(language(file, 258, io::jinja_renderer(), "{% broken"), argument_error);
+  io::vocabulary bitnet = file;
+  bitnet.architecture = "bitnet-b1.58";
+  CHECK(language(bitnet, 258, io::jinja_renderer(), "[{{ messages[0].content }}]").encode(talk).text == "[hi]");
+}

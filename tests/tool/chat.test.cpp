@@ -119,6 +119,33 @@ TEST_CASE("a saved chat goes on as if it had not been interrupted") {
     CHECK(contains(bad.err, sentence));
 }
 
+TEST_CASE("how a chat draws is shown and set between messages") {
+  const outcome found = chat(
+      "/set\n/set temperature 0\n/set tokens 5\n/set top_k 40\n/set\nTell me a story.\n/stats\n"
+      "/set temperature hot\n/set top_p 2\n/set tokens 0\n/set mood 1\n/sett\n",
+      {"--temperature", "0.8", "--seed", "5"});
+  CAPTURE(found.err);
+  CHECK(found.code == 0);
+  for (const std::string sentence : {"temperature 0.80, top_k 0", "seed 5, tokens 12", "temperature 0.00, top_k 40",
+                                     "tokens 5\n", "last reply: 5 tokens", "temperature: expected a number", "top_p",
+                                     "tokens: expected at least 1", "found 'mood'", "did you mean /set?"})
+    CHECK(contains(found.err, sentence));
+}
+
+TEST_CASE("the oldest messages leave a full context, and the user is told") {
+  std::string input;
+  for (int i = 0; i < 12; ++i)
+    input +=
+        "Tell me a long story about a fox, a mouse, a bear and a hen who went to the market on a sunny day, number " +
+        std::to_string(i) + ".\n";
+  const outcome found =
+      call({"chat", "--temperature", "0", "-n", "60"}, {.environment = {}, .input = input, .stdout_path = {}});
+  CAPTURE(found.err);
+  CHECK(found.code == 0);
+  CHECK(contains(found.err, "the context has 512 tokens: the oldest 2 messages are left out from here on"));
+  CHECK(std::count(found.out.begin(), found.out.end(), '\n') >= 12);
+}
+
 TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
   const temporary_folder folder;
   const std::vector<std::pair<std::string, std::string>> environment{{"XDG_STATE_HOME", folder.path().string()},
@@ -134,7 +161,7 @@ TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
     to.await("Once upon");
     to.type("\x03");  // stops the reply
     to.await(start);
-    to.type("/stats\r");
+    to.type("/sta\t\r");  // completed
     to.await("last reply: ");
     to.await(start);
     to.type("\x1b[200~two\nlines\x1b[201~\x15never sent\x15/model\r");  // a paste is one message; Ctrl-U takes it back
@@ -151,7 +178,7 @@ TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
     CHECK(contains(to.out(), "\x1b["));
   }
   CHECK(content(folder / "intaglio/chat_history") ==
-        "Tell me a story about a mouse.\n/stats\n/model\nSay\u23cewhy. \u00fc\n");
+        "Tell me a story about a mouse.\n/stats \n/model\nSay\u23cewhy. \u00fc\n");
   {
     terminal to({"chat", "--temperature", "0", "-n", "3"}, environment);
     to.await(start);

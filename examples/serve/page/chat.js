@@ -10,7 +10,17 @@ function read(key, otherwise) {
 function write(key, value) {
   try { localStorage.setItem(key, JSON.stringify(value)); } catch { trouble('This browser keeps no more conversations: export and delete some.'); }
 }
-const save = () => write(store.chats, chats);
+// Another tab may have written meanwhile: of each conversation the later one is kept, and what was deleted stays so.
+const gone = new Set();
+function save() {
+  for (const each of read(store.chats, [])) {
+    const own = chats.findIndex(known => known.id === each.id);
+    if (own < 0 && !gone.has(each.id)) chats.push(each);
+    else if (own >= 0 && chats[own] !== current && each.touched > chats[own].touched) chats[own] = each;
+  }
+  chats.sort((a, b) => b.touched - a.touched);
+  write(store.chats, chats);
+}
 function element(name, properties = {}, ...inside) {
   const out = Object.assign(document.createElement(name), properties);
   out.append(...inside);
@@ -53,10 +63,31 @@ function settings() {
   return { sampling: out, system: String(form.get('system') || '').trim() };
 }
 
-// One answer into messages[at]; what is there is replaced.
+// Turns that were there before an edit or another answer are kept beside those that are shown: chat.branches has, by the message in front of them, the
+// lists of messages that follow it; the one that is shown is in chat.messages, and null there.
+const fresh = () => Date.now().toString(36) + Math.random().toString(36).slice(2, 8);
+const before = (chat, at) => at === 0 ? 'root' : chat.messages[at - 1].id ||= fresh();
+function branch(chat, at, following) {
+  const old = chat.messages.splice(at, chat.messages.length, ...following), from = before(chat, at);
+  if (!old.some(each => each.content)) return;
+  const all = (chat.branches ||= {})[from] ||= { lists: [null], shown: 0 };
+  all.lists[all.shown] = old;
+  all.shown = all.lists.push(null) - 1;
+}
+function turn_to(chat, at, which) {
+  const all = chat.branches[before(chat, at)];
+  all.lists[all.shown] = chat.messages.splice(at, chat.messages.length, ...all.lists[which]);
+  all.lists[which] = null;
+  all.shown = which;
+  chat.touched = Date.now();
+  save();
+  show();
+}
+
+// One answer into messages[at]; what is there is kept as another branch.
 async function answer(chat, at) {
-  const { sampling, system } = settings(), message = { role: 'assistant', content: '' }, stop = new AbortController();
-  chat.messages.splice(at, chat.messages.length, message);
+  const { sampling, system } = settings(), message = { role: 'assistant', id: fresh(), content: '' }, stop = new AbortController();
+  branch(chat, at, [message]);
   running = stop;
   show();
   const asked = chat.messages.slice(0, at).map(({ role, content }) => ({ role, content }));
@@ -88,10 +119,9 @@ async function answer(chat, at) {
         if (told.error) throw new Error(told.error.message);
         if (told.usage) tokens = told.usage.completion_tokens;
         const choice = told.choices[0];
-        if (choice?.delta.content) {
-          first ||= performance.now();
-          message.content += choice.delta.content;
-        }
+        if (choice?.delta.content || choice?.delta.reasoning_content) first ||= performance.now();
+        if (choice?.delta.reasoning_content) message.thought = (message.thought || '') + choice.delta.reasoning_content;
+        if (choice?.delta.content) message.content += choice.delta.content;
         if (choice?.finish_reason) message.finish = choice.finish_reason;
       }
       numbers();
@@ -136,15 +166,66 @@ function send(text) {
   if (!text.trim() || running) return;
   if (!chats.includes(current)) chats.unshift(current);
   if (current.messages.length === 0) current.title = text.trim().slice(0, 60);
-  current.messages.push({ role: 'user', content: text });
+  current.messages.push({ role: 'user', id: fresh(), content: text });
+  current.touched = Date.now();
   save();
   answer(current, current.messages.length);
+}
+
+function rename(chat, item) {
+  const name = element('input', { value: chat.title, ariaLabel: 'Name of the conversation', maxLength: 80 });
+  let done = false;
+  const end = keep => {
+    if (done) return;
+    done = true;
+    if (keep && name.value.trim()) {
+      chat.title = name.value.trim();
+      chat.touched = Date.now();
+      save();
+    }
+    show();
+  };
+  name.onkeydown = event => {
+    if (event.key === 'Enter') end(true);
+    if (event.key === 'Escape') { event.stopPropagation(); end(false); }
+  };
+  name.onblur = () => end(true);
+  item.replaceChildren(name);
+  name.select();
+}
+let forget = 0;
+function remove(chat) {
+  if (chat === current) running?.abort();
+  gone.add(chat.id);
+  chats = chats.filter(each => each !== chat);
+  save();
+  if (chat === current) begin(); else show();
+  $('undo').hidden = false;
+  $('undo').querySelector('span').textContent = 'Deleted: ' + chat.title;
+  $('undo').querySelector('button').onclick = () => {
+    gone.delete(chat.id);
+    chats.push(chat);
+    $('undo').hidden = true;
+    save();
+    open(chat);
+  };
+  clearTimeout(forget);
+  forget = setTimeout(() => { $('undo').hidden = true; }, 15000);
 }
 
 function tools(at) {
   const message = current.messages[at], button = (text, label, action) => element('button', { type: 'button', textContent: text, ariaLabel: label, onclick: action });
   const out = element('div', { className: 'tools' });
   if (running) return out;
+  const all = current.branches?.[before(current, at)];
+  if (all && all.lists.length > 1) {
+    const go = (step, text, label) => {
+      const made = button(text, label + ' version of message ' + (at + 1), () => turn_to(current, at, all.shown + step));
+      made.disabled = !(all.shown + step in all.lists);
+      return made;
+    };
+    out.append(go(-1, '‹', 'Earlier'), element('span', { textContent: (all.shown + 1) + ' of ' + all.lists.length }), go(1, '›', 'Later'));
+  }
   if (message.role === 'user') out.append(button('Edit', 'Edit message ' + (at + 1), () => edit(at)));
   else {
     out.append(button('Regenerate', 'Regenerate answer ' + (at + 1), () => answer(current, at)));
@@ -159,7 +240,7 @@ function edit(at) {
   const turn = $('log').children[at], area = element('textarea', { value: current.messages[at].content, rows: 3, ariaLabel: 'Edited message' });
   const done = () => {
     if (!area.value.trim()) return;
-    current.messages[at].content = area.value;
+    branch(current, at, [{ role: 'user', id: fresh(), content: area.value }]);
     answer(current, at + 1);
   };
   area.onkeydown = event => {
@@ -172,21 +253,27 @@ function edit(at) {
 }
 
 function draw(at) {
-  const text = $('log').children[at]?.querySelector('.text'), log = $('log');
-  if (!text) return;
-  const at_end = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
-  text.textContent = current.messages[at].content;
+  const turn = $('log').children[at], log = $('log'), message = current.messages[at];
+  if (!turn || !message) return;
+  const at_end = log.scrollHeight - log.scrollTop - log.clientHeight < 60, fold = turn.querySelector('.thought');
+  fold.hidden = !message.thought;
+  fold.querySelector('summary').textContent = message.content ? 'Thoughts' : 'Thinking …';
+  fold.querySelector('p').textContent = message.thought || '';
+  turn.querySelector('.text').replaceChildren(markdown(message.content));
   if (at_end) log.scrollTop = log.scrollHeight;
 }
 function show() {
   $('chats').replaceChildren(...chats.map(chat => {
     const item = element('li', {}, element('button', { type: 'button', textContent: chat.title, onclick: () => open(chat) }),
-      element('button', { type: 'button', textContent: '×', ariaLabel: 'Delete ' + chat.title, onclick: () => { chats = chats.filter(each => each !== chat); save(); chat === current ? begin() : show(); } }));
+      element('button', { type: 'button', textContent: '✎', ariaLabel: 'Rename ' + chat.title, onclick: () => rename(chat, item) }),
+      element('button', { type: 'button', textContent: '×', ariaLabel: 'Delete ' + chat.title, onclick: () => remove(chat) }));
     if (chat === current) item.setAttribute('aria-current', 'true');
     return item;
   }));
   $('log').replaceChildren(...current.messages.map((message, at) => element('section', { className: 'turn ' + message.role },
-    element('h2', { textContent: message.role === 'user' ? 'You' : model || 'Model' }), element('div', { className: 'text', textContent: message.content }), tools(at))));
+    element('h2', { textContent: message.role === 'user' ? 'You' : model || 'Model' }), ...(message.role === 'user' ? [element('div', { className: 'text', textContent: message.content })]
+      : [element('details', { className: 'thought', hidden: !message.thought }, element('summary', { textContent: message.content || !running ? 'Thoughts' : 'Thinking …' }), element('p', { textContent: message.thought || '' })),
+        element('div', { className: 'text' }, markdown(message.content))]), tools(at))));
   $('log').scrollTop = $('log').scrollHeight;
   figures([...current.messages].reverse().find(each => each.stats)?.stats);
   $('send').hidden = !!running;
@@ -298,7 +385,7 @@ $('import-file').onchange = async event => {
   try {
     const found = JSON.parse(await event.target.files[0].text());
     if (found.intaglio_chats !== 1 || !Array.isArray(found.chats)) throw new Error('another format');
-    const text = each => ({ role: each.role === 'user' ? 'user' : 'assistant', content: String(each.content) });
+    const text = each => ({ role: each.role === 'user' ? 'user' : 'assistant', content: String(each.content), ...(each.thought ? { thought: String(each.thought) } : {}) });
     for (const each of found.chats)
       if (!chats.some(known => known.id === each.id)) chats.push({ id: String(each.id), title: String(each.title), touched: Number(each.touched), messages: each.messages.map(text) });
     save();

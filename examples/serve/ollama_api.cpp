@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Ollama's API, as its own clients use it: https://github.com/ollama/ollama/blob/main/docs/api.md
+#include <intaglio/core/version.hpp>
+
+#include "api.hpp"
+#include "other_apis.hpp"
+#include "request.hpp"
+
+namespace intaglio::serve {
+namespace {
+
+using nanoseconds = std::chrono::nanoseconds;
+
+/// Names of Ollama's have a tag behind them.
+std::string without_tag(const std::string& name) {
+  constexpr std::string_view tag = ":latest";
+  return name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
+}
+
+/// What both of its bodies have: model, format, options, think, stream.
+void take_common(const fields& from, bool ignore, json& out) {
+  if (from.find("model") != nullptr) out["model"] = without_tag(from.text("model"));
+  take_members(from, out, {{"format", "format"}});
+  out["stream"] = from.boolean("stream", true);
+  out["temperature"] = 0.8;  // what Ollama has where nothing is said
+  if (const json* const think = from.find("think")) {
+    if (think->is_boolean()) out["enable_thinking"] = *think;
+    else if (think->is_string()) out["reasoning_effort"] = *think;
+    else refuse_field("think", "true, false, 'low', 'medium' or 'high'", shown(*think));
+  }
+  from.without_effect({"keep_alive"});
+  const json* const options = from.find("options");
+  if (options == nullptr) return;
+  const fields inside(*options, "options");
+  take_members(inside, out,
+               {{"temperature", "temperature"},
+                {"top_k", "top_k"},
+                {"top_p", "top_p"},
+                {"min_p", "min_p"},
+                {"seed", "seed"},
+                {"stop", "stop"},
+                {"repeat_penalty", "repeat_penalty"},
+                {"repeat_last_n", "repeat_last_n"},
+                {"presence_penalty", "presence_penalty"},
+                {"frequency_penalty", "frequency_penalty"}});
+  if (const auto most = inside.integer("num_predict", -2, UINT32_MAX))
+    out["max_tokens"] = std::max<std::int64_t>(*most, -1);
+  // Of how the model is loaded, which the server's options say.
+  inside.without_effect({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "num_keep",
+                         "low_vram", "numa", "use_mlock", "vocab_only"});
+  inside.refuse_unknown(ignore);
+}
+
+void refuse_images(const fields& from) { from.refuse_unless_absent("images", "this model reads text alone"); }
+
+class ollama_reply : public generations_reply {
+ public:
+  ollama_reply(std::string model, bool chat, bool stream, std::vector<std::shared_ptr<generation>> list,
+               metrics& counts)
+      : generations_reply(std::move(list), stream, counts), model_(std::move(model)), chat_(chat) {}
+  std::string_view stream_type() const override { return "application/x-ndjson"; }
+
+ protected:
+  std::string events(const choice& of, std::size_t, const news& what) override {
+    // A call is told when it is whole: when the next one has begun, or at the end.
+    std::vector<call_made> whole;
+    const std::size_t ready = !what.finish.empty() ? of.calls.size() : std::max<std::size_t>(of.calls.size(), 1) - 1;
+    while (told_ < ready) whole.push_back(of.calls[told_++]);
+    if (what.thought.empty() && what.text.empty() && whole.empty()) return {};
+    json out = head();
+    put(out, what.thought, what.text, whole);
+    out["done"] = false;
+    return json_text(out) + "\n";
+  }
+  std::string last_events() override {
+    json out = head();
+    put(out, {}, {}, {});
+    put_end(out);
+    return json_text(out) + "\n";
+  }
+  std::string error_events(const api_error& problem) override { return json_text({{"error", problem.what()}}) + "\n"; }
+  json document() override {
+    const choice& of = choices()[0];
+    json out = head();
+    put(out, of.thought, of.text, of.calls);
+    put_end(out);
+    return out;
+  }
+
+ private:
+  json head() const { return {{"model", model_}, {"created_at", utc_text(std::time(nullptr))}}; }
+  void put(json& to, const std::string& thought, const std::string& text, const std::vector<call_made>& calls) const {
+    if (!chat_) {
+      to["response"] = text;
+      if (!thought.empty()) to["thinking"] = thought;
+      return;
+    }
+    json message{{"role", "assistant"}, {"content", text}};
+    if (!thought.empty()) message["thinking"] = thought;
+    for (const call_made& each : calls)
+      message["tool_calls"].push_back(
+          {{"function", {{"name", each.name}, {"arguments", json::parse(each.arguments)}}}});
+    to["message"] = std::move(message);
+  }
+  void put_end(json& to) const {
+    const choice& of = choices()[0];
+    const token_counts all = counted();
+    const auto span = [](steady::duration time) { return std::chrono::duration_cast<nanoseconds>(time).count(); };
+    to["done"] = true;
+    to["done_reason"] = of.finish == "length" ? "length" : "stop";
+    to["total_duration"] = span(of.from->last_token - of.from->arrived);
+    to["load_duration"] = 0;
+    to["prompt_eval_count"] = all.prompt;
+    to["prompt_eval_duration"] = span(of.from->first_token - of.from->arrived);
+    to["eval_count"] = all.completion;
+    to["eval_duration"] = span(of.from->last_token - of.from->first_token);
+  }
+
+  std::string model_;
+  bool chat_;
+  std::size_t told_ = 0;  ///< calls
+};
+
+json details_of(const language& words) {
+  return {{"parent_model", ""},
+          {"format", "gguf"},
+          {"family", words.file.architecture},
+          {"families", json::array({words.file.architecture})},
+          {"parameter_size", ""},
+          {"quantization_level", ""}};
+}
+
+json ready_reply(const std::string& model, bool chat, const char* reason) {
+  json out{{"model", model}, {"created_at", utc_text(std::time(nullptr))}, {"done", true}, {"done_reason", reason}};
+  if (chat) out["message"] = {{"role", "assistant"}, {"content", ""}};
+  else out["response"] = "";
+  return out;
+}
+
+}  // namespace
+
+json chat_of_ollama(const json& body, const limits& limit) {
+  const fields from(body, {});
+  json out{{"messages", json::array()}};
+  take_common(from, limit.ignore_unknown, out);
+  take_members(from, out, {{"tools", "tools"}});
+  const json& list = from.need("messages", "an array");
+  if (!list.is_array()) refuse_field("messages", "an array", shown(list));
+  std::size_t calls = 0, answered = 0;  // its calls have no ids: results come in their order
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const fields message(list[i], index("messages", i));
+    json next{{"role", message.text("role")}, {"content", ""}};
+    take_members(message, next, {{"content", "content"}, {"thinking", "reasoning_content"}});
+    refuse_images(message);
+    if (const json* const made = message.find("tool_calls"); made != nullptr && made->is_array()) {
+      for (std::size_t k = 0; k < made->size(); ++k) {
+        const fields call((*made)[k], index(message.name("tool_calls"), k));
+        next["tool_calls"].push_back({{"id", "call" + std::to_string(10000 + calls++)},
+                                      {"type", "function"},
+                                      {"function", call.need("function", "an object")}});
+        next["tool_calls"].back()["function"].erase("index");
+        call.without_effect({"id", "type"});
+        call.refuse_unknown(limit.ignore_unknown);
+      }
+      if (made->empty()) message.without_effect({"tool_calls"});
+    }
+    if (next["role"] == "tool") {
+      if (answered == calls) refuse_field(message.name("role"), "a call before its result", "'tool'");
+      next["tool_call_id"] = "call" + std::to_string(10000 + answered++);
+      message.without_effect({"tool_name", "name", "tool_call_id"});
+    }
+    message.refuse_unknown(limit.ignore_unknown);
+    out["messages"].push_back(std::move(next));
+  }
+  from.refuse_unknown(limit.ignore_unknown);
+  return out;
+}
+
+json chat_of_ollama_prompt(const json& body, const limits& limit) {
+  const fields from(body, {});
+  json out = json::object();
+  take_common(from, limit.ignore_unknown, out);
+  refuse_images(from);
+  from.refuse_unless_absent({"suffix", "template", "context"}, "the server does not do this");
+  const std::string prompt = from.find("prompt") != nullptr ? from.text("prompt") : std::string();
+  if (from.boolean("raw", false)) {
+    out["prompt"] = prompt;
+    if (!out.contains("max_tokens")) out["max_tokens"] = -1;
+    from.refuse_unless_absent("system", "a raw prompt is all of it");
+  } else {
+    out["messages"] = json::array();
+    if (from.find("system") != nullptr && !from.text("system").empty())
+      out["messages"].push_back({{"role", "system"}, {"content", from.text("system")}});
+    out["messages"].push_back({{"role", "user"}, {"content", prompt}});
+  }
+  from.refuse_unknown(limit.ignore_unknown);
+  return out;
+}
+
+http_reply api::ollama_chat(const http_request& request, std::function<void()> wake) {
+  const json chat = chat_of_ollama(parse_json(request.body, options_.limit), options_.limit);
+  http_reply out;
+  if (chat["messages"].empty()) {  // who asks for nothing wants the model loaded, or gone
+    out.body = json_text(ready_reply(facts().id, true, "load"));
+    return out;
+  }
+  completion_request wanted = read_chat_request(chat, facts(), options_.limit);
+  out.pending = std::make_shared<ollama_reply>(facts().id, true, wanted.stream, begin(wanted, wake), counts_);
+  return out;
+}
+
+http_reply api::ollama_generate(const http_request& request, std::function<void()> wake) {
+  const json body = parse_json(request.body, options_.limit);
+  const json chat = chat_of_ollama_prompt(body, options_.limit);
+  http_reply out;
+  if (body.value("prompt", json()) == json() || body["prompt"] == "") {
+    out.body = json_text(ready_reply(facts().id, false, "load"));
+    return out;
+  }
+  completion_request wanted = chat.contains("prompt") ? read_completion_request(chat, facts(), options_.limit)
+                                                      : read_chat_request(chat, facts(), options_.limit);
+  out.pending = std::make_shared<ollama_reply>(facts().id, false, wanted.stream, begin(wanted, wake), counts_);
+  return out;
+}
+
+http_reply api::ollama_tags(const http_request&, std::function<void()>) {
+  http_reply out;
+  const model_facts& model = facts();
+  out.body = json_text({{"models", json::array({{{"name", model.id + ":latest"},
+                                                 {"model", model.id + ":latest"},
+                                                 {"modified_at", utc_text(static_cast<std::time_t>(model.created))},
+                                                 {"size", counts_.weights_bytes.load()},
+                                                 {"digest", ""},
+                                                 {"details", details_of(words())}}})}});
+  return out;
+}
+
+http_reply api::ollama_show(const http_request& request, std::function<void()>) {
+  const json body = parse_json(request.body, options_.limit);
+  const fields from(body, {});
+  const std::string name = without_tag(from.find("model") != nullptr ? from.text("model") : from.text("name"));
+  from.without_effect({"verbose", "name", "system", "template", "options"});
+  from.refuse_unknown(options_.limit.ignore_unknown);
+  require_model(name, facts());
+  const language& of = words();
+  json capabilities = json::array({"completion"});
+  if (of.chat) capabilities.push_back("tools");
+  if (of.layout.thinks()) capabilities.push_back("thinking");
+  http_reply out;
+  out.body = json_text({{"modelfile", ""},
+                        {"parameters", ""},
+                        {"template", of.file.chat_template.value_or("")},
+                        {"details", details_of(of)},
+                        {"model_info",
+                         {{"general.architecture", of.file.architecture},
+                          {of.file.architecture + ".context_length", facts().context},
+                          {of.file.architecture + ".vocab_size", facts().vocab_size}}},
+                        {"capabilities", std::move(capabilities)}});
+  return out;
+}
+
+http_reply api::ollama_version(const http_request&, std::function<void()>) {
+  http_reply out;
+  out.body = json_text({{"version", std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
+                                        std::to_string(version_patch)}});
+  return out;
+}
+
+}  // namespace intaglio::serve
