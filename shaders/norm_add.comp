@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A token's normalised activations, by themselves or, behind a layer, onto the residual stream. One workgroup a token
-// (y).
+// A token's normalised activations, by themselves or, behind a layer, onto the residual stream, where they may have a
+// bias in the place of the norm. One workgroup a token (y).
 // variant: norm_add -DADDS=1 -DWIDE_LOADS=0
 // variant: rms_norm -DADDS=0 -DWIDE_LOADS=0
 #version 460
@@ -19,6 +19,7 @@ layout(constant_id = 2) const float eps = 1e-6;
 layout(constant_id = 3) const uint subgroup_width = 0;
 #if ADDS
 layout(constant_id = 4) const uint parts = 1;
+layout(constant_id = 5) const uint biased = 0;
 #endif
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
@@ -54,6 +55,14 @@ void main() {
     return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   uint first = token * norm_quads;
 #if ADDS
+  if (biased != 0u) {
+    for (uint quad = gl_LocalInvocationIndex; wanted && quad < width / 4u; quad += workgroup_size) {
+      precise vec4 y = input_quad(input_, first + quad) + float_quad(norm_weight, quad);
+      y = float_quad(output_, first + quad) + y;
+      FloatQuads(output_).at[first + quad] = y;
+    }
+    return;
+  }
   vec4 stream[8];  // on its way beside what the norm reads
   if (norm_chunks == 1u) LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) stream[i] = chunk_quad(output_, first, 0u, i);
 #endif

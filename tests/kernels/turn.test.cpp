@@ -132,6 +132,25 @@ TEST_CASE("norm_add: the normalised input on top of what is there, of the tokens
   CHECK_SAME(on, output.read<float>(), expected);
 }
 
+TEST_CASE("norm_add: a bias in the place of the norm, of one input and of one in parts") {
+  kernel_device on;
+  on.fixed_width = GENERATE(true, false);
+  const std::uint32_t width = GENERATE(64u, 172u, 2560u), parts = GENERATE(1u, 4u), room = 3,
+                      tokens = parts == 1 ? 2 : 1;
+  random_numbers random(35);
+  const auto z = random.floats(std::size_t{room} * parts * width, -2, 2), bias = random.floats(width, -1, 1);
+  auto expected = random.floats(std::size_t{room} * width, -4, 4), sum = z;
+  const auto input = on.filled(z), weight = on.filled(bias), output = on.filled(expected),
+             state = on.filled(fresh_state(0, tokens, room, 8));
+  on.run(kernels::kernel::norm_add, 2, {{"width", width}, {"eps", 0.f}, {"parts", parts}, {"biased", 1u}},
+         {{"input", &input}, {"norm_weight", &weight}, {"output", &output}, {"state", &state}}, {1, room, 1});
+  for (std::size_t step = parts / 2; step != 0; step /= 2)
+    for (std::size_t i = 0; i < step * width; ++i) sum[i] += sum[i + step * width];
+  reference::bias_add(std::span<const float>(sum).first(tokens * width), bias,
+                      std::span(expected).first(tokens * width));
+  CHECK_SAME(on, output.read<float>(), expected);
+}
+
 TEST_CASE("norm_add: an input in parts is their sum by halves") {
   kernel_device on;
   const std::uint32_t width = GENERATE(64u, 2560u), parts = GENERATE(2u, 4u, 8u);

@@ -281,7 +281,24 @@ TEST_CASE("biases of q, k and v and norms of all heads are turn's", "[plan][fuse
   }
   (void)fused(biased(false, false), true, failure);
   CHECK_THAT(std::string(failure.view()),
-             ContainsSubstring("no kernel computes bias") && ContainsSubstring("biases of all three"));
+             ContainsSubstring("no kernel computes bias") && ContainsSubstring("and of two others"));
+}
+
+TEST_CASE("the bias of a projection comes with its sum with the stream", "[plan][fuse]") {
+  text<256> failure;
+  const auto nodes = fused(
+      [](ir::trace& t, ir::value_id x) {
+        return t.add(x, t.bias(t.matmul(x, "ffn_down.weight", 256, 256, dtype::f16), "ffn_down.bias"));
+      },
+      true, failure);
+  INFO(failure.view());
+  REQUIRE(nodes.size() == 3);
+  CHECK(nodes[1].epilogue == kernels::epilogue::store);
+  CHECK(nodes[2].kernel == kernel::norm_add);
+  CHECK(nodes[2].norm == ir::none);
+  CHECK(nodes[2].biases[0] != ir::none);
+  CHECK(nodes[2].stream == nodes[0].out);
+  CHECK(plan::rules[nodes[2].rule].name == "bias_add");
 }
 
 TEST_CASE("normalised heads go through turn, post norms through norm_add", "[plan][fuse]") {

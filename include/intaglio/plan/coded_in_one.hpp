@@ -45,7 +45,7 @@ class coded_layers_in_one : public layers_in_one {
            (!normalises || constant(d, "eps") == constant(period[0], "eps"));
   }
   constexpr bool adds_normalised(const dispatch& d) const {
-    return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size &&
+    return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
            constant(d, "eps") == constant(period[0], "eps");
   }
 

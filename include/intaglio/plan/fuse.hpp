@@ -41,6 +41,7 @@ inline constexpr std::array rules{
     rule{"turn", "3 biases, rms_norm, rms_norm, rope, rope, cache_write",
          "a head's bias, norm, rotation and its way to the cache in one workgroup"},
     rule{"norm_add", "rms_norm, add", "the stream is updated in place"},
+    rule{"bias_add", "bias, add", "the stream is updated in place"},
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs",
          "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
@@ -82,7 +83,8 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};  ///< of turn: of q, k and v, or none
+  std::array<ir::weight_id, 3> biases{ir::none, ir::none,
+                                      ir::none};  ///< of turn: of q, k and v, or none; of norm_add: one, or none
   kernels::turn_norms norms = kernels::turn_norms::none;
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
@@ -185,6 +187,8 @@ class fuser {
         return embed(i, n);
       case kind::rms_norm:
         return norm(i, n);
+      case kind::bias:
+        return bias_add(i, n);
       case kind::cache_write:
         return turn(i, n);
       case kind::matmul:
@@ -267,6 +271,20 @@ class fuser {
       n.stream = at(a).in[0];
       n.out = at(a).out;
     }
+    return n;
+  }
+
+  /// The bias of what is added to the stream.
+  constexpr node bias_add(std::size_t i, node n) {
+    const auto a = reader(at(i).out, kind::add, i, 1);
+    if (a == nowhere || !may_update(i, a)) return n;
+    take(n, i), take(n, a);
+    n.lowered = true;
+    n.kernel = kernels::kernel::norm_add;
+    n.rule = rule_index("bias_add");
+    n.biases[0] = at(i).weight;
+    n.stream = at(a).in[0];
+    n.out = at(a).out;
     return n;
   }
 
@@ -572,7 +590,7 @@ class fuser {
         failure.append("expected rms_norm in front of it, found another op");
         break;
       case kind::bias:
-        failure.append("expected a product of q, k or v in front of it, and biases of all three");
+        failure.append("expected products of q, k and v in front of it and of two others, or a sum with the stream");
         break;
       case kind::rope:
       case kind::cache_write:

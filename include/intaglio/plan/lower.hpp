@@ -1272,9 +1272,11 @@ class lowering {
   }
 
   constexpr void norm_add(const node& n) {
-    d_->label.append(tensor(n.norm).name.view());
+    const bool biased = n.biases[0] != ir::none;
+    const ir::weight_id weight = biased ? n.biases[0] : n.norm;
+    d_->label.append(tensor(weight).name.view());
     bind_value("input", n.in, false);
-    bind_norm(n.norm);
+    bind_norm(weight);
     bind_value("output", n.out, true);
     note({region::arena, 0, placement_.offset(n.stream)},
          value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
@@ -1282,6 +1284,7 @@ class lowering {
     set("width", width(n.in));
     set("eps", n.eps);
     set("parts", n.parts);
+    set("biased", biased ? 1u : 0u);
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {1, c_.tokens, 1};
   }

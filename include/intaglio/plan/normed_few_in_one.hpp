@@ -70,7 +70,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   }
 
   constexpr bool adds_normalised(const dispatch& d) const {
-    return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size &&
+    return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
            constant(d, "eps") == constant(at(0, 0), "eps") && constant(d, "parts") == 1 &&
            push(d, "output").offset == push(at(0, 0), "input").offset;
   }

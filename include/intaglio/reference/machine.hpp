@@ -469,8 +469,10 @@ class machine {
                                memory<float>("input").begin() + static_cast<std::ptrdiff_t>(constant("parts") * n));
       for (std::size_t step = constant("parts") / 2; step != 0; step /= 2)
         for (std::size_t i = 0; i < step * n; ++i) input[i] += input[i + step * n];
-      reference::norm_add(std::span<const float>(input).first(n), weight<float>("norm_weight").first(constant("width")),
-                          real("eps"), memory<float>("output").first(n));
+      const auto weights = weight<float>("norm_weight").first(constant("width"));
+      const auto output = memory<float>("output").first(n);
+      if (constant("biased") != 0) reference::bias_add(std::span<const float>(input).first(n), weights, output);
+      else reference::norm_add(std::span<const float>(input).first(n), weights, real("eps"), output);
     }
 
     /// The token of a walk as int8.

@@ -371,6 +371,11 @@ inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float
   }
 }
 
+/// Kernel norm_add with a bias in the place of its norm: output += input + bias, [tokens, width] each.
+inline void bias_add(std::span<const float> input, std::span<const float> bias, std::span<float> output) {
+  for (std::size_t i = 0; i < input.size(); ++i) output[i] += input[i] + bias[i % bias.size()];
+}
+
 /// Kernel norm_add: output += rms_norm(input) * weight, [tokens, width] each.
 inline void norm_add(std::span<const float> input, std::span<const float> weight, float eps, std::span<float> output) {
   std::vector<float> y(weight.size());

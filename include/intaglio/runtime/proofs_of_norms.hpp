@@ -72,8 +72,9 @@ inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
   for (std::size_t step = parts / 2; step != 0; step /= 2)
     for (std::size_t i = 0; i < step * width; ++i) input[i] += input[i + step * width];
   input.resize(expected.size());
-  reference::norm_add(input, trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"),
-                      expected);
+  const auto weights = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
+  if (trial.constant(call, "biased") != 0) reference::bias_add(input, weights, expected);
+  else reference::norm_add(input, weights, trial.real(call, "eps"), expected);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 

@@ -26,16 +26,19 @@ constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_vie
   else return x;
 }
 
-/// Matrix product y = W x, without a bias.
+/// Matrix product y = W x + b; without a bias where none is named.
 /// @tparam W any float or quantised type
-/// @shape  weight: [out, in]; x: [tokens, in] f32; y: [tokens, out] f32
-/// @error  does not fit: x is not `in` wide, or `in` is no multiple of W's block
+/// @shape  weight: [out, in]; bias: [out] f32; x: [tokens, in] f32; y: [tokens, out] f32
+/// @error  does not fit: a bias of what is not added to the stream; x is not `in` wide, or `in` is no multiple of W's
+/// block
 template <dtype W, dtype A = input_type<W>>
 struct linear {
   std::string_view weight;  ///< the tensor's name
   std::uint32_t in, out;    ///< its columns and rows
+  std::string_view bias{};  ///< the name of the bias; empty: none
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    return t.matmul(activations<A>(t, x, weight), weight, out, in, W);
+    const ir::value_id y = t.matmul(activations<A>(t, x, weight), weight, out, in, W);
+    return bias.empty() ? y : t.bias(y, bias);
   }
 };
 
