@@ -23,15 +23,16 @@ constexpr known entry() {
 }
 
 constexpr std::array all{
-    entry<models::mistral_7b>(),    entry<models::mistral_7b_v01>(), entry<models::llama_3_8b>(),
-    entry<models::llama_31_8b>(),   entry<models::llama_32_1b>(),    entry<models::stories260k>(),
-    entry<models::gemma3_270m>(),   entry<models::gemma3_1b>(),      entry<models::gemma3_4b>(),
-    entry<models::mixtral_8x7b>(),  entry<models::qwen3_06b>(),      entry<models::qwen3_17b>(),
-    entry<models::qwen3_4b>(),      entry<models::qwen3_8b>(),       entry<models::qwen3_30b_a3b>(),
-    entry<models::qwen25_05b>(),    entry<models::qwen25_15b>(),     entry<models::qwen25_3b>(),
-    entry<models::qwen25_7b>(),     entry<models::smollm3_3b>(),     entry<models::granite_33_2b>(),
-    entry<models::granite_33_8b>(), entry<models::olmo2_1b>(),       entry<models::olmo2_7b>(),
-    entry<models::phi_4>(),         entry<models::phi_4_mini>(),     entry<models::phi_35_mini>()};
+    entry<models::mistral_7b>(),    entry<models::mistral_7b_v01>(),  entry<models::llama_3_8b>(),
+    entry<models::llama_31_8b>(),   entry<models::llama_32_1b>(),     entry<models::stories260k>(),
+    entry<models::gemma3_270m>(),   entry<models::gemma3_1b>(),       entry<models::gemma3_4b>(),
+    entry<models::mixtral_8x7b>(),  entry<models::qwen3_06b>(),       entry<models::qwen3_17b>(),
+    entry<models::qwen3_4b>(),      entry<models::qwen3_8b>(),        entry<models::qwen3_30b_a3b>(),
+    entry<models::qwen25_05b>(),    entry<models::qwen25_15b>(),      entry<models::qwen25_3b>(),
+    entry<models::qwen25_7b>(),     entry<models::smollm3_3b>(),      entry<models::granite_33_2b>(),
+    entry<models::granite_33_8b>(), entry<models::granite_4_micro>(), entry<models::olmo2_1b>(),
+    entry<models::olmo2_7b>(),      entry<models::phi_4>(),           entry<models::phi_4_mini>(),
+    entry<models::phi_35_mini>()};
 
 /// The two plans of a model, what they were made of and what points to them.
 struct kept_plans {

@@ -60,6 +60,7 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::smollm3_3b, dtype::q8_0>();
   check_in<models::granite_33_2b, dtype::bf16>();
   check_in<models::granite_33_8b, dtype::q4_k>();
+  check_in<models::granite_4_micro, dtype::bf16>();
   check_in<models::phi_4, dtype::q8_0>();
   check_in<models::phi_4_mini, dtype::q4_k>();
   check_in<models::phi_35_mini, dtype::bf16>();

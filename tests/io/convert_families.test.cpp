@@ -2,6 +2,7 @@
 // A folder of each family, converted, against the GGUF that llama.cpp's converter made of it (shared/conformance2).
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <fstream>
 
 #include "../conformance.hpp"
 #include "files.hpp"
@@ -39,4 +40,46 @@ TEST_CASE("convert: a family's folder becomes the tensors of llama.cpp's convert
   const auto again = checkpoint::open(out), published = checkpoint::open(from / "hf");
   for (const std::string& line : again.differences(published.config())) CHECK(line == "none");
   CHECK(again.warnings().empty());
+}
+
+TEST_CASE("a Granite whose gate and up are one matrix is the one that has them apart", "[unsanitized]") {
+  const std::filesystem::path from = conformance("granite-tiny", "conformance2", "confgen2.py") / "hf";
+  const auto apart = checkpoint::open(from);
+  const temporary_folder folder;
+  std::ofstream(folder / "config.json")
+      << R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":768,"shared_intermediate_size":768,)"
+      << R"("num_hidden_layers":3,"num_attention_heads":8,"num_key_value_heads":2,"vocab_size":1024,)"
+      << R"("max_position_embeddings":1024,"rms_norm_eps":1e-5,"embedding_multiplier":6,"attention_multiplier":0.05,)"
+      << R"("residual_multiplier":0.4,"logits_scaling":2,"tie_word_embeddings":true,"position_embedding_type":"rope",)"
+      << R"("layer_types":["attention","attention","attention"],"rope_theta":10000})";
+  safetensors_writer out(folder / "model.safetensors");
+  std::vector<const checkpoint_tensor*> order;
+  for (const auto& tensor : apart.tensors()) {
+    std::string name = hf_name(tensor.stored.name, apart.config().model_type);
+    std::vector<std::uint64_t> shape{tensor.stored.rows, tensor.stored.columns};
+    if (tensor.dimensions == 1) shape.erase(shape.begin());
+    order.push_back(&tensor);
+    if (name.find("up_proj") != name.npos) continue;  // stands behind gate_proj
+    if (const auto at = name.find("mlp.gate_proj"); at != name.npos)
+      name.replace(at, 13, "shared_mlp.input_linear"), shape[0] *= 2;
+    if (const auto at = name.find("mlp.down_proj"); at != name.npos) name.replace(at, 13, "shared_mlp.output_linear");
+    out.add_tensor(name, dtype::f32, shape);
+  }
+  out.begin();
+  for (const checkpoint_tensor* tensor : order) {
+    std::vector<float> values(static_cast<std::size_t>(tensor->stored.rows * tensor->stored.columns));
+    apart.read_f32(*tensor, 0, tensor->stored.rows, values);
+    out.write(std::as_bytes(std::span(values)));
+  }
+  out.finish();
+  const auto fused = checkpoint::open(folder.path());
+  for (const std::string& line : fused.differences(apart.config())) CHECK(line == "none");
+  for (const auto& tensor : apart.tensors()) {
+    INFO(tensor.stored.name);
+    const auto size = static_cast<std::size_t>(tensor.stored.rows * tensor.stored.columns);
+    std::vector<float> a(size), b(size);
+    apart.read_f32(tensor, 0, tensor.stored.rows, a);
+    fused.read_f32(fused.at(tensor.stored.name), 0, tensor.stored.rows, b);
+    CHECK((a == b));
+  }
 }

@@ -382,3 +382,21 @@ TEST_CASE("hf_config: a Phi's rotation and window") {
   CHECK_THAT(refusal(with(R"("rope_scaling":{"rope_type":"dynamic","factor":4})")),
              ContainsSubstring("found 'dynamic'"));
 }
+
+TEST_CASE("hf_config: a Granite that is written as a hybrid has attention in all layers") {
+  const auto with = [](const std::string& types, const std::string& fields) {
+    return R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":512,"num_hidden_layers":2,)"
+           R"("num_attention_heads":4,"vocab_size":1000,"max_position_embeddings":512,"rms_norm_eps":1e-5,)"
+           R"("shared_intermediate_size":768,"num_local_experts":0,"num_experts_per_tok":0,"mamba_d_conv":4,)"
+           R"("layer_types":)" +
+           types + (fields.empty() ? "" : "," + fields) + "}";
+  };
+  const auto dense = read(with(R"(["attention","attention"])", R"("position_embedding_type":"rope")"));
+  CHECK((dense.config.model_type == architecture::granite && dense.config.intermediate_size == 768));
+  CHECK(dense.warnings.empty());
+  CHECK_THAT(refusal(with(R"(["attention","attention"])", "")),
+             ContainsSubstring("position_embedding_type: expected rope, found 'none'"));
+  CHECK_THAT(refusal(with(R"(["mamba","attention"])", R"("position_embedding_type":"rope")")),
+             ContainsSubstring("expected attention in all layers"));
+  CHECK_THAT(refusal(with("null", R"("position_embedding_type":"rope")")), ContainsSubstring("layer_types"));
+}

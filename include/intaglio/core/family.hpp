@@ -88,7 +88,7 @@ inline constexpr std::array<family, 10> families_table{{
      .gguf_rows_in_pairs = true,
      .no_rope_interval = 4},
     {.type = architecture::granite,
-     .config_names = "granite",
+     .config_names = "granite granitemoehybrid",
      .gguf_names = "granite",
      .gguf_rows_in_pairs = true,
      .multipliers = true},

@@ -20,18 +20,18 @@ struct fused_part {
 };
 /// What a tensor with this GGUF name holds in a family with fused matrices; nothing for one that is whole.
 inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
-  constexpr std::string_view qkv = "attn_qkv.weight", gate_up = "ffn_up.weight";
-  if (!family_of(c.model_type).fused) return {};
-  if (name.ends_with(qkv)) {
-    const std::string before(name.substr(0, name.size() - qkv.size()));
-    const std::uint64_t q = c.q_size(), kv = c.kv_size();
-    return {
-        {before + "attn_q.weight", 0, q}, {before + "attn_k.weight", q, kv}, {before + "attn_v.weight", q + kv, kv}};
+  const bool fused = family_of(c.model_type).fused;
+  const std::uint64_t q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
+  const auto before = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
+  constexpr std::string_view qkv = "attn_qkv.weight", up = "ffn_up.weight", gate_up = "ffn_gate_up.weight";
+  if (fused && name.ends_with(qkv)) {
+    const std::string block = before(qkv);
+    return {{block + "attn_q.weight", 0, q}, {block + "attn_k.weight", q, kv}, {block + "attn_v.weight", q + kv, kv}};
   }
-  if (!name.ends_with(gate_up)) return {};
-  const std::string before(name.substr(0, name.size() - gate_up.size()));
-  const std::uint64_t inner = c.intermediate_size;
-  return {{before + "ffn_gate.weight", 0, inner}, {before + "ffn_up.weight", inner, inner}};
+  const bool both = name.ends_with(gate_up);
+  if (!both && !(fused && name.ends_with(up))) return {};
+  const std::string block = before(both ? gate_up : up);
+  return {{block + "ffn_gate.weight", 0, inner}, {block + "ffn_up.weight", inner, inner}};
 }
 /// The matrix that files have a tensor in, with its rows: its own; nothing where it stands behind the one before it.
 inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const decoder_config& c,

@@ -57,6 +57,7 @@ class hf_config_reader {
                        "'" + printable(out_.model_type, 60) + "'");
     out_.config.model_type = found->type;
     read_sizes(text);
+    if (out_.model_type == "granitemoehybrid") read_dense_hybrid(text);
     read_rope(text);
     read_windows(text);
     read_activation(text);
@@ -123,6 +124,19 @@ class hf_config_reader {
       if ((layers[layer].natural() == 0) != (every != 0 && (layer + 1) % every == 0))
         document_.refuse(list.where(), "0 for every n-th layer and 1 for the others", "another order");
     c.no_rope_layer_interval = static_cast<std::uint32_t>(every);
+  }
+  /// Of transformers' GraniteMoeHybridConfig those models that have neither states nor experts: Granites.
+  void read_dense_hybrid(const json_place& text) {
+    const json_place types = text["layer_types"].present() ? text["layer_types"] : text["layers_block_type"];
+    if (!types.present()) document_.refuse("layer_types", "attention in all layers", "no such key");
+    for (const json_place& layer : types.elements())
+      if (layer.text() != "attention") layer.refuse("attention in all layers");
+    if (text["position_embedding_type"].text_or("none") != "rope")
+      document_.refuse("position_embedding_type", "rope",
+                       "'" + printable(text["position_embedding_type"].text_or("none"), 40) + "'");
+    if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
+      document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");
+    out_.config.intermediate_size = size(text["shared_intermediate_size"]);
   }
   /// Defaults: transformers' GraniteConfig.
   void read_multipliers(const json_place& text) {

@@ -38,6 +38,10 @@ constexpr std::array<hf_part, 17> hf_parts(const family& of) {
        {"mlp.ffn_sub_norm", "ffn_sub_norm"}}};
 }
 
+/// Other names of the same: of a Granite that is written as its hybrid family, gate and up are one matrix.
+inline constexpr std::array<hf_part, 2> hf_aliases{
+    {{"shared_mlp.input_linear", "ffn_gate_up"}, {"shared_mlp.output_linear", "ffn_down"}}};
+
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
 /// for other names.
 inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
@@ -62,6 +66,9 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       if (what != "weight" && what != "weight_scale" && what != "bias") return std::nullopt;
       for (const auto& [hf, gguf] : hf_parts(family_of(type)))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
+      for (const auto& [hf, gguf] : hf_aliases)
+        if (hf == part && family_of(type).multipliers)
+          return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
       return std::nullopt;
     }
   return std::nullopt;

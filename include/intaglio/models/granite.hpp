@@ -43,5 +43,18 @@ template <dtype W = dtype::bf16>
 struct granite_33_8b : llama<granite_33_8b_config, W> {
   static constexpr std::string_view name = "granite_33_8b";
 };
+/// ibm-granite/granite-4.0-micro; intermediate_size is config.json's shared_intermediate_size
+inline constexpr decoder_config granite_4_micro_config = [] {
+  decoder_config c = granite_33_2b_config;
+  c.hidden_size = 2560;
+  c.num_attention_heads = 40;
+  c.vocab_size = 100'352;
+  c.logits_scaling = 10.f;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct granite_4_micro : llama<granite_4_micro_config, W> {
+  static constexpr std::string_view name = "granite_4_micro";
+};
 
 }  // namespace intaglio::models

@@ -228,6 +228,8 @@ Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, st
       done += count;
     }
   });
+  // The stream of a model with a residual multiplier holds what it is without it (models/llama.hpp).
+  for (float& each : out.hidden) each *= body.table->config->residual_multiplier;
   return out;
 }
 
