@@ -37,9 +37,9 @@ struct rope_scaling_config {
   friend constexpr bool operator==(const rope_scaling_config&, const rope_scaling_config&) = default;
 };
 
-/// What longrope divides the frequencies by, one for each pair of channels that turns, the others 0.
+/// Divisors of the frequencies of the rotary embedding by longrope, one for each pair of channels; 0 behind the last.
 struct longrope_factors {
-  static constexpr std::size_t most = 64;
+  static constexpr std::size_t most = 64;  ///< pairs of channels
   std::array<float, most> short_factor{};  ///< where a session has no more positions than the original context
   std::array<float, most> long_factor{};   ///< where it has more
   friend constexpr bool operator==(const longrope_factors&, const longrope_factors&) = default;

@@ -32,6 +32,7 @@ struct sampling_options {
 
 namespace runtime {
 
+/// Tokens back that the repetition penalty looks at unless the options say otherwise.
 inline constexpr std::uint32_t default_repeat_last_n = 64;
 
 /// @error argument_error naming the parameter, its range and its value; nothing has been computed by then
