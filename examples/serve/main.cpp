@@ -223,9 +223,10 @@ void check(settings& of, const CLI::App& app) {
 
 int main(int count, char** arguments) {
   CLI::App app(
-      "A language model behind OpenAI's API and a web page, engraved for Vulkan.\nPaths: / (chat) /v1/chat/completions "
-      "/v1/completions /v1/models /v1/infer /v1/trace /tokenize /detokenize "
-      "/health /metrics /plan",
+      "A language model behind OpenAI's, Anthropic's and Ollama's APIs and a web page, engraved for Vulkan.\nPaths: / "
+      "(chat) "
+      "/v1/chat/completions /v1/completions /v1/responses /v1/messages /v1/models /v1/infer /v1/trace /api/chat "
+      "/api/generate /api/tags /api/show /tokenize /detokenize /apply-template /props /health /metrics /plan",
       "intaglio-serve");
   settings wanted;
   add_options(app, wanted);
