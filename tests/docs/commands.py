@@ -125,6 +125,8 @@ class Checker:
                 operands += 1
                 continue
             option, joined, value = word.partition("=")
+            if option == "-hf":  # llama.cpp's spelling, which the programs read as --hf
+                option = "--hf"
             if option not in known.options:
                 yield f"{command}: expected an option of its --help, found '{option}'"
                 continue
