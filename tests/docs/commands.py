@@ -110,6 +110,8 @@ class Checker:
                     yield f"./dev {command} {word}: expected an option or a step that ./dev knows"
 
     def program_problems(self, program, arguments):
+        if program == "intaglio" and arguments[:1] == ["serve"]:  # hands its arguments on
+            program, arguments = "intaglio-serve", arguments[1:]
         chain, known = (), self.help(program)
         while known.commands and arguments and not arguments[0].startswith("-"):
             if arguments[0] not in known.commands:
