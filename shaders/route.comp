@@ -15,12 +15,19 @@ layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint experts = 8;
 layout(constant_id = 2) const uint experts_used = 2;
 layout(constant_id = 3) const uint over_all = 0;  // the softmax is over all experts
+layout(constant_id = 4) const uint biased = 0;
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push {
-  Floats logits;
+  Floats logits, bias;
   Words choice, state;
 };
+
+float logit_of(uint token, uint expert) {
+  precise float logit = logits.at[token * experts + expert];
+  if (biased != 0u) logit = logit + bias.at[expert];
+  return logit;
+}
 
 void main() {
   uint token = gl_WorkGroupID.y;
@@ -34,7 +41,7 @@ void main() {
     uint best = experts;
     float best_logit = 0.0;
     for (uint e = 0u; e < experts; ++e) {
-      float logit = logits.at[token * experts + e];
+      float logit = logit_of(token, e);
       if ((taken[e / 32u] >> (e % 32u) & 1u) != 0u || !(best == experts || logit > best_logit)) continue;
       best = e;
       best_logit = logit;
@@ -50,7 +57,7 @@ void main() {
   if (over_all != 0u) {
     sum = 0.0;
     for (uint e = 0u; e < experts; ++e) {
-      precise float below = logits.at[token * experts + e] - largest;
+      precise float below = logit_of(token, e) - largest;
       sum = sum + canonical_exp(below);
     }
   }

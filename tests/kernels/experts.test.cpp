@@ -62,19 +62,21 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
   kernel_device on;
   random_numbers random(7);
   const std::uint32_t many = GENERATE(4u, 8u, 65u, 128u), of = many == 4 ? 4 : many == 128 ? 8 : 3;
-  const bool over_all = GENERATE(false, true);
+  const bool over_all = GENERATE(false, true), biased = GENERATE(false, true);
+  const auto bias = random.floats(many, -3, 3);
   auto logits = random.floats(std::size_t{room} * many, -6, 6);
   logits[many - 1] = logits[1] = 7;
+  const auto sums = biased ? reference::biased_logits(logits, bias) : logits;
   std::vector<std::uint32_t> expected(2 * of * room, 0xa5a5a5a5u);
   for (std::uint32_t t = 0; t < tokens; ++t)
-    reference::route(std::span(logits).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of),
+    reference::route(std::span(sums).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of),
                      over_all);
   for (const std::uint32_t subgroups : on.widths()) {
-    const auto in = on.filled(logits), choice = on.poisoned(4 * expected.size()),
+    const auto in = on.filled(logits), added = on.filled(bias), choice = on.poisoned(4 * expected.size()),
                state = on.filled(fresh_state(5, tokens, room, 64));
     on.run(kernels::kernel::route, subgroups,
-           {{"experts", many}, {"experts_used", of}, {"over_all", over_all ? 1u : 0u}},
-           {{"logits", &in}, {"choice", &choice}, {"state", &state}}, {1, room, 1});
+           {{"experts", many}, {"experts_used", of}, {"over_all", over_all ? 1u : 0u}, {"biased", biased ? 1u : 0u}},
+           {{"logits", &in}, {"bias", &added}, {"choice", &choice}, {"state", &state}}, {1, room, 1});
     const auto found = choice.read<std::uint32_t>();
     for (std::uint32_t t = 0; t < room; ++t)
       for (std::uint32_t j = 0; j < of; ++j) CHECK(found[2 * of * t + j] == expected[2 * of * t + j]);

@@ -370,3 +370,21 @@ TEST_CASE("every rule says what it merges and why", "[plan][fuse]") {
     CHECK(plan::rule_index(plan::rules[i].name) == i);
   }
 }
+
+TEST_CASE("the bias of a router is the choice's", "[plan][fuse]") {
+  text<256> failure;
+  const auto nodes = fused(
+      [](ir::trace& t, ir::value_id x) {
+        const auto logits = t.bias(t.matmul(x, "ffn_gate_inp.weight", 4, 256, dtype::f32), "ffn_gate_inp.bias");
+        const auto choice = t.route(logits, "ffn_gate_inp.weight", 2);
+        const auto y = t.expert_matmul(x, choice, "ffn_down_exps.weight", 4, 256, 256, dtype::f16);
+        return t.add(x, t.weigh(y, choice, "experts"));
+      },
+      true, failure);
+  INFO(failure.view());
+  REQUIRE(nodes.size() == 5);
+  CHECK(nodes[2].kernel == kernel::route);
+  CHECK(nodes[2].in == nodes[1].out);
+  CHECK(nodes[2].biases[0] != ir::none);
+  CHECK(nodes[2].experts == 4);
+}

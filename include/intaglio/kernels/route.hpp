@@ -8,12 +8,14 @@
 
 namespace intaglio::kernels {
 
-/// The experts_used = k largest of each token's logits [tokens, experts], of equal ones the lowest first: choice u32
-/// [tokens, 2 k] has their numbers, then the bits of exp(logit - largest) / sum of these, in that order; over_all: sum
-/// of all experts' instead. One workgroup a token (y).
-inline constexpr kernel_interface route_interface{"route",
-                                                  {{{"logits"}, {"choice"}, {"state"}}},
-                                                  {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"over_all"}}}};
+/// The experts_used = k largest of each token's logits [tokens, experts], with biased 1 after bias f32 [experts] has
+/// been added to them, of equal ones the lowest first: choice u32 [tokens, 2 k] has their numbers, then the bits of
+/// exp(logit - largest) / sum of these, in that order; over_all: sum of all experts' instead. One workgroup a token
+/// (y).
+inline constexpr kernel_interface route_interface{
+    "route",
+    {{{"logits"}, {"bias"}, {"choice"}, {"state"}}},
+    {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"over_all"}, {"biased"}}}};
 
 struct route_kernel {
   static constexpr kernel id = kernel::route;
@@ -23,6 +25,7 @@ struct route_kernel {
     std::uint32_t experts{};
     std::uint32_t experts_used{};
     std::uint32_t over_all{};
+    std::uint32_t biased{};
   };
 };
 

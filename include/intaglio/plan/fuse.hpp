@@ -83,8 +83,8 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  std::array<ir::weight_id, 3> biases{ir::none, ir::none,
-                                      ir::none};  ///< of turn: of q, k and v, or none; of norm_add: one, or none
+  std::array<ir::weight_id, 3> biases{
+      ir::none, ir::none, ir::none};  ///< of turn: of q, k and v, or none; of norm_add and route: one, or none
   kernels::turn_norms norms = kernels::turn_norms::none;
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
@@ -188,6 +188,12 @@ class fuser {
       case kind::rms_norm:
         return norm(i, n);
       case kind::bias:
+        if (const auto r = reader(o.out, kind::route, i); r != nowhere && uses(o.out) == 1) {
+          take(n, i);
+          n.biases[0] = o.weight;
+          route(r, n);
+          return n;
+        }
         return bias_add(i, n);
       case kind::cache_write:
         return turn(i, n);
@@ -201,13 +207,9 @@ class fuser {
         n.scale = o.scale, n.window = o.window;
         return n;
       }
-      case kind::route: {
-        take(n, i);
-        n.lowered = true;
-        n.kernel = kernels::kernel::route;
-        n.experts = o.experts, n.top_k = o.top_k, n.over_all = o.over_all;
+      case kind::route:
+        route(i, n);
         return n;
-      }
       case kind::gated: {
         // What decode walks or tells of are features whose gate and up are one product.
         if (o.nearest != 0 || o.traced != 0) return n;
@@ -272,6 +274,15 @@ class fuser {
       n.out = at(a).out;
     }
     return n;
+  }
+
+  constexpr void route(std::size_t i, node& n) {
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::route;
+    n.experts = at(i).experts, n.top_k = at(i).top_k;
+    n.over_all = at(i).over_all;
+    n.out = at(i).out;
   }
 
   /// The bias of what is added to the stream.
@@ -590,7 +601,9 @@ class fuser {
         failure.append("expected rms_norm in front of it, found another op");
         break;
       case kind::bias:
-        failure.append("expected products of q, k and v in front of it and of two others, or a sum with the stream");
+        failure.append(
+            "expected products of q, k and v in front of it and of two others, or a sum with the stream or a route "
+            "behind it");
         break;
       case kind::rope:
       case kind::cache_write:

@@ -1209,6 +1209,10 @@ class lowering {
   constexpr void route(const node& n) {
     d_->label.append("route");
     bind_value("logits", n.in, false);
+    if (n.biases[0] != ir::none) {
+      bind_norm(n.biases[0], "bias");
+      set("biased", 1u);
+    }
     bind_value("choice", n.out, true);
     bind_state();
     set("experts", n.experts);

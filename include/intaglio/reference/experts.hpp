@@ -12,7 +12,7 @@
 
 namespace intaglio::reference {
 
-/// @shape  logits: [experts] of one token; choice: [2 * experts used]
+/// @shape  logits: [experts] of one token, their bias added; choice: [2 * experts used]
 /// @param over_all whether what the experts count adds up to 1 over all, not over those that were chosen
 inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, bool over_all = false) {
   const std::size_t used = choice.size() / 2;
@@ -34,6 +34,13 @@ inline void route(std::span<const float> logits, std::span<std::uint32_t> choice
     for (const float logit : logits) sum += kernels::arithmetic::exp(logit - largest);
   }
   for (std::size_t j = 0; j < used; ++j) choice[used + j] = std::bit_cast<std::uint32_t>(parts[j] / sum);
+}
+
+/// Logits of some tokens, [tokens, experts], and a bias [experts] in every row.
+inline std::vector<float> biased_logits(std::span<const float> logits, std::span<const float> bias) {
+  std::vector<float> out(logits.begin(), logits.end());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] += bias[i % bias.size()];
+  return out;
 }
 
 /// Words behind the lists that hold anything have no meaning but a count of 0.

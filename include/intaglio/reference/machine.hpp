@@ -440,8 +440,12 @@ class machine {
 
     void route() {
       const std::size_t experts = constant("experts"), used = constant("experts_used");
+      std::span<const float> logits = memory<float>("logits").first(tokens() * experts);
+      std::vector<float> sums;
+      if (constant("biased") != 0)
+        logits = sums = reference::biased_logits(logits, weight<float>("bias").first(experts));
       for (std::size_t t = 0; t < tokens(); ++t)
-        reference::route(memory<float>("logits").subspan(t * experts, experts),
+        reference::route(logits.subspan(t * experts, experts),
                          memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0);
     }
     void gated() {

@@ -84,6 +84,8 @@ inline double route(kernel_trial& trial, const plan::dispatch& call) {
   const gpu::buffer in = trial.filled(logits, std::size_t{trial.width} * experts),
                     out = trial.room(std::uint64_t{8} * trial.width * used), memory = trial.memory_of(trial.state());
   trial.run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
+  if (trial.constant(call, "biased") != 0)
+    logits = reference::biased_logits(logits, trial.weight<float>(trial.operand(call, "bias"), 0, experts));
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
     std::vector<std::uint32_t> expected(2 * used);

@@ -29,8 +29,8 @@ constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_vie
 /// Matrix product y = W x + b; without a bias where none is named.
 /// @tparam W any float or quantised type
 /// @shape  weight: [out, in]; bias: [out] f32; x: [tokens, in] f32; y: [tokens, out] f32
-/// @error  does not fit: a bias of what is not added to the stream; x is not `in` wide, or `in` is no multiple of W's
-/// block
+/// @error  does not fit: a bias of what is neither added to the stream nor a choice of experts; x is not `in` wide, or
+/// `in` is no multiple of W's block
 template <dtype W, dtype A = input_type<W>>
 struct linear {
   std::string_view weight;  ///< the tensor's name
