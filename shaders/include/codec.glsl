@@ -147,10 +147,8 @@ uint chosen(uint mask, uint if_0, uint if_1) { return (if_0 & ~mask) | (if_1 & m
 #define ENTRY_15(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n15:
 #define pair_by(a, b) chosen(m0, all_four(INTAGLIO_VALUE_TABLES(a) 0), all_four(INTAGLIO_VALUE_TABLES(b) 0))
 uint looked_up(uint codes) {
-  uint m0 = (codes & 0x01010101u) * 255u;
-  if (code_bits == 1u) return pair_by(ENTRY_0, ENTRY_1);
-  uint m1 = (codes >> 1 & 0x01010101u) * 255u, m2 = (codes >> 2 & 0x01010101u) * 255u,
-       m3 = (codes >> 3 & 0x01010101u) * 255u;
+  uint m0 = (codes & 0x01010101u) * 255u, m1 = (codes >> 1 & 0x01010101u) * 255u,
+       m2 = (codes >> 2 & 0x01010101u) * 255u, m3 = (codes >> 3 & 0x01010101u) * 255u;
   uint low = chosen(m2, chosen(m1, pair_by(ENTRY_0, ENTRY_1), pair_by(ENTRY_2, ENTRY_3)),
                     chosen(m1, pair_by(ENTRY_4, ENTRY_5), pair_by(ENTRY_6, ENTRY_7)));
   uint high = chosen(m2, chosen(m1, pair_by(ENTRY_8, ENTRY_9), pair_by(ENTRY_10, ENTRY_11)),

@@ -208,9 +208,9 @@ TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, r
       if (by.tokens == 16 && type != codec::q8_0) continue;
       if (by.tokens == 32 && !kernels::has_own_forms(type)) continue;  // they share the code of those that have
       INFO(kernels::info(type).name << ", tiles of " << by.tokens);
-      const std::uint32_t step = kernels::column_step(type), columns = kernels::is_dense(type) ? 512
-                                                                       : step == 256           ? 768
-                                                                                               : 448 / step * step;
+      const std::uint32_t step = kernels::column_step(type), columns = kernels::is_dense(type) || step == 128 ? 512
+                                                                       : step == 256                          ? 768
+                                                                                                              : 448;
       const matmul_problem p =
           matmul_problem::make(random, {.columns = columns, .rows = 100, .codec = type}, by.tokens + 5, 2 * by.tokens);
       check_chunk(on, run_chunk(on, p, by.rows == 32 ? prologue::plain : prologue::norm, by),
