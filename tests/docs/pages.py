@@ -92,7 +92,7 @@ def link_problems(root, pages):
 
 
 # Rooms and folders as pages write them: `kernels/catalogue.hpp` stands for include/intaglio/kernels/catalogue.hpp.
-BESIDE = ["", "include/intaglio/", "include/", "examples/", "docs/", "examples/tool/", "examples/serve/"]
+BESIDE = ["", "include/intaglio/", "include/", "shaders/", "examples/", "docs/", "examples/tool/", "examples/serve/"]
 PATH = re.compile(r"^(?:\./)?(?:[\w-]+/)+[\w.-]+\.(?:hpp|cpp|md|glsl|comp|py|svg|txt|gguf|profile)$")
 FOLDER = re.compile(r"^(?:include|docs|tests|tools|examples|bench|shaders|cmake)(?:/[\w-]+)+/?$")
 
