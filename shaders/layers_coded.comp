@@ -45,6 +45,7 @@ layout(constant_id = 15) const uint ring = 256;      // positions of their cache
 layout(constant_id = 16) const uint full_every = 1;  // the last of so many layers sees all positions
 layout(constant_id = 17) const uint subgroup_width = 0;
 layout(constant_id = 18) const uint head_norms = 0;  // norms of q's and k's heads
+layout(constant_id = 19) const uint biased = 0;      // biases of q, k and v
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
@@ -87,9 +88,10 @@ layout(push_constant, scalar) uniform Push {
   Words progress, state;
 };
 
-// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
+// kernels::layers: the words of `progress` in use; kernels::layers_coded: places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argument_partials = 20u;
+const uint argument_count = 22u, argument_keys = 1u, argument_values = 2u, argument_partials = 20u,
+           argument_biases = 21u;
 const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u,
            argument_result = 17u, argument_after_down = 19u;
 

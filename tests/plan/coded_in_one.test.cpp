@@ -8,6 +8,8 @@
 
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/qwen2.hpp"
+#include "intaglio/models/qwen3.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
 
@@ -39,7 +41,7 @@ TEST_CASE("a Llama's layers in one dispatch", "[plan][in_one]") {
   CHECK(t.decode.dispatch_count() == 163);
   CHECK(one.weight_bytes() == t.decode.weight_bytes());
   CHECK(one.in_one[0].groups[0] == 132);
-  CHECK(one.arguments.size() == kernels::layers::argument_count);
+  CHECK(one.arguments.size() == kernels::layers_coded::argument_count);
   CHECK(constant(one, "codec") == static_cast<std::uint32_t>(kernels::codec::q4_0));
   CHECK(constant(one, "inner_norms") == 0);
   CHECK(constant(one, "full_every") == 1);
@@ -66,7 +68,7 @@ TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
   CHECK(one.dispatch_count() == 4);
   CHECK(t.decode.dispatch_count() == 275);
   CHECK(one.weight_bytes() == t.decode.weight_bytes());
-  CHECK(one.arguments.size() == 2 * kernels::layers::argument_count);
+  CHECK(one.arguments.size() == 2 * kernels::layers_coded::argument_count);
   CHECK(constant(one, "inner_norms") == 1);
   CHECK(constant(one, "full_every") == 6);
   CHECK(constant(one, "window") == 1024);
@@ -96,6 +98,33 @@ TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
     broken.decode_in_one.period = period;
     CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected bytes of its own"));
   }
+}
+
+TEST_CASE("biases of q, k and v in one dispatch", "[plan][in_one]") {
+  const auto qwen2 = made<models::qwen25_3b<dtype::q8_0>>();
+  const auto qwen3 = made<models::qwen3_4b<dtype::q8_0>>();
+  const plan::sequence& biased = qwen2.table().decode_in_one;
+  REQUIRE_FALSE(biased.in_one.empty());
+  CHECK(biased.dispatch_count() == 4);
+  CHECK(biased.weight_bytes() == qwen2.table().decode.weight_bytes());
+  CHECK(constant(biased, "biased") == 1);
+  CHECK(constant(biased, "head_norms") == 0);
+  const plan::operand& biases = biased.arguments_of(0)[kernels::layers_coded::argument_count - 1];
+  REQUIRE(biases.where == plan::region::weight);
+  CHECK(qwen2.table().weights[biases.slot].columns == 2048 + 2 * 256);
+  const plan::sequence& normed = qwen3.table().decode_in_one;
+  REQUIRE_FALSE(normed.in_one.empty());
+  CHECK(constant(normed, "biased") == 0);
+  CHECK(constant(normed, "head_norms") == 1);
+  CHECK(normed.arguments_of(0)[kernels::layers_coded::argument_count - 1].where == plan::region::none);
+  // 18,944 columns are more than an invocation takes.
+  CHECK(made<models::qwen25_7b<dtype::q8_0>>().table().decode_in_one.in_one.empty());
+  // A bias that no argument states is seen.
+  plan::table broken = qwen2.table();
+  std::vector<plan::operand> arguments(biased.arguments.begin(), biased.arguments.end());
+  arguments.back().offset += 16;
+  broken.decode_in_one.arguments = arguments;
+  CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected the bytes behind every argument"));
 }
 
 TEST_CASE("workgroups of dense weights are as few as take no more turns", "[plan][in_one]") {

@@ -9,6 +9,7 @@
 #include "gpu/kept_device.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/qwen2.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -66,6 +67,9 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   agrees(plan::planned::of<models::mistral_7b<dtype::f16>>(plan::profiles::portable, 1024), 40, 108);
   agrees(plan::planned::of<models::mistral_7b<dtype::q4_k>>(plan::profiles::portable, 1024), 40);
   agrees(plan::planned::of<models::mistral_7b<dtype::q6_k>>(plan::profiles::portable, 1024), 40);
+  // Biases, with heads of 64 and of 128.
+  agrees(plan::planned::of<models::qwen25_05b<dtype::q8_0>>(plan::profiles::portable, 1024), 300);
+  agrees(plan::planned::of<models::qwen25_3b<dtype::bf16>>(plan::profiles::portable, 1024), 40);
   // No rings, because windows are no shorter than the context, or nearly as long: up to its end.
   agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 300), 299);
   agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 1060), 1059);

@@ -5,14 +5,16 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/layers.hpp"
 
 namespace intaglio::kernels {
 
 /// The same for products of coded weights behind norms (matmul, turn, norm_add), for GPUs on which all workgroups
 /// run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do.
-/// codec: of all four products. head_norms 1: norms of the heads of q and k. inner_norms 1: norms before additions to
-/// the stream. window, ring: of the layers that do not see all positions, as attention has them; full_every: the last
-/// of this number of layers sees all positions, 1: each. scale: as attention's.
+/// codec: of all four products. head_norms 1: norms of the heads of q and k. biased 1: biases of q, k and v.
+/// inner_norms 1: norms before additions to the stream. window, ring: of the layers that do not see all positions, as
+/// attention has them; full_every: the last of this number of layers sees all positions, 1: each. scale: as
+/// attention's.
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -33,12 +35,16 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"ring"},
                                                            {"full_every"},
                                                            {"subgroup_width"},
-                                                           {"head_norms"}}}};
+                                                           {"head_norms"},
+                                                           {"biased"}}}};
 
 namespace layers_coded {
 /// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in
 /// the place of scales; of attention's projection k's head norm and the norm behind it; of gate and up q's head norm in
 /// the place of scales; of down the address of the result, where norms stand before additions, and the norm behind it.
+/// Behind these the biases of q, k and v.
+inline constexpr std::uint32_t argument_count = layers::argument_count + 1;
+constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
 inline constexpr std::uint32_t resident_subgroups = 16;
 /// Workgroups a head and span of attention, with inner norms and where there are so many: their scores stand behind
 /// query, key and value, [span][head][position].
@@ -77,6 +83,7 @@ struct layers_coded_kernel {
     std::uint32_t full_every{};
     std::uint32_t subgroup_width{};
     std::uint32_t head_norms{};
+    std::uint32_t biased{};
   };
 
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {

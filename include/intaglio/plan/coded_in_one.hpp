@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
-// dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with norms of
-// q's and k's heads (Qwen3), or with these and norms before additions to the stream (Gemma-3).
+// dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with biases of
+// q, k and v (Qwen2), with norms of q's and k's heads (Qwen3), or with these and norms before additions to the stream
+// (Gemma-3).
 #pragma once
 
 #include "intaglio/core/layer_pattern.hpp"
@@ -44,13 +45,19 @@ class coded_layers_in_one : public layers_in_one {
            constant(d, "codec") == constant(period[0], "codec") &&
            (!normalises || constant(d, "eps") == constant(period[0], "eps"));
   }
+  /// Whether it is turn, with what the first layers' has.
+  constexpr bool turns_alike(const dispatch& d) const {
+    return turns_stacked(d) && constant(d, "norms") == constant(period[1], "norms") &&
+           constant(d, "biased") == constant(period[1], "biased") &&
+           (!head_norms_ || constant(d, "eps") == constant(period[0], "eps"));
+  }
   constexpr bool adds_normalised(const dispatch& d) const {
     return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
            constant(d, "eps") == constant(period[0], "eps");
   }
 
   /// Indices within a block.
-  constexpr std::size_t attention_step() const { return head_norms_ ? 2 : 1; }
+  constexpr std::size_t attention_step() const { return turns_ ? 2 : 1; }
   constexpr std::size_t projection_step() const { return attention_step() + 1; }
   constexpr std::size_t gated_step() const { return projection_step() + (inner_norms_ ? 2 : 1); }
   constexpr std::size_t down_step() const { return gated_step() + 1; }
@@ -76,8 +83,11 @@ class coded_layers_in_one : public layers_in_one {
     if (period.empty() || period.size() % kinds != 0) return false;
     steps_ = period.size() / kinds;
     inner_norms_ = steps_ == 8;
-    head_norms_ = steps_ != 5;
+    turns_ = steps_ != 5;
     if (steps_ != 5 && steps_ != 6 && steps_ != 8) return false;
+    if (turns_ && !turns_stacked(period[1])) return false;
+    head_norms_ = turns_ && constant(period[1], "norms") != 0;
+    biased_ = turns_ && constant(period[1], "biased") != 0;
     // The last layer of a pattern sees all positions, the others a window of them.
     std::uint32_t ring = 0;
     if (!pattern_.ends_each_period()) return false;
@@ -90,7 +100,7 @@ class coded_layers_in_one : public layers_in_one {
     for (std::uint32_t kind = 0; kind < kinds; ++kind) {
       const auto at = [&](std::size_t step) -> const dispatch& { return period[kind * steps_ + step]; };
       const std::uint32_t qkv = config_.q_size() + 2 * config_.kv_size();
-      if (!coded(at(0), true, head_norms_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
+      if (!coded(at(0), true, turns_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
       const dispatch& attends = at(attention_step());
       if (attends.kernel != kernel::attention ||
           constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
@@ -100,7 +110,7 @@ class coded_layers_in_one : public layers_in_one {
       if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 ||
                        constant(attends, "context") != context_))
         return false;
-      if (head_norms_ && (!normalises_heads(at(1)) || constant(at(1), "eps") != constant(at(0), "eps"))) return false;
+      if (turns_ && !turns_alike(at(1))) return false;
       if (inner_norms_ && (!adds_normalised(at(4)) || !adds_normalised(at(7)))) return false;
       const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
       if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) ||
@@ -121,7 +131,7 @@ class coded_layers_in_one : public layers_in_one {
     query_ = place("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
     attended_ = place("attention", config_.q_size(), layers);
     gated_ = place("gated", config_.intermediate_size, layers);
-    if (head_norms_) turned_ = place("query, normalised", config_.q_size(), layers);
+    if (turns_) turned_ = place("query, turned", config_.q_size(), layers);
     if (inner_norms_) {
       projected_ = place("projection", config_.hidden_size, layers);
       lowered_ = place("down", config_.hidden_size, layers);
@@ -212,20 +222,20 @@ class coded_layers_in_one : public layers_in_one {
     for (std::size_t i = 0; i < qkv.access_count; ++i)
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
         a.bytes = std::uint64_t{4} * (config_.q_size() + 2 * config_.kv_size());
-    if (head_norms_) turns(at(1), query_, turned_);
+    if (turns_) turns(at(1), query_, turned_);
     dispatch& attends = at(attention_step());
     const bool splits = constant(attends, "splits") > 1;
     const std::uint64_t told = push(attends, "partials").offset;
     for (std::size_t i = 0; i < attends.access_count; ++i) {
       access& a = attends.accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : head_norms_ ? turned_ : query_;
+      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : turns_ ? turned_ : query_;
       if (splits && a.offset == told)
         a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) *
                   (config_.head_dim + 4);
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
-    push(attends, "query") = head_norms_ ? turned_ : query_, push(attends, "output") = attended_;
+    push(attends, "query") = turns_ ? turned_ : query_, push(attends, "output") = attended_;
     if (splits) push(attends, "partials") = partials_;
     if (inner_norms_) {
       between(at(projection_step()), attended_, projected_, nullptr);
@@ -261,11 +271,12 @@ class coded_layers_in_one : public layers_in_one {
                        inner_norms_ ? next_ : none,
                        push(at(down_step()), "weight"),
                        inner_norms_ ? push(at(down_step() + 1), "norm_weight") : none,
-                       partials_};
+                       partials_,
+                       biased_ ? push(at(1), "bias") : none};
     arguments.insert(arguments.end(), list.begin(), list.end());
   }
   /// The dispatch that writes the caches.
-  constexpr dispatch& first_with_cache(std::size_t first) { return period[first + (head_norms_ ? 1 : 0)]; }
+  constexpr dispatch& first_with_cache(std::size_t first) { return period[first + (turns_ ? 1 : 0)]; }
 
   constexpr void add_dispatch() {
     dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
@@ -276,7 +287,7 @@ class coded_layers_in_one : public layers_in_one {
     push(d, "arguments") = {region::arguments};
     push(d, "progress") = {region::state, 0, counters_end_};
     push(d, "state") = {region::state};
-    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
+    note(region::arguments, false, 0, kernels::layers_coded::argument_bytes(config_.num_hidden_layers));
     note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
     note(region::state, false, 0, 16 * 4);
     note(region::arena, true, 0, layers_bytes_);
@@ -301,6 +312,7 @@ class coded_layers_in_one : public layers_in_one {
     set("codec", constant(period[0], "codec"));
     set("inner_norms", inner_norms_ ? 1 : 0);
     set("head_norms", head_norms_ ? 1 : 0);
+    set("biased", biased_ ? 1 : 0);
     set("scale", constant(period[attention_step()], "scale"));
     set("window", windows ? constant(period[attention_step()], "window") : 0);
     set("ring", windows ? constant(period[attention_step()], "context") : 256);
@@ -320,7 +332,7 @@ class coded_layers_in_one : public layers_in_one {
   layer_pattern pattern_;
   std::size_t steps_ = 0;
   std::uint32_t ring_ = 0;
-  bool head_norms_ = false, inner_norms_ = false;
+  bool turns_ = false, head_norms_ = false, biased_ = false, inner_norms_ = false;
   operand turned_, projected_, lowered_;
 };
 

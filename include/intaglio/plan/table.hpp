@@ -113,12 +113,18 @@ constexpr bool is_resident(const dispatch& d) {
          (d.kernel == kernels::kernel::layers && d.subgroups > 1);
 }
 
-/// Whether it is turn that normalises each head of one stacked product, and does no more.
-constexpr bool normalises_heads(const dispatch& d) {
+/// Whether it is turn of one stacked product, without norms of all heads at once.
+constexpr bool turns_stacked(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
   const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
-  return c.norms == kernels::turn_norms::each_head && c.biased == 0 && c.rope_factor == 1.f &&
+  return c.norms != kernels::turn_norms::all_heads && c.rope_factor == 1.f &&
          c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
+}
+/// Whether it is turn that normalises each head of one stacked product, and does no more.
+constexpr bool normalises_heads(const dispatch& d) {
+  if (!turns_stacked(d)) return false;
+  const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
+  return c.norms == kernels::turn_norms::each_head && c.biased == 0;
 }
 
 /// Layers whose exchange holds the not-written pattern before the pass; where these are not all, workgroups
@@ -239,9 +245,16 @@ struct sequence {
     for (end = first; end < period.size() && period[end].block == kind;) ++end;
     return period.subspan(first, end - first);
   }
+  /// How many arguments all layers in one dispatch have for each layer, and bytes of all of them in memory.
+  constexpr std::size_t argument_count() const {
+    return !in_one.empty() && in_one.front().kernel == kernels::kernel::layers_coded
+               ? kernels::layers_coded::argument_count
+               : kernels::layers::argument_count;
+  }
+  constexpr std::uint64_t argument_bytes() const { return std::uint64_t{8} * argument_count() * layers; }
   /// The arguments of a layer.
   constexpr std::span<const operand> arguments_of(std::uint32_t layer) const {
-    constexpr std::size_t count = kernels::layers::argument_count;
+    const std::size_t count = argument_count();
     return arguments.size() <= count ? arguments : arguments.subspan(pattern(layer) * count, count);
   }
   /// Whether the embedding makes blank what has to be, so that nothing fills it before.

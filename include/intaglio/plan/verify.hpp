@@ -64,7 +64,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::ring:
       return s.batched ? std::uint64_t{4} * t.shape.slot_count * t.ring_size : kernels::ring_bytes(t.ring_size);
     case region::arguments:
-      return kernels::layers::argument_bytes(s.layers);
+      return s.argument_bytes();
     case region::trace:
       return t.trace.bytes();
     case region::none:
@@ -278,10 +278,10 @@ constexpr bool argues(const sequence& s, text<256>& out) {
     const operand& o = s.arguments[n];
     bool stated = o.where == region::none;
     // What workgroups exchange, beside the memory of the steps: the blank bytes.
-    if (has_exchange(s.in_one.front()) && n % kernels::layers::argument_count == 0)
+    if (has_exchange(s.in_one.front()) && n % s.argument_count() == 0)
       stated = o.where == region::arena && o.offset == s.blank_offset && o.layer_stride * s.layers == s.blank_bytes;
-    for (const auto& d : s.arguments.size() > kernels::layers::argument_count
-                             ? s.block(static_cast<std::uint8_t>(n / kernels::layers::argument_count))
+    for (const auto& d : s.arguments.size() > s.argument_count()
+                             ? s.block(static_cast<std::uint8_t>(n / s.argument_count()))
                              : s.period)
       for (std::size_t i = 0; i < d.access_count; ++i) {
         const access& a = d.accesses[i];

@@ -61,8 +61,7 @@ struct address_table {
 /// What a dispatch of all layers takes from memory instead of push constants.
 inline gpu::buffer arguments_of(const gpu::device& on, const plan::table& table, const plan::sequence& of,
                                 const address_table& addresses) {
-  gpu::buffer out(on, kernels::layers::argument_bytes(of.layers), gpu::placement::shared,
-                  "the arguments of all layers");
+  gpu::buffer out(on, of.argument_bytes(), gpu::placement::shared, "the arguments of all layers");
   std::byte* at = out.mapped().data();
   for (std::uint32_t layer = 0; layer < of.layers; ++layer)
     for (const plan::operand& each : of.arguments_of(layer)) {

@@ -394,7 +394,7 @@ constexpr void layers_coded_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-  d.add(8ull * 42u, 8);
+  d.add(8ull * 44u, 8);
   const unsigned v1 = d.constant(1);
   const unsigned v2 = v1 + 127u;
   const unsigned v3 = d.quotient(v2, 128u);
@@ -488,7 +488,7 @@ constexpr void layers_dense_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-  d.add(8ull * 42u, 8);
+  d.add(8ull * 44u, 8);
   const unsigned v1 = d.constant(1);
   const unsigned v2 = v1 + 127u;
   const unsigned v3 = d.quotient(v2, 128u);
