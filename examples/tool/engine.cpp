@@ -155,7 +155,8 @@ engine_facts engine::facts() const {
           of.position(),
           table.weight_bytes(),
           table.cache_bytes(),
-          runtime::needed_memory(table).total()};
+          runtime::needed_memory(table).total(),
+          computed_text(table)};
 }
 
 kernel_shares engine::decode_times() const {

@@ -41,6 +41,7 @@ struct engine_facts {
   std::string model, profile, device;
   std::uint32_t layers = 0, context = 0, position = 0;  ///< position: tokens of the history
   std::uint64_t weight_bytes = 0, cache_bytes = 0, device_bytes = 0;
+  std::string computed;  ///< computed_text
 };
 
 /// What the device spends on a pass, kernel by kernel, the dearest first; of the passes that were timed.

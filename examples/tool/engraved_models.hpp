@@ -42,6 +42,9 @@ const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t con
 /// not
 const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context = 0,
                                         const std::string& codec = {});
+/// "q4_k 3.61 GB, q6_k 0.76 GB; 4.29 GB a token": the codecs in which a plan computes, and what a token moves behind an
+/// empty cache.
+std::string computed_text(const plan::table& of);
 /// Judges what the plans hold in another codec than the file does. A change that keeps every value is a note; any other
 /// is a warning where somebody asked for a codec, else refused.
 /// @throws file_error

@@ -2,16 +2,20 @@
 // inspect, check and convert: what needs files alone.
 #include "commands.hpp"
 #include "console.hpp"
+#include "engraved_models.hpp"
 #include "model_cache.hpp"
 
 #include <intaglio/io/check.hpp>
 #include <intaglio/io/convert.hpp>
 #include <intaglio/io/inspect.hpp>
+#include <intaglio/plan/bytes_moved.hpp>
+#include <intaglio/runtime/recoding.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <array>
 #include <cstdio>
+#include <optional>
 
 namespace intaglio::tool {
 namespace {
@@ -60,6 +64,36 @@ json config_json(const decoder_config& c) {
   return out;
 }
 
+/// How a plan for GPUs computes a file; what keeps it from being planned, in the place of that.
+struct computed_facts {
+  std::vector<plan::codec_bytes> codecs;
+  std::uint64_t weight_bytes = 0, bytes_per_token = 0;
+  std::string text, recoded;  ///< recoded: the first tensors that a plan would hold in another codec
+};
+computed_facts computed_of(const std::string& path) {
+  computed_facts out;
+  try {
+    const io::checkpoint file = io::checkpoint::open(path);
+    const plan::table& table = engraved_model_of(file).portable;
+    out = {plan::weights_by_codec(table),
+           table.weight_bytes(),
+           plan::bytes_moved(table, table.decode, 0, 1),
+           computed_text(table),
+           {}};
+    for (const runtime::recoding& each : runtime::recodings(file, table))
+      if (!runtime::is_exact(each.stored, each.computed))
+        (out.recoded += out.recoded.empty() ? "" : "; ") += runtime::recoding_text(each);
+  } catch (const error& problem) { out.text = std::string("not planned: ") + problem.what(); }
+  return out;
+}
+json computed_json(const computed_facts& of) {
+  json out{{"codecs", json::object()}, {"weight_bytes", of.weight_bytes}, {"bytes_per_token", of.bytes_per_token}};
+  for (const plan::codec_bytes& each : of.codecs) out["codecs"][std::string(each.codec)] = each.bytes;
+  if (of.codecs.empty()) out["problem"] = of.text;
+  if (!of.recoded.empty()) out["recoded"] = of.recoded;
+  return out;
+}
+
 json inspection_json(const io::inspection& of) {
   json out{{"form", of.form}, {"architecture", of.architecture}};
   if (of.version != 0) out["version"] = of.version;
@@ -96,7 +130,7 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
   return out + "]";
 }
 
-void print_inspection(const io::inspection& of, bool all_tensors) {
+void print_inspection(const io::inspection& of, const std::optional<computed_facts>& computed, bool all_tensors) {
   const auto row = [](const std::string& key, const std::string& value) { print_line("  " + padded(key, 26) + value); };
   std::uint64_t bytes = 0;
   for (const auto& each : of.files) bytes += each.bytes;
@@ -115,6 +149,8 @@ void print_inspection(const io::inspection& of, bool all_tensors) {
   for (const auto& [type, sum] : of.types)
     row("tensors of " + printable(type),
         std::to_string(sum.first) + ", " + bytes_text(static_cast<double>(sum.second)));
+  if (computed) row("computed in", printable(computed->text, 300));
+  if (computed && !computed->recoded.empty()) row("needs --codec for", printable(computed->recoded, 300));
   print_line("metadata");
   for (const auto& each : of.metadata)
     row(printable(each.key),
@@ -181,10 +217,18 @@ void print_conversion(const io::convert_report& of) {
 }  // namespace
 
 void inspect(const inspect_options& options) {
-  const io::inspection found = io::inspect(local_model(options.file));
+  const std::string path = local_model(options.file);
+  const io::inspection found = io::inspect(path);
   for (const auto& line : found.warnings) warn(line);
-  if (options.json) print_line(one_line(inspection_json(found)));
-  else print_inspection(found, options.tensors);
+  std::optional<computed_facts> computed;
+  if (found.config && !found.problem) computed = computed_of(path);
+  if (options.json) {
+    json out = inspection_json(found);
+    if (computed) out["computed"] = computed_json(*computed);
+    print_line(one_line(out));
+  } else {
+    print_inspection(found, computed, options.tensors);
+  }
   if (found.problem) note("note: this model cannot be run: " + *found.problem);
 }
 

@@ -667,10 +667,11 @@ class command_line {
   void add_device_commands() {
     auto* c = add(
         "plan", "Print an engraved command sequence", [this] { tool::plan(plan_); },
-        "  intaglio plan fable\n  intaglio plan bitnet_2b_4t --profile portable --json\n  intaglio bench --json "
+        "  intaglio plan fable\n  intaglio plan MODEL.gguf --profile portable\n  intaglio plan bitnet_2b_4t --profile "
+        "portable --json\n  intaglio bench --json "
         ">bench.json && intaglio "
         "plan fable --html plan.html --bench bench.json");
-    c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable")->required();
+    c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable, or a model's file or folder")->required();
     c->add_option("--codec", plan_.codec, "codec of the matrices, where a model comes in several")->type_name("C");
     c->add_option("--profile", plan_.profile,
                   "which kind of device the plan is for; exact is portable whose chunks leave decode's bits, screened "

@@ -4,6 +4,7 @@
 #include "engraved_models.hpp"
 #include "known_models.hpp"
 
+#include <intaglio/plan/bytes_moved.hpp>
 #include <intaglio/runtime/packed_weights.hpp>
 #include <intaglio/runtime/recoding.hpp>
 
@@ -75,6 +76,14 @@ const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t con
 const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context, const std::string& codec) {
   const engraved_model* const engraved = engraved_for(file, context, codec);
   return engraved != nullptr ? *engraved : planned_model_of(file, context, nullptr, codec);
+}
+
+std::string computed_text(const plan::table& of) {
+  std::string out;
+  for (const plan::codec_bytes& each : plan::weights_by_codec(of))
+    if (each.codec != "vectors")
+      (out += out.empty() ? "" : ", ") += std::string(each.codec) + ' ' + bytes_text(static_cast<double>(each.bytes));
+  return out + "; " + bytes_text(static_cast<double>(plan::bytes_moved(of, of.decode, 0, 1))) + " a token";
 }
 
 void judge_codecs(const io::checkpoint& file, const engraved_model& plans, const std::string& codec) {

@@ -3,13 +3,17 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "engraved_models.hpp"
+#include "known_models.hpp"
 #include "plan_page.hpp"
 
 #include <intaglio/io/atomic_file.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <string_view>
 
 namespace intaglio::tool {
 namespace {
@@ -46,10 +50,22 @@ std::vector<measured_times> read_times(const std::string& path, const plan::tabl
   }
 }
 
+bool is_model_name(std::string_view text) {
+  const auto known = known_models();
+  return std::any_of(engraved_models().begin(), engraved_models().end(),
+                     [&](const engraved_model& each) { return each.name == text; }) ||
+         std::find(known.begin(), known.end(), text) != known.end();
+}
+
 }  // namespace
 
 void plan(const plan_options& options) {
-  const engraved_model& model = engraved_model_by_name(options.name, options.codec);
+  std::optional<io::checkpoint> file;
+  if (std::error_code ignored; !is_model_name(options.name) && std::filesystem::exists(options.name, ignored))
+    file.emplace(open_model({options.name}));
+  const engraved_model& model =
+      file ? engraved_model_of(*file, 0, options.codec) : engraved_model_by_name(options.name, options.codec);
+  if (file) judge_codecs(*file, model, options.codec);
   std::optional<plan::planned> other;
   for (const plan::profile* each : {&plan::profiles::exact, &plan::profiles::screened})
     if (options.profile == each->name) other.emplace(model.planned(*each, {}));

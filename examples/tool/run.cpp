@@ -69,7 +69,7 @@ void run(const run_options& options, const common_options& common) {
       const auto& t = got.result.timings;
       if (t.decode_ms > 0)
         note(std::to_string(t.generated_tokens) + " tokens, " + fixed((t.generated_tokens - 1) / t.decode_ms * 1e3, 1) +
-             " tokens/s, loaded in " + fixed(model.load_ms() / 1e3, 2) + " s");
+             " tokens/s, loaded in " + fixed(model.load_ms() / 1e3, 2) + " s (" + model.facts().computed + ")");
     }
     flush_output();
     if (got.signal != 0) throw interrupted(got.signal);

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
+#include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
@@ -58,6 +61,41 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, std::uin
   std::uint64_t layers = 0;
   for (const dispatch& each : of.period) layers += of.times(each) * bytes_moved(t, of, each, position, tokens);
   return sum(of.prologue) + layers + sum(of.epilogue);
+}
+
+/// What weights of one kind take of a plan's memory.
+struct codec_bytes {
+  std::string_view codec;  ///< "q4_k"; "ternary"; "int8" of a screened head's; "vectors" of norms, scales and turns
+  std::uint64_t bytes = 0;
+};
+/// The codecs in which a plan computes, those with the most bytes first.
+inline std::vector<codec_bytes> weights_by_codec(const table& of) {
+  const auto name = [](const weight& w) -> std::string_view {
+    using enum weight_layout;
+    switch (w.layout) {
+      case matrix:
+      case row_groups:
+      case turned:
+        return kernels::info(w.codec).name;
+      case ternary_tiles:
+      case feature_rows:
+      case feature_columns:
+        return "ternary";
+      case row_codes:
+        return "int8";
+      default:
+        return "vectors";
+    }
+  };
+  std::vector<codec_bytes> out;
+  for (const weight& each : of.weights) {
+    const auto found = std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.codec == name(each); });
+    const std::uint64_t bytes = of.copies(each) * each.bytes;
+    if (found == out.end()) out.push_back({name(each), bytes});
+    else found->bytes += bytes;
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return out;
 }
 
 }  // namespace intaglio::plan

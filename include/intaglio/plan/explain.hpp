@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/fuse.hpp"
 #include "intaglio/plan/table.hpp"
 
@@ -125,6 +126,10 @@ inline std::string explain(const table& t, std::string_view model) {
   out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) +
          " positions, " + (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " +
          number(t.arena_bytes()) + ", state " + number(t.state_bytes()) + " bytes\n";
+  std::string codecs;
+  for (const codec_bytes& each : weights_by_codec(t))
+    (codecs += codecs.empty() ? "" : ", ") += std::string(each.codec) + ' ' + number(each.bytes);
+  out += "computed in: " + codecs + " bytes; a token moves " + number(bytes_moved(t, t.decode, 0, 1)) + '\n';
   if (t.batch.layers != 0)
     out += "batch: " + number(t.shape.slot_count) + " slots, a pool of " + number(t.shape.pages) + " pages of " +
            number(t.shape.page_size) + " positions, " + number(t.pool_bytes()) + " bytes, arena " +
@@ -148,6 +153,13 @@ inline std::string explain_json(const table& t, std::string_view model) {
   using explanation::quoted;
   return "{\"model\":" + quoted(model) + ",\"profile\":" + quoted(t.profile) +
          ",\"context\":" + std::to_string(t.context) + ",\"weight_bytes\":" + std::to_string(t.weight_bytes()) +
+         ",\"codecs\":" +
+         explanation::array(weights_by_codec(t),
+                            [](const codec_bytes& each) {
+                              return "{\"name\":" + quoted(each.codec) + ",\"bytes\":" + std::to_string(each.bytes) +
+                                     "}";
+                            }) +
+         ",\"bytes_per_token\":" + std::to_string(bytes_moved(t, t.decode, 0, 1)) +
          ",\"cache_bytes\":" + std::to_string(t.cache_bytes()) + ",\"state_bytes\":" + std::to_string(t.state_bytes()) +
          ",\"hash\":" + explanation::quoted(std::to_string(t.hash)) + ",\"rules\":" +
          explanation::array(std::span(rules).subspan(1),
