@@ -217,7 +217,7 @@ class bad_gguf_files {
       for (const std::uint32_t value :
            {4u, 5u, 6u, 7u, 9u, 10u, 15u, 20u, 23u, 31u, 32u, 33u, 37u, 38u, 39u, 40u, 99u, 0xFFFFFFFFu}) {
         // An embedding may have any codec that is read.
-        constexpr std::array read{6u, 7u, 10u, 20u, 23u};
+        constexpr std::array read{6u, 7u, 10u, 20u, 23u, 40u};
         if (what.ends_with("token_embd.weight") && std::find(read.begin(), read.end(), value) != read.end()) continue;
         overwrite("type of " + what, field(what + " type").offset, value);
       }

@@ -203,9 +203,6 @@ TEST_CASE("gguf_part: codecs that are not read are named", "[gguf]") {
                                                                    {37, "I8_S of the BitNet fork, or a removed IQ4_NL"},
                                                                    {38, "TL1 of the BitNet fork, or a removed IQ4_NL"},
                                                                    {39, "TL2 of the BitNet fork, or MXFP4"},
-                                                                   {40, "NVFP4"},
-                                                                   {41, "Q1_0"},
-                                                                   {42, "Q2_0"},
                                                                    {43, "unknown"},
                                                                    {~0u, "unknown"}};
   for (const auto& [id, name] : foreign) {

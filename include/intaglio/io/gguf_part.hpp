@@ -79,12 +79,6 @@ constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
       return "TL1 of the BitNet fork, or a removed IQ4_NL";
     case 39:
       return "TL2 of the BitNet fork, or MXFP4";
-    case 40:
-      return "NVFP4";
-    case 41:
-      return "Q1_0";
-    case 42:
-      return "Q2_0";
     default:
       return "unknown";
   }
