@@ -100,6 +100,7 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     return {"qwen2", "qwen2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::qwen3)
     return {"qwen3", "qwen3", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.ternary) return {"llama", "llama", argument(dtype::i2_s) + argument(types.head) + argument(types.embedding)};
   return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};
 }
 
@@ -142,8 +143,8 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
   field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
-  if (c.model_type == architecture::bitnet)
-    field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
+  if (c.ternary) field("ternary", "true");
+  if (is_ternary(c)) field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
   if (c.sliding_window != 0) field("sliding_window", std::to_string(c.sliding_window));
   if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
   if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));

@@ -46,12 +46,13 @@ json config_json(const decoder_config& c) {
            {"hidden_act", name(c.hidden_act)},
            {"tie_word_embeddings", c.tie_word_embeddings},
            // int8 or f32 are what a ternary model was trained with; all others compute in f32.
-           {"activation_type", name(c.model_type == architecture::bitnet ? c.activation_type : dtype::f32)}};
+           {"activation_type", name(is_ternary(c) ? c.activation_type : dtype::f32)}};
   if (c.rope_scaling.type != rope_type::plain) out["rope_scaling"] = io::scaling_text(c.rope_scaling);
   if (c.sliding_window != 0) out["sliding_window"] = c.sliding_window;
   if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
+  if (c.ternary) out["ternary"] = true;
   if (c.rotary_dim != 0) out["rotary_dim"] = c.rotary_dim;
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
   if (c.embedding_multiplier != 1.f) out["embedding_multiplier"] = c.embedding_multiplier;

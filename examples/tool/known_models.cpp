@@ -102,7 +102,7 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
   families::weight_types out = families::types_of(file).types;
   if (codec.empty()) return out;
   const auto type = dtype_from_name(codec);
-  const bool ternary = family_of(file.config().model_type).ternary;
+  const bool ternary = is_ternary(file.config());
   std::vector<dtype> known = known_codecs();
   if (ternary) known = {dtype::f16};
   std::string list;

@@ -62,6 +62,8 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::granite_33_8b, dtype::q4_k>();
   check_in<models::granite_4_micro, dtype::bf16>();
   check_in<models::phi_4, dtype::q8_0>();
+  check_equal<models::falcon3_7b_158<>>({}, plan::profiles::cpu, 512);
+  check_equal<models::falcon3_7b_158<>>({}, plan::profiles::portable, 512);
   check_in<models::phi_4_mini, dtype::q4_k>();
   check_in<models::phi_35_mini, dtype::bf16>();
   check_in<models::olmo2_1b, dtype::q8_0>();

@@ -61,6 +61,10 @@ TEST_CASE("checkpoint_data: a packed matrix reads as scale times code", "[checkp
 TEST_CASE("checkpoint_data: rows that turn together come in NeoX order from every form", "[checkpoint]") {
   static_assert(row_in_pairs(8, 0) == 0 && row_in_pairs(8, 1) == 2 && row_in_pairs(8, 4) == 1 &&
                 row_in_pairs(8, 15) == 15 && row_in_pairs(8, 9) == 10);
+  // Four of six channels turn, 0 with 2 and 1 with 3; 4 and 5 do not.
+  static_assert(row_in_pairs(6, 0, 4) == 0 && row_in_pairs(6, 3, 4) == 2 && row_in_pairs(6, 1, 4) == 1 &&
+                row_in_pairs(6, 4, 4) == 3 && row_in_pairs(6, 2, 4) == 4 && row_in_pairs(6, 5, 4) == 5 &&
+                row_in_pairs(6, 6, 4) == 6);
   const auto pairs = checkpoint::open(conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf"),
              halves = checkpoint::open(conformance("llama-tiny") / "hf");
   CHECK(pairs.at("blk.0.attn_q.weight").rows_in_pairs == 32);

@@ -83,3 +83,30 @@ TEST_CASE("a Granite whose gate and up are one matrix is the one that has them a
     CHECK((a == b));
   }
 }
+
+TEST_CASE("convert: a Llama with ternary layers keeps codes and scales", "[unsanitized][convert]") {
+  const std::filesystem::path from = conformance("llamabit-tiny", "conformance2", "confgen2.py");
+  const temporary_folder folder;
+  const auto published = checkpoint::open(from / "gguf/llamabit-tiny-i2_s.gguf");
+  CHECK(published.config().ternary);
+  for (const char* in : {"hf-packed", "hf-bitlinear", "gguf/llamabit-tiny-i2_s.gguf"}) {
+    INFO(in);
+    convert_options options;
+    options.codec = dtype::i2_s;
+    convert(from / in, folder / "out.gguf", options);
+    const auto made = checkpoint::open(folder / "out.gguf");
+    CHECK(check(folder / "out.gguf").ok());
+    CHECK(made.config().ternary);
+    for (const auto& tensor : published.tensors()) {
+      if (tensor.role != tensor_role::matrix) continue;
+      INFO(tensor.stored.name);
+      const auto size = static_cast<std::size_t>(tensor.stored.rows * tensor.stored.columns);
+      std::vector<std::int8_t> a(size), b(size);
+      const auto theirs = published.ternary(tensor), mine = made.ternary(made.at(tensor.stored.name));
+      theirs.rows(0, tensor.stored.rows, a);
+      mine.rows(0, tensor.stored.rows, b);
+      CHECK((a == b));
+      CHECK(std::abs(theirs.scale() - mine.scale()) <= 1e-6f * theirs.scale());
+    }
+  }
+}

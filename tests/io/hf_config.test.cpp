@@ -400,3 +400,25 @@ TEST_CASE("hf_config: a Granite that is written as a hybrid has attention in all
              ContainsSubstring("expected attention in all layers"));
   CHECK_THAT(refusal(with("null", R"("position_embedding_type":"rope")")), ContainsSubstring("layer_types"));
 }
+
+TEST_CASE("hf_config: ternary layers of a Llama do not become plain ones") {
+  const auto with = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,)"
+           R"("vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-6,)" +
+           fields + "}";
+  };
+  const std::string bitnet = R"("quantization_config":{"quant_method":"bitnet","linear_class":"autobitlinear"})";
+  const auto found = read(with("llama", bitnet));
+  CHECK((found.config.ternary && is_ternary(found.config) && found.config.activation_type == dtype::f32));
+  CHECK_FALSE(found.scale_divides);
+  REQUIRE(found.warnings.size() == 1);
+  CHECK_THAT(found.warnings[0], ContainsSubstring("inputs of ternary layers are computed in f32"));
+  CHECK_FALSE(read(with("llama", R"("hidden_act":"silu")")).config.ternary);
+  for (const char* type : {"qwen3", "mixtral", "granite"})
+    CHECK_THAT(refusal(with(type, bitnet)), ContainsSubstring("quantization_config.quant_method: expected none"));
+  CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"gptq"})")),
+             ContainsSubstring("expected none for llama, found 'gptq'"));
+  CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true})")),
+             ContainsSubstring("use_rms_norm: expected false, found true"));
+}

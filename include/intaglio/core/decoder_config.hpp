@@ -80,6 +80,7 @@ struct decoder_config {
   /// Type of the inputs of ternary matrix products: i8 (absmax per token, as BitNet b1.58 was trained) or f32 (GGUF
   /// architecture "bitnet").
   dtype activation_type = dtype::i8;
+  bool ternary = false;  ///< linear layers of a family with other ones are ternary (quantization_config), as BitNet's
   std::uint32_t sliding_window = 0;  ///< keys that a query sees, itself included; 0: all
   std::uint32_t sliding_window_pattern =
       0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does

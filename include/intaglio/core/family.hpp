@@ -23,6 +23,7 @@ struct family {
   std::string_view config_names;  ///< model_type of config.json; several are apart by a blank
   std::string_view gguf_names;    ///< general.architecture of GGUF, likewise
   bool ternary = false;           ///< matrices are ternary
+  bool may_be_ternary = false;    ///< those of some models are, of f32 inputs
   bool head_norms = false;        ///< attn_q_norm, attn_k_norm: norms of each head of q and k
   bool whole_norms = false;       ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;        ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
@@ -54,6 +55,7 @@ inline constexpr std::array<family, 10> families_table{{
     {.type = architecture::llama,
      .config_names = "llama mistral mixtral",
      .gguf_names = "llama",
+     .may_be_ternary = true,
      .gguf_rows_in_pairs = true,
      .experts = mixtures::some},
     {.type = architecture::gemma3,
@@ -108,6 +110,8 @@ inline constexpr std::array<family, 10> families_table{{
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
+/// Whether a model's matrices are ternary: of all in the family, or of this one.
+constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
 
 /// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.
 constexpr const family* family_with(std::string_view family::*member, std::string_view name) {

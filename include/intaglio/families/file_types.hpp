@@ -158,6 +158,7 @@ inline file_types types_of(const io::checkpoint& file) {
     const std::string_view name = tensor.stored.name;
     if (tensor.role != io::tensor_role::matrix && name != "token_embd.weight" && name != "output.weight") continue;
     if (name.ends_with(".ffn_gate_inp.weight")) continue;  // the router's is f32 whatever the others are
+    if (tensor.role == io::tensor_role::matrix && file.config().ternary) continue;
     const dtype stored = computed_in(tensor.stored.type), type = is_planned(stored) ? stored : dtype::f16;
     if (std::find(seen.begin(), seen.end(), stored) == seen.end()) {
       seen.push_back(stored);

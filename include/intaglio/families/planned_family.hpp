@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/granite.hpp"
 #include "intaglio/models/llama.hpp"
@@ -48,9 +49,10 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       "ffn_up.weight", "ffn_down.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"};
   std::vector<ir::held_type> held;
   if (c.model_type != architecture::bitnet) {
-    for (const matrix_type& each : types.matrices) held.push_back({each.name, each.type, each.set});
+    for (const matrix_type& each : types.matrices)
+      if (!c.ternary) held.push_back({each.name, each.type, each.set});
     if (held.empty())
-      for (const std::string_view each : matrices) held.push_back({each, types.layers});
+      for (const std::string_view each : matrices) held.push_back({each, c.ternary ? dtype::i2_s : types.layers});
   }
   constexpr dtype any = dtype::f16;
   ir::trace t(held, types.sets);

@@ -46,8 +46,7 @@ inline void check_values(const checkpoint& model, const checkpoint_tensor& tenso
   std::vector<std::int8_t> codes;
   std::vector<float> values;
   std::optional<ternary_tensor> source;
-  if (model.config().model_type == architecture::bitnet && tensor.role == tensor_role::matrix)
-    source = model.ternary(tensor);
+  if (is_ternary(model.config()) && tensor.role == tensor_role::matrix) source = model.ternary(tensor);
   for (std::uint64_t row = 0; row < stored.rows; row += step) {
     const std::uint64_t some = (std::min)(step, stored.rows - row);
     if (source) {

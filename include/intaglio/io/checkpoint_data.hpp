@@ -49,18 +49,6 @@ struct checkpoint_tensor {
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0; }
 };
 
-/// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
-/// of a head turn together.
-/// @param rotary_dim not 0: the file has rows i and i + rotary_dim / 2 turn, i < rotary_dim / 2, and the rest not
-constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t rotary_dim, std::uint64_t row) {
-  const std::uint64_t in_head = row % head_dim, half = head_dim / 2, pair = in_head % half, which = in_head / half;
-  if (rotary_dim != 0) {
-    const std::uint64_t turning = rotary_dim / 2;
-    return row - in_head + (pair < turning ? which * turning + pair : turning + which * (half - turning) + pair);
-  }
-  return row - in_head + 2 * (in_head % half) + in_head / half;
-}
-
 /// Movable. Reading may happen from several threads at once.
 class checkpoint {
  public:
@@ -129,7 +117,7 @@ class checkpoint {
       for (; row < (std::min)(first + head, row0 + count); ++row)
         std::copy_n(values.begin() +
                         static_cast<std::ptrdiff_t>(
-                            static_cast<std::size_t>(row_in_pairs(head, tensor.rotary_dim, row) - first) * columns),
+                            static_cast<std::size_t>(row_in_pairs(head, row, tensor.rotary_dim) - first) * columns),
                     columns, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row - row0) * columns));
     }
   }
@@ -146,7 +134,7 @@ class checkpoint {
     expect_rows(stored, row0, count, out.size(), row);
     if (tensor.rows_in_pairs == 0) return read_bytes(tensor, row0, count, out);
     for (std::uint64_t i = 0; i < count; ++i)
-      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, tensor.rotary_dim, row0 + i), 1,
+      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, row0 + i, tensor.rotary_dim), 1,
                  out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
   }
 
@@ -163,7 +151,7 @@ class checkpoint {
     std::uint64_t read = stored.rows;  // first row of the panel that is there
     for (std::uint64_t i = 0; i < count;) {
       const bool pairs = tensor.rows_in_pairs != 0;
-      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, tensor.rotary_dim, row0 + i) : row0 + i,
+      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, row0 + i, tensor.rotary_dim) : row0 + i,
                           first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
       const bcml1_layout panel{(std::min)(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
       if (first != read) {
@@ -180,7 +168,8 @@ class checkpoint {
 
   /// Codes and scale of a matrix of a ternary model. @throws file_error where they cannot be had
   ternary_tensor ternary(const checkpoint_tensor& tensor) const {
-    return ternary_tensor(tensor.stored, {options_.layout, tensor.packed_scale.value_or(0.f), tensor.factor});
+    return ternary_tensor(tensor.stored,
+                          {options_.layout, tensor.packed_scale.value_or(0.f), tensor.factor, tensor.rows_in_pairs});
   }
 
   /// How the file's config differs from an engraved one; empty where they agree.
@@ -403,7 +392,7 @@ class checkpoint_builder {
       if (tensor.dimensions > 2) found += " of " + std::to_string(tensor.dimensions) + " dimensions";
       fault("shape of " + name + ": expected " + shape(rule.rows, rule.columns, rule.role) + ", found " + found);
     }
-    if (out_.config_.model_type == architecture::bitnet && rule.role == tensor_role::matrix && !tensor.pieces.empty())
+    if (is_ternary(out_.config_) && rule.role == tensor_role::matrix && !tensor.pieces.empty())
       fault("rows of " + name + ": expected one after the other, found strides");
     const bool typed = is_accepted(out_.config_, rule.role, stored.type);
     if (!typed)

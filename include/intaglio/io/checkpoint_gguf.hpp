@@ -71,6 +71,8 @@ class gguf_config {
     if (family_of(config_.model_type).partial_rotary) read_longrope();
     read_windows(gemma);
     read_experts();
+    if (family_of(config_.model_type).may_be_ternary && has_ternary_layers())
+      config_.ternary = true, config_.activation_type = dtype::f32;
     config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
     if (family_of(config_.model_type).multipliers) read_multipliers();
     judge_keys();
@@ -86,6 +88,14 @@ class gguf_config {
     config_.attention_multiplier = multiplier("attention.scale", 0.f);
     config_.residual_multiplier = multiplier("residual_scale", 1.f);
     config_.logits_scaling = multiplier("logit_scale", 1.f);
+  }
+  /// Codes of ternary matrices say that the layers are: no key does.
+  bool has_ternary_layers() const {
+    const auto tensors = file_.tensors();
+    return std::any_of(tensors.begin(), tensors.end(), [](const gguf_tensor& tensor) {
+      return tensor.name.starts_with("blk.") &&
+             (tensor.type == dtype::i2_s || tensor.type == dtype::tq1_0 || tensor.type == dtype::tq2_0);
+    });
   }
   void read_experts() {
     const auto experts = value("expert_count"), used = value("expert_used_count");

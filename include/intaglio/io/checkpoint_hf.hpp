@@ -71,8 +71,7 @@ class hf_tensor_collector {
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
-    const bool packed =
-        *tensor.type == dtype::u8 && family_of(config_.config.model_type).ternary && out.dimensions == 2;
+    const bool packed = *tensor.type == dtype::u8 && is_ternary(config_.config) && out.dimensions == 2;
     // Four rows share a row of bytes.
     out.stored = {*name,
                   *tensor.type,

@@ -41,11 +41,24 @@ constexpr bool is_ternary_source(dtype type) {
          type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
 }
 
+/// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
+/// of a head turn together.
+/// @param rotary_dim not 0: the file has rows i and i + rotary_dim / 2 turn, i < rotary_dim / 2, and the rest not
+constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row, std::uint64_t rotary_dim = 0) {
+  const std::uint64_t in_head = row % head_dim, half = head_dim / 2, pair = in_head % half, which = in_head / half;
+  if (rotary_dim != 0) {
+    const std::uint64_t turning = rotary_dim / 2;
+    return row - in_head + (pair < turning ? which * turning + pair : turning + which * (half - turning) + pair);
+  }
+  return row - in_head + 2 * (in_head % half) + in_head / half;
+}
+
 /// What the tensor's own bytes do not say.
 struct ternary_options {
   i2s_layout layout = i2s_layout::block128;
-  float packed_scale = 0.f;  ///< u8 only: the multiplier (already inverted where the file stores a divisor)
-  float factor = 1.f;        ///< a further multiplier of the matrix (GGUF's blk.N.*.scale)
+  float packed_scale = 0.f;         ///< u8 only: the multiplier (already inverted where the file stores a divisor)
+  float factor = 1.f;               ///< a further multiplier of the matrix (GGUF's blk.N.*.scale)
+  std::uint32_t rows_in_pairs = 0;  ///< head_dim where rows 2i and 2i + 1 of a head turn together; reading undoes it
 };
 
 /// Reads one ternary matrix. The scale is found and checked at construction, codes as they are read.
@@ -84,9 +97,21 @@ class ternary_tensor {
   const stored_tensor& tensor() const { return tensor_; }
   float scale() const { return scale_; }
 
-  /// Codes -1, 0, +1 of rows [row0, row0 + count) as int8 [count, columns].
+  /// Codes -1, 0, +1 of rows [row0, row0 + count) as int8 [count, columns], heads in NeoX order.
   /// @throws file_error for code 3, for a block scale unlike the others, for a value that is not finite
   void rows(std::uint64_t row0, std::uint64_t count, std::span<std::int8_t> codes) const {
+    const std::uint64_t head = options_.rows_in_pairs;
+    if (head == 0) return stored_rows(row0, count, codes);
+    if (!range_inside(row0, count, tensor_.rows) || codes.size() != count * tensor_.columns)
+      return stored_rows(row0, count, codes);  // which says so
+    for (std::uint64_t row = row0; row < row0 + count; ++row)
+      stored_rows(row_in_pairs(head, row), 1,
+                  codes.subspan(static_cast<std::size_t>((row - row0) * tensor_.columns),
+                                static_cast<std::size_t>(tensor_.columns)));
+  }
+
+ private:
+  void stored_rows(std::uint64_t row0, std::uint64_t count, std::span<std::int8_t> codes) const {
     if (!range_inside(row0, count, tensor_.rows) || codes.size() != count * tensor_.columns)
       throw argument_error(
           "rows", "rows inside 0.." + std::to_string(tensor_.rows) + " and room for their codes",
@@ -104,7 +129,6 @@ class ternary_tensor {
     }
   }
 
- private:
   static constexpr std::uint64_t chunk_bytes = 1 << 18;  // stays in the cache between reading and decoding
 
   struct buffers {

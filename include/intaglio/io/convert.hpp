@@ -121,7 +121,7 @@ class model_converter {
   };
   static constexpr std::uint64_t chunk_elements = 1 << 18;
 
-  bool bitnet() const { return family_of(model_.config().model_type).ternary; }
+  bool bitnet() const { return is_ternary(model_.config()); }
   static bool is_float(dtype type) { return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16; }
   static bool is_blocks(dtype type) {
     return is_encodable(type) && !is_float(type) && type != dtype::tq1_0 && type != dtype::tq2_0;
@@ -386,7 +386,7 @@ class model_converter {
     for (std::size_t i = 0; i < rows.size() / length; ++i)
       std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * length), length,
                   spare.begin() +
-                      static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, rotary, i)) * length));
+                      static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, i, rotary)) * length));
     rows.swap(spare);
   }
 
@@ -399,6 +399,8 @@ class model_converter {
     in.codes.resize(static_cast<std::size_t>(part.rows * stored.columns));
     in.bytes.resize(static_cast<std::size_t>(part.rows * row_bytes(tensor.type, stored.columns)));
     source.rows(part.row, part.rows, in.codes);
+    std::vector<std::int8_t> spare;
+    turn<std::int8_t>(tensor, in.codes, spare, stored.columns);
     encode_ternary_rows(tensor.type, in.codes, source.scale(), in.bytes);
     const auto zeros = static_cast<std::uint64_t>(std::count(in.codes.begin(), in.codes.end(), std::int8_t{0}));
     const double apart = std::fabs(static_cast<double>(kept) - source.scale()),

@@ -254,11 +254,13 @@ class gguf_part {
                      printable(gguf_part_name(name, 0, *count)),
                      "part " + std::to_string(*part + 1) + " of " + std::to_string(*count));
   }
-  bool architecture_is_bitnet() const {
+  std::string architecture() const {
     const gguf_value* found = find("general.architecture");
-    return found != nullptr && found->type == gguf_type::string &&
-           value<std::string>("general.architecture")->starts_with("bitnet");
+    return found != nullptr && found->type == gguf_type::string ? *value<std::string>("general.architecture") : "";
   }
+  bool architecture_is_bitnet() const { return architecture().starts_with("bitnet"); }
+  /// The fork writes ternary Llamas too.
+  bool has_i2_s() const { return bitnet_ || architecture() == "llama"; }
 
   void read_alignment() {
     const auto stated = value<std::uint32_t>("general.alignment");
@@ -312,7 +314,7 @@ class gguf_part {
     const auto id = cursor.number<std::uint32_t>(what);
     const auto type = dtype_from_ggml(id);
     // The BitNet fork has I2_S as 36 and TL2 as 39.
-    if (!type || (*type == dtype::i2_s && !bitnet_) || (*type == dtype::mxfp4 && bitnet_))
+    if (!type || (*type == dtype::i2_s && !has_i2_s()) || (*type == dtype::mxfp4 && bitnet_))
       cursor.fail(at,
                   what + ": type " + std::to_string(id) + " (" + std::string(unsupported_ggml_name(id)) +
                       ") is not supported here",
@@ -332,9 +334,9 @@ class gguf_part {
   std::string supported_types() const {
     std::string out;
     for (const auto& row : dtype_table)
-      if (row.ggml_type >= 0 && (row.type != dtype::i2_s || bitnet_) && (row.type != dtype::mxfp4 || !bitnet_))
+      if (row.ggml_type >= 0 && (row.type != dtype::i2_s || has_i2_s()) && (row.type != dtype::mxfp4 || !bitnet_))
         out.append(out.empty() ? "" : " ").append(row.name);
-    return out + (bitnet_ ? "" : " (i2_s where general.architecture starts with bitnet)");
+    return out + (has_i2_s() ? "" : " (i2_s where general.architecture starts with bitnet or is llama)");
   }
 
   void place_tensors(const file_cursor& cursor) {

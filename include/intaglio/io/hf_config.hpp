@@ -100,8 +100,7 @@ class hf_config_reader {
       for (const char* kind : {"full_attention", "sliding_attention"})
         judge(rope[kind], hf_rope_key_rules, type_of(rope[kind]));
     }
-    if (out_.config.model_type == architecture::bitnet)
-      judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
+    if (is_ternary(out_.config)) judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
   }
 
   /// A list with 0 for each layer that does not turn, or how often one comes.
@@ -387,7 +386,9 @@ class hf_config_reader {
   /// default.
   void read_quantization(const json_place& quantization) {
     if (!quantization.present()) return;
-    if (out_.config.model_type != architecture::bitnet)
+    const bool ternary = family_of(out_.config.model_type).may_be_ternary && out_.config.num_local_experts == 0 &&
+                         quantization["quant_method"].text_or("") == "bitnet";
+    if (out_.config.model_type != architecture::bitnet && !ternary)
       document_.refuse(quantization.where() + ".quant_method", "none for " + out_.model_type,
                        "'" + printable(quantization["quant_method"].text_or("not stated"), 40) + "'");
     if (const std::string method = quantization["quant_method"].text_or("bitnet"); method != "bitnet")
@@ -399,6 +400,12 @@ class hf_config_reader {
     if (quantization["use_rms_norm"].boolean_or(false))
       document_.refuse("quantization_config.use_rms_norm", "false", "true");
     out_.scale_divides = linear == "bitlinear";
+    if (!ternary) return;
+    out_.config.ternary = true;
+    out_.config.activation_type = dtype::f32;
+    out_.warnings.push_back(in_file(document_.path(),
+                                    "inputs of ternary layers are computed in f32; transformers "
+                                    "rounds them to int8"));
   }
 
   strict_json document_;

@@ -214,6 +214,7 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   compare("hidden_act", engraved.hidden_act, file.hidden_act, named);
   compare("tie_word_embeddings", engraved.tie_word_embeddings, file.tie_word_embeddings, truth);
   compare("activation_type", engraved.activation_type, file.activation_type, named);
+  compare("ternary", engraved.ternary, file.ternary, truth);
   compare("sliding_window", engraved.sliding_window, file.sliding_window, number);
   if (engraved.sliding_window != 0 && file.sliding_window != 0) {
     compare("sliding_window_pattern", engraved.sliding_window_pattern, file.sliding_window_pattern, number);

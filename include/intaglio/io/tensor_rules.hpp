@@ -46,7 +46,7 @@ constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype
     case tensor_role::matrix:
       break;
   }
-  return family_of(config.model_type).ternary ? is_ternary_source(type) : is_decodable(type) || type == dtype::bcml1;
+  return is_ternary(config) ? is_ternary_source(type) : is_decodable(type) || type == dtype::bcml1;
 }
 
 /// The types that is_accepted accepts, for messages.
@@ -68,7 +68,7 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
       out.push_back({prefix + std::string(name) + (role == bias ? ".bias" : ".weight"), role, rows, columns});
-      if (facts.ternary && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
+      if (is_ternary(c) && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
     };
     if (facts.norms_before) add("attn_norm", norm, 1, hidden);
     add("attn_q", matrix, q, hidden);

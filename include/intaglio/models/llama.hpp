@@ -19,7 +19,7 @@ namespace intaglio::models {
 /// and for plans that are made at run time. Multipliers of a Granite need no ops: x + m * f(norm(x)) is m times
 /// y + f(norm(y)) for y = x / m, where the norm's epsilon is divided by m^2; so the stream holds y.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::none,
-          graph::qkv_bias Bias = graph::qkv_bias::none>
+          graph::qkv_bias Bias = graph::qkv_bias::none, dtype A = graph::input_type<W>>
 constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier);
@@ -28,11 +28,11 @@ constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_
                    c.embedding_multiplier / c.residual_multiplier}
        | repeat(c.num_hidden_layers,
              residual(rms_norm{"attn_norm.weight", eps}
-                    | self_attention<W, input_type<W>, Norm, Bias>{c}
-                    | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+                    | self_attention<W, A, Norm, Bias>{c}
+                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
            | residual(rms_norm{"ffn_norm.weight", eps}
-                    | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                    | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+                    | FFN<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
        | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};
@@ -48,7 +48,10 @@ template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_t
 struct llama {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() { return llama_graph<W, FFN>(c, H, D); }
+  /// Of ternary weights inputs are f32, as activation_type of such a config says.
+  static constexpr auto graph() {
+    return llama_graph<W, FFN, graph::qk_norm::none, graph::qkv_bias::none, dtype::f32>(c, H, D);
+  }
 };
 
 /// mistralai/Mistral-7B-Instruct-v0.1

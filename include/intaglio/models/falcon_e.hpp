@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Falcon-E and Falcon3 1.58bit: Llamas whose linear layers are ternary, without norms in front of output projections.
+// Source: transformers, models/llama and integrations/bitnet.py; values from the published config.json.
+#pragma once
+
+#include "intaglio/models/llama.hpp"
+
+namespace intaglio::models {
+
+/// tiiuae/Falcon3-7B-Instruct-1.58bit
+inline constexpr decoder_config falcon3_7b_158_config{.model_type = architecture::llama,
+                                                      .hidden_size = 3072,
+                                                      .intermediate_size = 23'040,
+                                                      .num_hidden_layers = 28,
+                                                      .num_attention_heads = 12,
+                                                      .num_key_value_heads = 4,
+                                                      .head_dim = 256,
+                                                      .vocab_size = 131'072,
+                                                      .max_position_embeddings = 32'768,
+                                                      .rope_theta = 1'000'042.f,
+                                                      .rms_norm_eps = 1e-6f,
+                                                      .hidden_act = activation::silu,
+                                                      .tie_word_embeddings = false,
+                                                      .activation_type = dtype::f32,
+                                                      .ternary = true};
+/// @tparam H of the head
+template <dtype H = dtype::f16>
+struct falcon3_7b_158 : llama<falcon3_7b_158_config, dtype::i2_s, H, H> {
+  static constexpr std::string_view name = "falcon3_7b_158";
+};
+
+}  // namespace intaglio::models
