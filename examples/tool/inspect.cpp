@@ -256,8 +256,11 @@ void convert(const convert_options& options) {
   const auto named = [](const char* option, const std::string& text) {
     const auto codec = dtype_from_name(text);
     if (!codec)
-      throw argument_error(option, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s",
-                           "'" + printable(text, 40) + "'");
+      throw argument_error(
+          option,
+          "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, mxfp4, bcml1, tq1_0, "
+          "tq2_0 or i2_s",
+          "'" + printable(text, 40) + "'");
     return *codec;
   };
   io::convert_options wanted{

@@ -280,7 +280,8 @@ TEST_CASE("what cannot be engraved is refused before anything is built") {
   CAPTURE(got.err);
   CHECK(got.code == 2);
   CHECK(contains(got.first_error(),
-                 "--codec: expected q4_0, q4_1, q4_k, q6_k, q8_0, bf16, f16, f32, bcml1, found 'tq2_0'"));
+                 "--codec: expected q1_0, q2_0, q2_k, q3_k, mxfp4, iq4_xs, nvfp4, iq4_nl, q4_k, q4_0, q4_1, q5_k, "
+                 "q5_0, q5_1, q6_k, q8_0, bf16, f16, f32, bcml1, found 'tq2_0'"));
   CHECK_FALSE(fs::exists(folder / "made"));
   const outcome ternary = call({"engrave", fable(), "--codec", "q4_0", "-o", folder / "made"});
   CHECK(ternary.code == 2);
