@@ -82,9 +82,9 @@ class hf_tensor_collector {
                   tensor.bytes};
     out.pieces = pieces_of(tensor, file);
     if (name->ends_with("norm.weight")) out.addend = family_of(config_.config.model_type).hf_norm_addend;
-    add_parts(builder_, std::move(out), [&](checkpoint_tensor& tensor) {
+    add_parts(builder_, std::move(out), [&](checkpoint_tensor& part) {
       if (config_.config.rotary_dim == 0) return;
-      tensor.rows_in_pairs = config_.config.head_dim, tensor.rotary_dim = config_.config.rotary_dim;
+      part.rows_in_pairs = config_.config.head_dim, part.rotary_dim = config_.config.rotary_dim;
     });
   }
 
