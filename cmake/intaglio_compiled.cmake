@@ -7,6 +7,7 @@ if(NOT TARGET intaglio::compiled)
     find_path(headers intaglio/kernels/variant.hpp PATHS "${CMAKE_CURRENT_LIST_DIR}/../include" "${CMAKE_CURRENT_LIST_DIR}/../../../include"
               NO_CACHE NO_DEFAULT_PATH REQUIRED)
     set(list "${headers}/intaglio/kernels/variant.hpp")
+    cmake_path(NORMAL_PATH list)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}")
     file(READ "${list}" text)
     string(REGEX MATCHALL "\n  each\\([a-z0-9_]+" lines "${text}")

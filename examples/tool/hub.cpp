@@ -20,7 +20,7 @@
 namespace intaglio::tool {
 namespace {
 
-std::string lower(std::string text) {
+std::string lower_case(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
@@ -86,7 +86,7 @@ hub_name parse_hub_name(const std::string& text) {
 std::string choose_hub_file(std::span<const std::string> files, const std::string& quantisation) {
   std::vector<std::string> models;
   for (const std::string& each : files) {
-    const std::string name = lower(each);
+    const std::string name = lower_case(each);
     const auto place = split_place_of(name);
     if (name.ends_with(".gguf") && name.find("mmproj") == std::string::npos &&
         name.find("imatrix") == std::string::npos && place.part <= 1)
@@ -95,9 +95,9 @@ std::string choose_hub_file(std::span<const std::string> files, const std::strin
   const auto naming = [&](const std::string& word) {
     std::vector<std::string> out;
     for (const std::string& each : models)
-      if (has_word(lower(each), lower(word))) out.push_back(each);
-    if (out.size() > 1 && lower(word).find("ud-") == std::string::npos)
-      std::erase_if(out, [](const std::string& each) { return has_word(lower(each), "ud"); });
+      if (has_word(lower_case(each), lower_case(word))) out.push_back(each);
+    if (out.size() > 1 && lower_case(word).find("ud-") == std::string::npos)
+      std::erase_if(out, [](const std::string& each) { return has_word(lower_case(each), "ud"); });
     return out;
   };
   const auto only = [&](const std::vector<std::string>& found, const std::string& wanted) {

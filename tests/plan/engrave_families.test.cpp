@@ -151,7 +151,7 @@ static_assert(rotations(windowed) == 1 && rotations(gemma) == 2 && rotations(sto
 // Tied: one table for embedding and head.
 static_assert([] {
   std::size_t tables = 0;
-  for (const auto& w : gemma.weights) tables += w.sources[0] == "token_embd.weight";
+  for (const auto& w : gemma.weights) tables += w.source_count != 0 && w.sources[0] == "token_embd.weight";
   return tables;
 }() == 1);
 }  // namespace

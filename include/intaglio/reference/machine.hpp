@@ -449,9 +449,9 @@ class machine {
                          memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0);
     }
     void gated() {
-      const std::size_t values = tokens() * std::size_t{constant("width")};
-      reference::gated(*d.act(), memory<float>("gate").first(values), memory<float>("up").first(values),
-                       memory<float>("output").first(values));
+      const std::size_t count = tokens() * std::size_t{constant("width")};
+      reference::gated(*d.act(), memory<float>("gate").first(count), memory<float>("up").first(count),
+                       memory<float>("output").first(count));
     }
     void expert_sum() {
       const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();
