@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "known_models.hpp"
 
+#include <intaglio/io/codec_encode.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -110,7 +112,11 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
   if (!type || std::find(known.begin(), known.end(), *type) == known.end())
     throw argument_error("--codec", ternary ? "f16, of a ternary model's embedding" : list,
                          "'" + printable(codec, 40) + "'");
-  if (!ternary) out.layers = families::computed_in(*type), out.matrices.clear(), out.sets.clear();
+  const dtype wanted = families::computed_in(*type);
+  if (!ternary && !io::is_encodable(wanted) && (out.layers != wanted || !out.matrices.empty()))
+    throw argument_error("--codec", "one that is written, of: " + io::encodable_types(),
+                         "'" + codec + "', which is computed where the file has it");
+  if (!ternary) out.layers = wanted, out.matrices.clear(), out.sets.clear();
   return out;
 }
 
