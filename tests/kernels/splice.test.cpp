@@ -27,13 +27,23 @@ struct up_alone {
   constexpr real operator()(real, real up) const { return up; }
 };
 
-const kernels::kernel gating[] = {
-    kernels::kernel::ternary_matmul, kernels::kernel::ternary_rows,       kernels::kernel::ternary_few,
-    kernels::kernel::ternary_chunk,  kernels::kernel::ternary_float,      kernels::kernel::layers,
-    kernels::kernel::layers_coded,   kernels::kernel::layers_few,         kernels::kernel::layers_few_normed,
-    kernels::kernel::layers_many,    kernels::kernel::layers_many_normed, kernels::kernel::layers_ternary_few,
-    kernels::kernel::matmul,         kernels::kernel::matmul_chunk,       kernels::kernel::matmul_few,
-    kernels::kernel::walk_up};
+const kernels::kernel gating[] = {kernels::kernel::gated,
+                                  kernels::kernel::ternary_matmul,
+                                  kernels::kernel::ternary_rows,
+                                  kernels::kernel::ternary_few,
+                                  kernels::kernel::ternary_chunk,
+                                  kernels::kernel::ternary_float,
+                                  kernels::kernel::layers,
+                                  kernels::kernel::layers_coded,
+                                  kernels::kernel::layers_few,
+                                  kernels::kernel::layers_few_normed,
+                                  kernels::kernel::layers_many,
+                                  kernels::kernel::layers_many_normed,
+                                  kernels::kernel::layers_ternary_few,
+                                  kernels::kernel::matmul,
+                                  kernels::kernel::matmul_chunk,
+                                  kernels::kernel::matmul_few,
+                                  kernels::kernel::walk_up};
 std::vector<kernels::variant> all_variants() {
   std::vector<kernels::variant> out;
   for (std::size_t i = 0; i < kernels::variant_count; ++i) out.push_back(static_cast<kernels::variant>(i));
@@ -96,9 +106,11 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
     auto asked = as_it_is, left = as_it_is;
     kernels::hint_loops(asked, true);
     kernels::hint_loops(left, false);
-    CHECK(loops(as_it_is)[2] == 4);  // rounds of three products, half layers
-    CHECK(loops(asked) == std::array{loops(as_it_is)[0], loops(as_it_is)[1] + 4, 0});
-    CHECK(loops(left) == std::array{loops(as_it_is)[0] + 4, loops(as_it_is)[1], 0});
+    // Rounds of three products, half layers; dense ones take down's input in two parts.
+    const int decided = which == kernels::variant::layers_dense ? 5 : 4;
+    CHECK(loops(as_it_is)[2] == decided);
+    CHECK(loops(asked) == std::array{loops(as_it_is)[0], loops(as_it_is)[1] + decided, 0});
+    CHECK(loops(left) == std::array{loops(as_it_is)[0] + decided, loops(as_it_is)[1], 0});
   }
   using kernels::layers_coded::asks_for_loops;
   CHECK_FALSE(asks_for_loops(static_cast<std::uint32_t>(kernels::codec::q4_0), false));

@@ -232,7 +232,7 @@ TEST_CASE("a model by its name on the hub: the file that is meant, from where th
   fs::create_directory(server.hub());
   const auto of_hub = [&](const std::string& name, std::vector<std::pair<std::string, std::string>> more = {}) {
     more.emplace_back("HF_ENDPOINT", server.address() + "/");
-    return server.with({"inspect", "-hf", name, "--json"}, std::move(more));
+    return server.with({"inspect", "hf:" + name, "--json"}, std::move(more));
   };
   for (const char* other :
        {"README.md", "mmproj-F16.gguf", "Tales-UD-Q4_K_M.gguf", "Tales-Q8_0.gguf", "Tales-Q4_K_S.gguf"})
@@ -255,9 +255,8 @@ TEST_CASE("a model by its name on the hub: the file that is meant, from where th
     if (file.empty()) CHECK_FALSE(contains(requests, "/stored/"));  // the cache has it
     else CHECK(contains(requests, "/someone/tales/resolve/main/" + file + " None None\n/stored/" + file));
   }
-  CHECK(
-      server.with({"run", "-m", "hf:someone/tales", "--prompt", "Once", "-n", "2"}, {{"HF_ENDPOINT", server.address()}})
-          .code == 0);
+  CHECK(server.with({"run", "-hf", "someone/tales", "--prompt", "Once", "-n", "2"}, {{"HF_ENDPOINT", server.address()}})
+            .code == 0);
 
   for (const auto& [name, sentence] :
        {std::pair<std::string, std::string>{"someone/tales:Q4", "expected a GGUF file that names Q4, found "},
@@ -298,7 +297,7 @@ TEST_CASE("a model by its name on the hub: the file that is meant, from where th
 
   // Where the hub does not answer, what is cached serves; other names do not.
   const auto alone = [&](const std::string& name) {
-    return server.with({"inspect", "-hf", name, "--json"}, {{"HF_ENDPOINT", server.address()}, {"HF_TOKEN", "wrong"}});
+    return server.with({"inspect", "hf:" + name, "--json"}, {{"HF_ENDPOINT", server.address()}, {"HF_TOKEN", "wrong"}});
   };
   const outcome cached = alone("someone/tales");
   CHECK(cached.code == 0);

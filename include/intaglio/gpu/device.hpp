@@ -30,7 +30,7 @@ inline std::string missing_text(const device_description& of) {
   return out;
 }
 
-inline std::string listing(const std::vector<device_description>& devices) {
+[[gnu::cold]] inline std::string listing(const std::vector<device_description>& devices) {
   std::string out;
   for (const auto& each : devices)
     out += "\n  " + std::to_string(each.index) + ": " + each.label() + ", " + std::string(name(each.type)) + ", " +

@@ -34,7 +34,7 @@ struct hf_config {
 /// Reads the fields; every error names file, key, expected and found.
 class hf_config_reader {
  public:
-  explicit hf_config_reader(const std::filesystem::path& path) : document_(path.string()) {
+  [[gnu::cold]] explicit hf_config_reader(const std::filesystem::path& path) : document_(path.string()) {
     constexpr std::uint64_t most = std::uint64_t{1} << 20;
     const mapped_file file(path);
     if (file.size() > most)
@@ -45,7 +45,7 @@ class hf_config_reader {
     document_.read_text(text);
   }
 
-  hf_config read() {
+  [[gnu::cold]] hf_config read() {
     const json_place root(document_.path(), "", &document_.root());
     if (!root.is_object()) document_.refuse("config.json", "a JSON object", std::string(document_.root().type_name()));
     // Multimodal repositories keep the text model's fields in an object of their own.
@@ -83,7 +83,7 @@ class hf_config_reader {
 
  private:
   /// Warns of every key that nobody reads.
-  void judge_keys(const json_place& root, const json_place& text) {
+  [[gnu::cold]] void judge_keys(const json_place& root, const json_place& text) {
     const auto judge = [&](const json_place& object, std::span<const config_key_rule> rules, std::string_view family) {
       judge_config_keys(object, rules, family, out_.warnings);
     };
@@ -104,7 +104,7 @@ class hf_config_reader {
   }
 
   /// A list with 0 for each layer that does not turn, or how often one comes.
-  void read_layers_without_rope(const json_place& text) {
+  [[gnu::cold]] void read_layers_without_rope(const json_place& text) {
     decoder_config& c = out_.config;
     const json_place list = text["no_rope_layers"], interval = text["no_rope_layer_interval"];
     const std::uint32_t usual = family_of(c.model_type).no_rope_interval;
@@ -125,7 +125,7 @@ class hf_config_reader {
     c.no_rope_layer_interval = static_cast<std::uint32_t>(every);
   }
   /// Of transformers' GraniteMoeHybridConfig those models that have neither states nor experts: Granites.
-  void read_dense_hybrid(const json_place& text) {
+  [[gnu::cold]] void read_dense_hybrid(const json_place& text) {
     const json_place types = text["layer_types"].present() ? text["layer_types"] : text["layers_block_type"];
     if (!types.present()) document_.refuse("layer_types", "attention in all layers", "no such key");
     for (const json_place& layer : types.elements())
@@ -138,7 +138,7 @@ class hf_config_reader {
     out_.config.intermediate_size = size(text["shared_intermediate_size"]);
   }
   /// Defaults: transformers' GraniteConfig.
-  void read_multipliers(const json_place& text) {
+  [[gnu::cold]] void read_multipliers(const json_place& text) {
     decoder_config& c = out_.config;
     for (const auto& [key, to] : {std::pair{"embedding_multiplier", &c.embedding_multiplier},
                                   {"attention_multiplier", &c.attention_multiplier},
@@ -148,7 +148,7 @@ class hf_config_reader {
   }
 
   /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
-  void read_experts(const json_place& text) {
+  [[gnu::cold]] void read_experts(const json_place& text) {
     decoder_config& c = out_.config;
     const bool mixtral = out_.model_type == "mixtral", all = family_of(c.model_type).experts == mixtures::all;
     const auto size_or = [&](const json_place& place, std::uint32_t absent) {
@@ -171,7 +171,7 @@ class hf_config_reader {
         document_.refuse(key, "0", std::to_string(text[key].natural()));
   }
 
-  void read_sizes(const json_place& text) {
+  [[gnu::cold]] void read_sizes(const json_place& text) {
     decoder_config& c = out_.config;
     // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
     const bool gemma = c.model_type == architecture::gemma3;
@@ -211,7 +211,7 @@ class hf_config_reader {
 
   /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
   /// layer.
-  void read_rope(const json_place& text) {
+  [[gnu::cold]] void read_rope(const json_place& text) {
     const bool gemma = out_.config.model_type == architecture::gemma3;
     json_place parameters = text["rope_parameters"];
     const json_place local = parameters["sliding_attention"];
@@ -265,7 +265,7 @@ class hf_config_reader {
                                                              : out_.config.max_position_embeddings;
   }
   /// Defaults: transformers' _compute_yarn_parameters.
-  void read_yarn(const json_place& scaling) {
+  [[gnu::cold]] void read_yarn(const json_place& scaling) {
     rope_scaling_config& out = out_.config.rope_scaling;
     const auto real_or = [&](const char* key, float absent) {
       return scaling[key].present() ? scaling[key].real() : absent;
@@ -280,7 +280,7 @@ class hf_config_reader {
     out.attention_factor = real_or("attention_factor", usual);
   }
   /// The first channels of a head turn.
-  void read_partial_rotary(const json_place& part) {
+  [[gnu::cold]] void read_partial_rotary(const json_place& part) {
     decoder_config& c = out_.config;
     if (!family_of(c.model_type).partial_rotary) part.refuse("1");
     const double wide = c.head_dim * part.number();
@@ -290,7 +290,7 @@ class hf_config_reader {
     if (c.rotary_dim == c.head_dim) c.rotary_dim = 0;
   }
   /// transformers' _compute_longrope_parameters; `factor` is not read where the original length is stated.
-  void read_longrope(const json_place& text, const json_place& scaling) {
+  [[gnu::cold]] void read_longrope(const json_place& text, const json_place& scaling) {
     decoder_config& c = out_.config;
     rope_scaling_config& out = c.rope_scaling;
     out.type = rope_type::longrope;
@@ -314,7 +314,7 @@ class hf_config_reader {
             : longrope_attention_factor(c.max_position_embeddings, out.original_max_position_embeddings);
   }
   /// Two keys for one number, where both are there.
-  void expect_same(const json_place& one, const json_place& other) const {
+  [[gnu::cold]] void expect_same(const json_place& one, const json_place& other) const {
     if (one.present() && other.present() && one.number() != other.number())
       document_.refuse(one.where() + " and " + other.where(), "one value",
                        number_text(one.real()) + " and " + number_text(other.real()));
@@ -322,14 +322,14 @@ class hf_config_reader {
   static std::string type_of(const json_place& scaling) {
     return scaling["rope_type"].text_or(scaling["type"].text_or("default"));
   }
-  void expect_type(const json_place& scaling, const std::string& expected) const {
+  [[gnu::cold]] void expect_type(const json_place& scaling, const std::string& expected) const {
     if (const std::string type = type_of(scaling); type != expected)
       document_.refuse(scaling.where() + ".rope_type", expected, "'" + printable(type, 40) + "'");
   }
 
   /// Windows: Mistral's and, where it has any, Mixtral's are in all layers, Gemma 3's in all but every sixth.
   /// transformers 5 lists the kind of each layer.
-  void read_windows(const json_place& text) {
+  [[gnu::cold]] void read_windows(const json_place& text) {
     decoder_config& c = out_.config;
     const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral",
                mixtral = out_.model_type == "mixtral";
@@ -348,7 +348,7 @@ class hf_config_reader {
     if (text["layer_types"].present()) read_layer_types(text["layer_types"]);
     if (c.sliding_window_pattern == 1) c.sliding_window = c.sliding_window_pattern = 0;
   }
-  void read_layer_types(const json_place& list) {
+  [[gnu::cold]] void read_layer_types(const json_place& list) {
     decoder_config& c = out_.config;
     std::vector<bool> windowed;
     for (const json_place& layer : list.elements()) {
@@ -371,7 +371,7 @@ class hf_config_reader {
     c.sliding_window_pattern = *pattern;
   }
 
-  void read_activation(const json_place& text) {
+  [[gnu::cold]] void read_activation(const json_place& text) {
     const bool gemma = out_.config.model_type == architecture::gemma3;
     const json_place place =
         gemma && text["hidden_activation"].present() ? text["hidden_activation"] : text["hidden_act"];
@@ -384,7 +384,7 @@ class hf_config_reader {
 
   /// BitNetQuantConfig: the packed form's scale multiplies for autobitlinear and divides for bitlinear, which is the
   /// default.
-  void read_quantization(const json_place& quantization) {
+  [[gnu::cold]] void read_quantization(const json_place& quantization) {
     if (!quantization.present()) return;
     const bool ternary = family_of(out_.config.model_type).may_be_ternary && out_.config.num_local_experts == 0 &&
                          quantization["quant_method"].text_or("") == "bitnet";

@@ -55,7 +55,8 @@ class packed_weights {
   }
 
  private:
-  [[noreturn]] static void refuse(const io::packed_image& from, const plan::weight& wanted, const plan::table& of) {
+  [[noreturn, gnu::cold]] static void refuse(const io::packed_image& from, const plan::weight& wanted,
+                                             const plan::table& of) {
     const std::string words = plan::identity(wanted, of);
     const auto tensors = [](std::string_view text) { return text.substr(0, text.find(": ")); };
     std::string found = "no such tensors";

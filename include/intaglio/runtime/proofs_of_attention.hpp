@@ -14,7 +14,7 @@
 
 namespace intaglio::runtime::proofs {
 
-inline double attention(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double attention(kernel_trial& trial, const plan::dispatch& call) {
   reference::attention_shape shape{trial.constant(call, "heads"),
                                    trial.constant(call, "kv_heads"),
                                    trial.constant(call, "head_dim"),
@@ -78,7 +78,7 @@ inline double attention(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 /// To the pool, in pages that do not stand in their order, and back.
-inline double pages(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double pages(kernel_trial& trial, const plan::dispatch& call) {
   namespace word = kernels::state;
   const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"),
                       own = trial.constant(call, "positions"), pool = trial.constant(call, "context"),

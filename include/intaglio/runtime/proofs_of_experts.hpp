@@ -18,7 +18,7 @@
 namespace intaglio::runtime::proofs {
 
 /// Of every token's experts a few rows.
-inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
   reference::matmul_shape shape;
   shape.columns = trial.constant(call, "columns");
   shape.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
@@ -77,7 +77,7 @@ inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
-inline double route(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double route(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used");
   auto logits = trial.floats(std::size_t{trial.tokens} * experts);
   logits[experts - 1] = logits[0];  // a tie
@@ -100,7 +100,7 @@ inline double route(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 /// As many pairs in each list as the kernel finds, and which.
-inline double expert_tiles(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double expert_tiles(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used"),
                       list_tokens = trial.constant(call, "list_tokens"), words = list_tokens + 2;
   std::vector<std::uint32_t> choice(std::size_t{2} * trial.tokens * used);
@@ -124,7 +124,7 @@ inline double expert_tiles(kernel_trial& trial, const plan::dispatch& call) {
   return 0;
 }
 
-inline double expert_sum(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double expert_sum(kernel_trial& trial, const plan::dispatch& call) {
   const std::size_t width = trial.constant(call, "width"), used = trial.constant(call, "experts_used");
   const auto values = trial.floats(trial.tokens * used * width), start = trial.floats(trial.tokens * width),
              weights = trial.floats(2 * trial.tokens * used);

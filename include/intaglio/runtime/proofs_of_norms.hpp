@@ -21,7 +21,7 @@
 
 namespace intaglio::runtime::proofs {
 
-inline double embed(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double embed(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width"), rows = trial.constant(call, "vocab_size");
   const auto type = static_cast<kernels::codec>(trial.constant(call, "table_element"));
   const float scale = trial.real(call, "scale");
@@ -47,7 +47,7 @@ inline double embed(kernel_trial& trial, const plan::dispatch& call) {
   return apart(read<float>(output, 0, expected.size()), expected);
 }
 
-inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
   const auto input = trial.floats(std::size_t{trial.tokens} * width),
              norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
@@ -61,7 +61,7 @@ inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
-inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width"), parts = trial.constant(call, "parts");
   auto input = trial.floats(std::size_t{trial.tokens} * width * parts);
   auto expected = trial.floats(std::size_t{trial.tokens} * width);
@@ -78,7 +78,7 @@ inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
-inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
   const auto values = trial.floats(std::size_t{trial.tokens} * width),
              norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
@@ -104,7 +104,7 @@ inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 /// As numbers: the device's own root may be a little off.
-inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
   const std::size_t rows = std::size_t{trial.tokens} * trial.constant(call, "rows_per_token"),
                     room_for = std::size_t{trial.width} * trial.constant(call, "rows_per_token");
@@ -134,7 +134,7 @@ inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
   return tiled && reference::tiled_words(expected, width) != tiles ? 1.0 : worst;
 }
 
-inline double halves(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double halves(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
   const auto values = trial.floats(std::size_t{trial.tokens} * width);
   const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * width),
@@ -164,7 +164,7 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
-inline double turn(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double turn(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::turn_kernel>(call.specialization);
   const reference::turn_shape shape{c.heads, c.kv_heads,   c.head_dim,      c.context,
                                     c.eps,   c.ring != 0,  c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
@@ -200,7 +200,7 @@ inline double turn(kernel_trial& trial, const plan::dispatch& call) {
 
 /// What makes ends of the activation's branches: zeros and numbers whose exponential over- or underflows are among
 /// them.
-inline double gated(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double gated(kernel_trial& trial, const plan::dispatch& call) {
   const std::size_t width = trial.constant(call, "width"), count = trial.tokens * width;
   auto gates = trial.floats(count), ups = trial.floats(count);
   for (std::size_t i = 0; i + 4 < count; i += 97)

@@ -19,7 +19,7 @@
 
 namespace intaglio::runtime::proofs {
 
-inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
   using kernels::epilogue, kernels::prologue;
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   const auto how = static_cast<epilogue>(trial.constant(call, "epilogue"));
@@ -133,7 +133,7 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
 }
 
 /// A few rows of a product, or a head each of q, k and v.
-inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   using kernels::epilogue;
   reference::matmul_shape shape;
   shape.columns = trial.constant(call, "columns");
@@ -247,7 +247,7 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
-inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       some = (std::min)(rows, 8u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
@@ -277,7 +277,7 @@ inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
-inline double dense_few(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double dense_few(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       some = (std::min)(rows, 8u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));

@@ -18,7 +18,7 @@
 namespace intaglio::runtime::proofs {
 
 /// Bounds that are none, or that are far wider than they need to be, count as apart.
-inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       some = (std::min)(rows, 8u);
   const auto values = trial.floats(columns), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns);
@@ -50,7 +50,7 @@ inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
 
 /// Bounds of which every 97th is to be computed, for greedy and for top-k; then all of them, as a high temperature
 /// wants it.
-inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
@@ -89,7 +89,7 @@ inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
-inline double sample(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double sample(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t vocabulary = trial.constant(call, "vocab_size"),
                       draws = trial.batched ? trial.width : trial.constant(call, "draws"),
                       rows = (std::min)(draws, trial.tokens);
@@ -142,7 +142,7 @@ inline double sample(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 /// Two drafts, of which the first is right; with two tokens a pass it is the only one.
-inline double accept(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double accept(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t draws = trial.constant(call, "draws"), count = (std::min)(draws, 3u);
   std::vector<std::uint32_t> drawn(draws), words = trial.state(), ring(trial.table->ring_size);
   words[kernels::state::count] = count;

@@ -19,7 +19,7 @@
 namespace intaglio::runtime::proofs {
 
 /// The first features and the last ones.
-inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       run_rows = (std::min)(rows, 64u);
   const auto values = trial.floats(columns);
@@ -61,7 +61,7 @@ inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
                      apart(found.last(1), expected_totals.last(1))});
 }
 
-inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   auto values = trial.floats(columns);
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -92,7 +92,7 @@ inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 /// Scores of which some have equal sizes.
-inline double walk_select(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double walk_select(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), count = trial.constant(call, "count");
   auto scores = trial.floats(columns);
   for (std::size_t i = 0; i + 3 < scores.size(); i += 3) scores[i + 1] = -scores[i];
@@ -116,7 +116,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
 }
 
 /// The first features and the last ones.
-inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       count = trial.constant(call, "count"), some = (std::min)(count, 32u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
@@ -141,7 +141,7 @@ inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
-inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       count = trial.constant(call, "count");
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
@@ -173,7 +173,7 @@ inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 /// Every layer; of equal contributions there are some.
-inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), features = trial.constant(call, "features"),
                       layers = trial.constant(call, "layers"), count = trial.constant(call, "count"),
                       slot_count = trial.constant(call, "slots");
