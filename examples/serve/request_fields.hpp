@@ -4,6 +4,7 @@
 #pragma once
 
 #include <intaglio/core/error.hpp>
+#include <intaglio/core/letters_between.hpp>
 #include <intaglio/core/number_text.hpp>
 
 #include <algorithm>
@@ -120,17 +121,7 @@ class fields {
   /// Letters to change, add or leave out, up to 3.
   static std::size_t distance(std::string_view a, std::string_view b) {
     if (a.size() > b.size() + 2 || b.size() > a.size() + 2 || a.size() < 4) return 3;
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      std::size_t corner = std::exchange(row[0], i);
-      for (std::size_t j = 1; j <= b.size(); ++j) {
-        const std::size_t changed = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-        corner = row[j];
-        row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    return row[b.size()];
+    return letters_between(a, b);
   }
 
   const json& of_;

@@ -9,6 +9,7 @@
 #include "sampling_choice.hpp"
 #include "thought_text.hpp"
 
+#include <intaglio/core/letters_between.hpp>
 #include <intaglio/runtime/sampling.hpp>
 
 #include <algorithm>
@@ -39,21 +40,6 @@ Ctrl-C stops a reply and keeps what there is.)";
 
 constexpr std::array<std::string_view, 10> names{"/help",  "/load", "/model", "/quit",  "/reset",
                                                  "/retry", "/save", "/set",   "/stats", "/system"};
-
-/// Letters to change, add or leave out.
-std::size_t letters_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t corner = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-      corner = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
 
 /// Escape sequences for people, nothing for a pipe or with NO_COLOR.
 struct colours {
