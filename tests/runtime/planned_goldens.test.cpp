@@ -101,6 +101,13 @@ void hold(families::weight_types& types, std::uint32_t layer, std::string_view n
   types.matrices.push_back({std::string(name), type, static_cast<std::uint8_t>(layer)});
 }
 
+/// In what a file's matrices are computed: as they are stored.
+families::weight_types stored_types(const io::checkpoint& file) {
+  const families::file_types codecs = families::types_of(file);
+  CHECK_FALSE(codecs.recoded);
+  return codecs.types;
+}
+
 }  // namespace
 
 TEST_CASE("files of a family give the goldens of transformers", "[once]") {
@@ -134,9 +141,8 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
-  const families::file_types codecs = families::types_of(file);
-  CHECK_FALSE(codecs.recoded);
-  check_goldens(each, file, codecs.types);
+  const families::weight_types types = stored_types(file);
+  check_goldens(each, file, types);
 }
 
 TEST_CASE("files in each codec of blocks are computed as they are stored, and give the goldens", "[once]") {
@@ -149,11 +155,10 @@ TEST_CASE("files in each codec of blocks are computed as they are stored, and gi
                                     golden_file{"qwen3-tiny", "iq4_xs", "gguf/qwen3-tiny-iq4_xs.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
-  const families::file_types codecs = families::types_of(file);
-  CHECK_FALSE(codecs.recoded);
+  const families::weight_types types = stored_types(file);
   const auto type = dtype_from_name(each.variant);
-  CHECK((codecs.types.layers == type && codecs.types.embedding == type && codecs.types.head == type));
-  check_goldens(each, file, codecs.types);
+  CHECK((types.layers == type && types.embedding == type && types.head == type));
+  check_goldens(each, file, types);
 }
 
 // As llama-quantize writes them: more bits for some layers' v and down, other codecs where rows are no multiple of 256.
@@ -174,10 +179,9 @@ TEST_CASE("files of several codecs give the goldens, each matrix in its own", "[
                                     golden_file{"qwen3moe-tiny", "mxfp4_moe", "gguf/qwen3moe-tiny-mxfp4_moe.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
-  const families::file_types codecs = families::types_of(file);
-  CHECK_FALSE(codecs.recoded);
-  CHECK_FALSE(codecs.types.matrices.empty());
-  check_goldens(each, file, codecs.types);
+  const families::weight_types types = stored_types(file);
+  CHECK_FALSE(types.matrices.empty());
+  check_goldens(each, file, types);
 }
 
 // What bf16 holds f32 holds too: the goldens are the same, whatever layer has which of them.
