@@ -15,13 +15,20 @@ static_assert(std::is_same_v<decltype(gpu::native(std::declval<gpu::vk::BufferCr
 static_assert(sizeof(gpu::vk::BufferCreateInfo) == sizeof(VkBufferCreateInfo) &&
               std::is_standard_layout_v<gpu::vk::BufferCreateInfo>);
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL only_versions(VkInstance, const char* name) {
-  const PFN_vkEnumerateInstanceVersion version = [](std::uint32_t* out) {
-    *out = VK_API_VERSION_1_3;
-    return VK_SUCCESS;
-  };
-  return std::string_view(name) == "vkEnumerateInstanceVersion" ? reinterpret_cast<PFN_vkVoidFunction>(version)
-                                                                : nullptr;
+const PFN_vkQueueWaitIdle by_loader = [](VkQueue) { return VK_NOT_READY; };
+const PFN_vkQueueWaitIdle by_driver = [](VkQueue) { return VK_SUCCESS; };
+const PFN_vkEnumeratePhysicalDevices no_devices = [](VkInstance, std::uint32_t* count, VkPhysicalDevice*) {
+  *count = 0;
+  return VK_SUCCESS;
+};
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_instance(VkInstance, const char* name) {
+  if (std::string_view(name) == "vkEnumeratePhysicalDevices") return reinterpret_cast<PFN_vkVoidFunction>(no_devices);
+  return std::string_view(name) == "vkQueueWaitIdle" ? reinterpret_cast<PFN_vkVoidFunction>(by_loader) : nullptr;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_device(VkDevice, const char* name) {
+  return std::string_view(name) == "vkQueueWaitIdle" ? reinterpret_cast<PFN_vkVoidFunction>(by_driver) : nullptr;
 }
 
 }  // namespace
@@ -39,12 +46,23 @@ TEST_CASE("dispatch: structs are handed over in place", "[gpu]") {
 
 TEST_CASE("dispatch: a table holds what its loader gives, and nothing else", "[gpu]") {
   gpu::dispatch_table table;
-  CHECK(table.vkEnumerateInstanceVersion == nullptr);
-  table.init(&only_versions);
-  REQUIRE(table.vkEnumerateInstanceVersion != nullptr);
-  std::uint32_t version = 0;
-  CHECK(table.vkEnumerateInstanceVersion(&version) == VK_SUCCESS);
-  CHECK(version == VK_API_VERSION_1_3);
-  CHECK(table.vkCreateInstance == nullptr);
+  CHECK(table.vkEnumeratePhysicalDevices == nullptr);
+  table.look_up(VkInstance{VK_NULL_HANDLE}, &of_instance);
+  REQUIRE(table.vkEnumeratePhysicalDevices != nullptr);
+  std::uint32_t count = 7;
+  CHECK(table.vkEnumeratePhysicalDevices(VK_NULL_HANDLE, &count, nullptr) == VK_SUCCESS);
+  CHECK(count == 0);
+  CHECK(table.vkCreateDevice == nullptr);
   CHECK(table.vkQueueSubmit == nullptr);
+  REQUIRE(table.vkQueueWaitIdle != nullptr);
+  CHECK(table.vkQueueWaitIdle(VK_NULL_HANDLE) == VK_NOT_READY);
+}
+
+TEST_CASE("dispatch: a device's own functions take the place of the loader's", "[gpu]") {
+  gpu::dispatch_table table;
+  table.look_up(VkInstance{VK_NULL_HANDLE}, &of_instance);
+  table.look_up(VkDevice{VK_NULL_HANDLE}, &of_device);
+  REQUIRE(table.vkQueueWaitIdle != nullptr);
+  CHECK(table.vkQueueWaitIdle(VK_NULL_HANDLE) == VK_SUCCESS);
+  CHECK(table.vkEnumeratePhysicalDevices == no_devices);  // of the instance, so it stays
 }

@@ -48,7 +48,7 @@ inline std::vector<matrix_shape> list_matrix_shapes(const instance& from, VkPhys
                                                     const std::string& device) {
   using ask_type = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, matrix_shape*);
   const auto ask = reinterpret_cast<ask_type>(
-      from.call().vkGetInstanceProcAddr(from.handle(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+      from.source().entry()(from.handle(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   if (ask == nullptr) return {};
   return enumerate<matrix_shape>(
       device, "list the shapes of cooperative matrices",

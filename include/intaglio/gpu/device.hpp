@@ -207,7 +207,8 @@ INTAGLIO_DEFINITION void device::borrow(const host_device& host) {
 }
 
 INTAGLIO_DEFINITION void device::look_up() {
-  on_->call.init(on_->from->handle(), on_->from->source().entry(), on_->handle, on_->from->call().vkGetDeviceProcAddr);
+  on_->call = on_->from->call();
+  on_->call.look_up(on_->handle, on_->from->call().vkGetDeviceProcAddr);
 }
 
 INTAGLIO_DEFINITION std::vector<device_description> list_devices(PFN_vkGetInstanceProcAddr entry) {

@@ -142,7 +142,7 @@ class instance {
         std::string(layer) + " is not installed (Debian and Ubuntu: apt install vulkan-validationlayers)");
   }
 
-  void look_up() { call_.init(static_cast<VkInstance>(handle_), loader_.entry()); }
+  void look_up() { call_.look_up(handle_, loader_.entry()); }
 
   /// The first instance of the system's loader that goes is not destroyed, so that drivers stay loaded: NVIDIA's (580)
   /// can be loaded 29 times in a process, and to load llvmpipe takes 27 ms.
