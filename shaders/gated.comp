@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The activation of gates and their ups, which two products left. One workgroup some quads (x) of a token (y).
+// The activation of gates and their ups, which two products left, or of logits. One workgroup some quads (x) of a token
+// (y).
 // variant: gated -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -11,6 +12,7 @@
 
 layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
+layout(constant_id = 2) const float scale = 1.0;
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words gate, up, output_, state; };
@@ -23,7 +25,10 @@ void main() {
   if (token >= state.at[state_count]) return;
   for (uint i = gl_GlobalInvocationID.x; i < quads; i += gl_NumWorkGroups.x * workgroup_size) {
     vec4 g = float_quad(gate, first + i), u = float_quad(up, first + i), y;
-    for (uint k = 0u; k < 4u; ++k) y[k] = activation(g[k], u[k]);
+    for (uint k = 0u; k < 4u; ++k) {
+      precise float scaled = scale * activation(scale == 1.0 ? g[k] : g[k] / scale, u[k]);
+      y[k] = scaled;
+    }
     FloatQuads(output_).at[first + i] = y;
   }
 }

@@ -14,20 +14,42 @@ TEST_CASE("gated gives the reference's bits, whatever the activation, and leaves
   const std::uint32_t width = GENERATE(4u, 76u, 1320u), groups = GENERATE(1u, 3u);
   const activation type = GENERATE(activation::relu_squared, activation::silu, activation::gelu_tanh);
   const shader::activation_function act(type);
+  const float scale = GENERATE(1.f, 30.f);
   const auto gates = random.floats(std::size_t{room} * width, -90, 90),
              ups = random.floats(std::size_t{room} * width, -3, 3);
   std::vector<float> expected(gates.size());
-  reference::gated(*act, gates, ups, expected);
+  reference::gated(*act, gates, ups, expected, scale);
   for (const std::uint32_t subgroups : on.widths()) {
     const auto gate = on.filled(gates), up = on.filled(ups), out = on.poisoned(4 * expected.size()),
                state = on.filled(fresh_state(5, tokens, room, 64));
     const auto untouched = out.read<std::uint32_t>();
-    on.run(kernels::kernel::gated, subgroups, {{"width", width}, {"activation", act}},
+    on.run(kernels::kernel::gated, subgroups, {{"width", width}, {"scale", scale}, {"activation", act}},
            {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &state}}, {groups, room, 1});
     const auto found = out.read<float>();
     CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + tokens * width),
                std::vector<float>(expected.begin(), expected.begin() + tokens * width));
     const auto words = out.read<std::uint32_t>();
     CHECK(std::equal(words.begin() + tokens * width, words.end(), untouched.begin() + tokens * width));
+  }
+}
+
+TEST_CASE("gated bounds logits in their place, in order and to less than the bound", "[kernels]") {
+  kernel_device on;
+  constexpr float bound = 12;
+  const shader::activation_function act(shader::softcap{});
+  std::vector<float> logits;
+  for (int i = -400; i <= 400; ++i) logits.push_back(0.25f * static_cast<float>(i));
+  while (logits.size() % 4 != 0) logits.push_back(0);
+  const auto width = static_cast<std::uint32_t>(logits.size());
+  std::vector<float> expected(width);
+  reference::gated(*act, logits, logits, expected, bound);
+  const auto values = on.filled(logits), state = on.filled(fresh_state(0, 1, 1, 64));
+  on.run(kernels::kernel::gated, on.widths().front(), {{"width", width}, {"scale", bound}, {"activation", act}},
+         {{"gate", &values}, {"up", &values}, {"output", &values}, {"state", &state}}, {1, 1, 1});
+  const auto found = values.read<float>();
+  CHECK_SAME(on, found, expected);
+  for (std::size_t i = 0; i < 801; ++i) {
+    CHECK(std::abs(found[i] - bound * std::tanh(logits[i] / bound)) < 1e-5f);
+    if (i != 0) CHECK(found[i] >= found[i - 1]);
   }
 }

@@ -91,6 +91,8 @@ struct decoder_config {
   float attention_multiplier = 0.f;         ///< of scores; 0: 1 / sqrt(query_pre_attn_scalar or head_dim)
   float residual_multiplier = 1.f;          ///< of what each half of a block adds to the stream
   float logits_scaling = 1.f;               ///< what logits are divided by
+  float attn_logit_softcapping = 0.f;       ///< scores s become this * tanh(s / this); 0: they stay
+  float final_logit_softcapping = 0.f;      ///< logits likewise
   std::uint32_t num_local_experts =
       0;  ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has

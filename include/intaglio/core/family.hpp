@@ -38,6 +38,7 @@ struct family {
   float hf_norm_addend = 0.f;       ///< safetensors has norm weights less this
   mixtures experts = mixtures::none;
   bool multipliers = false;            ///< of embedding, scores, what is added to the stream, and logits
+  bool softcaps = false;               ///< scores and logits may be bounded by a scaled tanh
   std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none

@@ -75,6 +75,10 @@ class gguf_config {
       config_.ternary = true, config_.activation_type = dtype::f32;
     config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
     if (family_of(config_.model_type).multipliers) read_multipliers();
+    if (family_of(config_.model_type).softcaps) {
+      config_.attn_logit_softcapping = real("attn_logit_softcapping").value_or(0.f);
+      config_.final_logit_softcapping = real("final_logit_softcapping").value_or(0.f);
+    }
     judge_keys();
   }
 
@@ -134,6 +138,7 @@ class gguf_config {
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;
+    if (rule.use == gguf_key_use::softcap && family_of(config_.model_type).softcaps) return;
     const gguf_value& stored = *file_.first().find(key(rule.tail));
     const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)
                                                           : *file_.number<float>(stored.key);

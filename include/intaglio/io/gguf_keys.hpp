@@ -20,6 +20,7 @@ enum class gguf_key_use : std::uint8_t {
   neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
   longrope,          ///< as `neutral`; read where the file has factors of longrope
   multiplier,        ///< as `neutral`; read where the family has multipliers
+  softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
 
 /// One key without its prefix.
@@ -66,8 +67,8 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"logit_scale", gguf_key_use::multiplier, 1.f, 0.f},
     {"residual_scale", gguf_key_use::multiplier, 1.f, 0.f},
     {"embedding_scale", gguf_key_use::multiplier, 1.f, 0.f},
-    {"attn_logit_softcapping", gguf_key_use::neutral},
-    {"final_logit_softcapping", gguf_key_use::neutral},
+    {"attn_logit_softcapping", gguf_key_use::softcap},
+    {"final_logit_softcapping", gguf_key_use::softcap},
     {"router_logit_softcapping", gguf_key_use::neutral},
     {"attention.max_alibi_bias", gguf_key_use::neutral},
     {"attention.clamp_kqv", gguf_key_use::neutral},

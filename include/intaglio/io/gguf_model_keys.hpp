@@ -138,6 +138,10 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "residual_scale", c.residual_multiplier);
     out.set(prefix + "logit_scale", c.logits_scaling);
   }
+  if (family_of(c.model_type).softcaps) {
+    out.set(prefix + "attn_logit_softcapping", c.attn_logit_softcapping);
+    out.set(prefix + "final_logit_softcapping", c.final_logit_softcapping);
+  }
   if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; c.no_rope_layer_interval != usual)
     warnings.push_back("GGUF has no key for layers without rotation, and programs take every " + std::to_string(usual) +
                        "th; the model's interval is " + std::to_string(c.no_rope_layer_interval));

@@ -61,8 +61,7 @@ class hf_config_reader {
     read_rope(text);
     read_windows(text);
     read_activation(text);
-    for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
-      if (text[key].present()) text[key].refuse("none");
+    read_softcaps(text);
     if (text["use_bidirectional_attention"].boolean_or(false))
       document_.refuse("use_bidirectional_attention", "false", "true");
     for (const char* key : {"attention_bias", "mlp_bias"})
@@ -145,6 +144,16 @@ class hf_config_reader {
                                   {"residual_multiplier", &c.residual_multiplier},
                                   {"logits_scaling", &c.logits_scaling}})
       if (*to = text[key].present() ? text[key].real() : 1.f; !(*to > 0.f)) text[key].refuse("a number above 0");
+  }
+
+  [[gnu::cold]] void read_softcaps(const json_place& text) {
+    decoder_config& c = out_.config;
+    for (const auto& [key, to] : {std::pair{"attn_logit_softcapping", &c.attn_logit_softcapping},
+                                  {"final_logit_softcapping", &c.final_logit_softcapping}}) {
+      if (!text[key].present()) continue;
+      if (!family_of(c.model_type).softcaps) text[key].refuse("none");
+      if (*to = text[key].real(); !(*to > 0.f)) text[key].refuse("a number above 0");
+    }
   }
 
   /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.

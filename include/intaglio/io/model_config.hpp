@@ -72,6 +72,10 @@ inline constexpr number_range number_ranges[] = {
      true},
     {"residual_multiplier", [](const decoder_config& c) -> double { return c.residual_multiplier; }, 0, 0, true},
     {"logits_scaling", [](const decoder_config& c) -> double { return c.logits_scaling; }, 0, 0, true},
+    {"attn_logit_softcapping", [](const decoder_config& c) -> double { return c.attn_logit_softcapping; }, 0, 0, true,
+     true},
+    {"final_logit_softcapping", [](const decoder_config& c) -> double { return c.final_logit_softcapping; }, 0, 0, true,
+     true},
     {"num_local_experts", [](const decoder_config& c) -> double { return c.num_local_experts; }, 1,
      config_limits::num_local_experts, false, true},
     {"num_experts_per_tok", [](const decoder_config& c) -> double { return c.num_experts_per_tok; }, 1,
@@ -234,6 +238,8 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   compare("attention_multiplier", engraved.attention_multiplier, file.attention_multiplier, number_text);
   compare("residual_multiplier", engraved.residual_multiplier, file.residual_multiplier, number_text);
   compare("logits_scaling", engraved.logits_scaling, file.logits_scaling, number_text);
+  compare("attn_logit_softcapping", engraved.attn_logit_softcapping, file.attn_logit_softcapping, number_text);
+  compare("final_logit_softcapping", engraved.final_logit_softcapping, file.final_logit_softcapping, number_text);
   compare("query_pre_attn_scalar", engraved.attention_scalar(), file.attention_scalar(), number);
   return out;
 }

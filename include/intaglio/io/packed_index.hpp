@@ -177,6 +177,8 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.attention_multiplier, "attention_multiplier");
   with.number(c.residual_multiplier, "residual_multiplier");
   with.number(c.logits_scaling, "logits_scaling");
+  with.number(c.attn_logit_softcapping, "attn_logit_softcapping");
+  with.number(c.final_logit_softcapping, "final_logit_softcapping");
   with.maybe(index.vocabulary, "vocabulary", [&](auto& words) {
     const auto text = [&](auto& value) { with.text(value, "vocabulary"); };
     const auto number = [&](auto& value) { with.number(value, "vocabulary"); };

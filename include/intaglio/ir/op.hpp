@@ -93,6 +93,7 @@ struct graph {
   value_id stream_in = none, stream_out = none;  ///< what the period reads and what the next one reads in its place
   std::vector<value_id> block_ends;              ///< by kind: what the block gives and the next one reads
   value_id output = none;                        ///< logits
+  value_id head = none;                          ///< what the product of the head gives: `output`, or its input
   text<256> failure;
 };
 

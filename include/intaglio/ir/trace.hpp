@@ -280,7 +280,18 @@ class trace {
     return repeat(x, layers, layer_pattern{}, body);
   }
 
-  constexpr void output(value_id logits) { graph_.output = logits; }
+  /// bound * tanh(x / bound)
+  constexpr value_id softcap(value_id x, float bound) {
+    if (width(x) % 4 != 0) fail(where("softcap").view(), "a width in multiples of ", 4, "", width(x));
+    op o{.kind = op_kind::gated, .in = {x, x, none}, .scale = bound, .act = shader::softcap{}};
+    return push(o, "softcap", "logits", dtype::f32, width(x));
+  }
+
+  /// @param product that gives the logits or what they are made of; none: the logits are its result
+  constexpr void output(value_id logits, value_id product = none) {
+    graph_.output = logits;
+    graph_.head = product == none ? logits : product;
+  }
 
  private:
   constexpr dtype held_as(std::string_view name, dtype type) const {

@@ -8,11 +8,12 @@
 
 namespace intaglio::kernels {
 
-/// output[token, i] = activation(gate[token, i], up[token, i]), f32 [tokens, width], which two products left because
-/// their weights are of two codecs (kernels/splice.hpp has the activation); width a multiple of 4. Workgroups share a
-/// token's quads (x); one row of them a token (y).
+/// output[token, i] = scale * activation(gate[token, i] / scale, up[token, i]), f32 [tokens, width] (kernels/splice.hpp
+/// has the activation); width a multiple of 4. Two products left gate and up because their weights are of two codecs,
+/// with scale 1; or both are logits, which are bounded in their place (shader::softcap). Workgroups share a token's
+/// quads (x); one row of them a token (y).
 inline constexpr kernel_interface gated_interface{
-    "gated", {{{"gate"}, {"up"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}}}};
+    "gated", {{{"gate"}, {"up"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}, {"scale"}}}};
 
 struct gated_kernel {
   static constexpr kernel id = kernel::gated;
@@ -20,6 +21,7 @@ struct gated_kernel {
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};
+    float scale{};
   };
 };
 

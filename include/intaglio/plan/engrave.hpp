@@ -96,10 +96,16 @@ constexpr bool screenable(const ir::graph& g, const node& head) {
   return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0;
 }
 
-/// Whether the last node is a head that dense_rows can have.
+/// The product of the head, the last node or in front of what bounds its logits.
+constexpr std::size_t head_of(const ir::graph& g, const std::vector<node>& nodes) {
+  std::size_t at = nodes.size() - 1;
+  while (at != 0 && nodes[at].in == g.head) --at;
+  return at;
+}
+/// Whether the head of dense weights is one that dense_rows can have.
 constexpr bool has_rows(const ir::graph& g, const std::vector<node>& nodes) {
-  if (nodes.empty() || nodes.back().kernel != kernels::kernel::dense_matmul) return false;
-  const ir::weight& w = g.weights[static_cast<std::size_t>(nodes.back().weights[0])];
+  if (nodes.empty() || nodes[head_of(g, nodes)].kernel != kernels::kernel::dense_matmul) return false;
+  const ir::weight& w = g.weights[static_cast<std::size_t>(nodes[head_of(g, nodes)].weights[0])];
   return kernels::has_dense_rows(*codec_of(w.type), w.columns);
 }
 
@@ -274,9 +280,10 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
 
 /// In a pass over a few tokens, and in every pass of a CPU driver, the head of dense weights reads what a node of its
 /// own normalised: its subgroups would do so for every four rows.
-constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kernel product) {
-  if (nodes.empty() || nodes.back().kernel != kernels::kernel::dense_matmul) return;
-  node head = nodes.back();
+constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kernel product, std::uint8_t rule) {
+  const std::size_t at = nodes.empty() ? 0 : head_of(g, nodes);
+  if (nodes.empty() || nodes[at].kernel != kernels::kernel::dense_matmul) return;
+  node& head = nodes[at];
   const node made{.lowered = true,
                   .kernel = kernels::kernel::rms_norm,
                   .where = head.where,
@@ -290,8 +297,8 @@ constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kern
   head.kernel = product;
   head.in = made.out;
   head.norm = ir::none;
-  nodes.back() = made;
-  nodes.push_back(head);
+  if (rule != 0) head.rule = rule;
+  nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(at), made);
 }
 
 /// Decode of a CPU driver, models that no cache holds: ternary products without loops, of what a node in front
@@ -336,14 +343,11 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
-  if (few) insert_norm(g, nodes, kernels::kernel::dense_few);
+  if (few) insert_norm(g, nodes, kernels::kernel::dense_few, 0);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.straight) {
     straighten(g, config, target, nodes);
-    if (has_rows(g, nodes)) {
-      insert_norm(g, nodes, kernels::kernel::dense_rows);
-      nodes.back().rule = rule_index("straight");
-    }
+    if (has_rows(g, nodes)) insert_norm(g, nodes, kernels::kernel::dense_rows, rule_index("straight"));
   }
   if (!failure.empty()) return;
   join_walks(nodes, kind.tokens);

@@ -155,7 +155,7 @@ class fuser {
   /// The head of a model whose weights are no blocks has a kernel of its own, dense_matmul.
   constexpr bool dense_head(const ir::op& o) const {
     const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];
-    return o.kind == kind::matmul && o.out == graph_.output && intaglio::info(w.type).block_elements == 1 &&
+    return o.kind == kind::matmul && o.out == graph_.head && intaglio::info(w.type).block_elements == 1 &&
            w.columns % 8 == 0;
   }
   /// A product that ternary_matmul, ternary_float or matmul computes.
@@ -216,9 +216,11 @@ class fuser {
         take(n, i);
         n.lowered = true;
         n.kernel = kernels::kernel::gated;
-        n.rule = rule_index("gated");
         n.up_in = o.in[1];
         n.act = o.act;
+        n.scale = o.scale;
+        if (o.in[0] != o.in[1]) n.rule = rule_index("gated");
+        else if (uses(o.in[0]) == 2) n.stream = o.in[0];  // in its place
         return n;
       }
       case kind::weigh: {

@@ -1251,13 +1251,14 @@ class lowering {
   }
 
   constexpr void gated(const node& n) {
-    d_->label.append("ffn_act");
+    d_->label.append(n.up_in != n.in ? "ffn_act" : "softcap");
     d_->activation = &*n.act;
     bind_value("gate", n.in, false);
     bind_value("up", n.up_in, false);
     bind_value("output", n.out, true);
     bind_state();
     set("width", width(n.in));
+    set("scale", n.scale == 0 ? 1.f : n.scale);
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
     d_->groups = {(width(n.in) + columns - 1) / columns, c_.tokens, 1};

@@ -83,10 +83,10 @@ inline float evaluate(const shader::expression& f, float gate, float up) {
   return f.size == 0 ? 0.0f : y[f.size - 1u];
 }
 
-/// The kernel gated: output[i] = f(gate[i], up[i]). @shape all of one size
+/// The kernel gated: output[i] = scale * f(gate[i] / scale, up[i]). @shape all of one size
 inline void gated(const shader::expression& f, std::span<const float> gate, std::span<const float> up,
-                  std::span<float> output) {
-  for (std::size_t i = 0; i < output.size(); ++i) output[i] = evaluate(f, gate[i], up[i]);
+                  std::span<float> output, float scale = 1) {
+  for (std::size_t i = 0; i < output.size(); ++i) output[i] = scale * evaluate(f, gate[i] / scale, up[i]);
 }
 
 }  // namespace intaglio::reference

@@ -451,7 +451,7 @@ class machine {
     void gated() {
       const std::size_t count = tokens() * std::size_t{constant("width")};
       reference::gated(*d.act(), memory<float>("gate").first(count), memory<float>("up").first(count),
-                       memory<float>("output").first(count));
+                       memory<float>("output").first(count), real("scale"));
     }
     void expert_sum() {
       const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();

@@ -206,7 +206,7 @@ namespace intaglio::runtime::proofs {
   for (std::size_t i = 0; i + 4 < count; i += 97)
     gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
   std::vector<float> expected(count);
-  reference::gated(*call.act(), gates, ups, expected);
+  reference::gated(*call.act(), gates, ups, expected, trial.real(call, "scale"));
   const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * width),
                     out = trial.room(trial.width * width * 4), memory = trial.memory_of(trial.state());
   trial.run(call, {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &memory}});

@@ -40,6 +40,13 @@ struct gelu_tanh {
   }
 };
 
+/// tanh of what a kernel has divided by a bound and multiplies by it again @source Bello et al. 2017; Gemma 2 report
+/// 2024
+struct softcap {
+  static constexpr std::string_view name = "softcap";
+  constexpr real operator()(real gate, real) const { return tanh(gate); }
+};
+
 /// An empty type to be called with gate, or with gate and up.
 template <class F>
 concept element_wise = std::is_empty_v<F> && std::is_default_constructible_v<F> &&

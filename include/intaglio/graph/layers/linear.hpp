@@ -48,9 +48,11 @@ struct lm_head {
   std::string_view weight;                ///< the tensor's name
   std::uint32_t vocab_size, hidden_size;  ///< its rows and columns
   dtype type = dtype::f16;                ///< in which the device holds it
+  float softcap = 0;                      ///< the logits are softcap * tanh(product / softcap); 0: the product
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id logits = t.matmul(x, weight, vocab_size, hidden_size, type);
-    t.output(logits);
+    const ir::value_id product = t.matmul(x, weight, vocab_size, hidden_size, type);
+    const ir::value_id logits = softcap == 0 ? product : t.softcap(product, softcap);
+    t.output(logits, product);
     return logits;
   }
 };
