@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "known_models.hpp"
 
+#include <intaglio/families/published_models.hpp>
 #include <intaglio/io/codec_encode.hpp>
 
 #include <algorithm>
@@ -14,27 +15,6 @@ namespace {
 
 /// More is planned where --context asks for it.
 constexpr std::uint32_t most_context = 16'384;
-
-struct known {
-  std::string_view name;
-  const decoder_config* config;
-};
-template <template <dtype> class Model>
-constexpr known entry() {
-  return {Model<dtype::f16>::name, &Model<dtype::f16>::config};
-}
-
-constexpr std::array all{
-    entry<models::mistral_7b>(),    entry<models::mistral_7b_v01>(),  entry<models::llama_3_8b>(),
-    entry<models::llama_31_8b>(),   entry<models::llama_32_1b>(),     entry<models::stories260k>(),
-    entry<models::gemma3_270m>(),   entry<models::gemma3_1b>(),       entry<models::gemma3_4b>(),
-    entry<models::mixtral_8x7b>(),  entry<models::qwen3_06b>(),       entry<models::qwen3_17b>(),
-    entry<models::qwen3_4b>(),      entry<models::qwen3_8b>(),        entry<models::qwen3_30b_a3b>(),
-    entry<models::qwen25_05b>(),    entry<models::qwen25_15b>(),      entry<models::qwen25_3b>(),
-    entry<models::qwen25_7b>(),     entry<models::smollm3_3b>(),      entry<models::granite_33_2b>(),
-    entry<models::granite_33_8b>(), entry<models::granite_4_micro>(), entry<models::olmo2_1b>(),
-    entry<models::olmo2_7b>(),      entry<models::phi_4>(),           entry<models::phi_4_mini>(),
-    entry<models::phi_35_mini>()};
 
 /// The two plans of a model, what they were made of and what points to them.
 struct kept_plans {
@@ -63,7 +43,8 @@ std::vector<dtype> known_codecs() {
 
 std::vector<std::string_view> known_models() {
   std::vector<std::string_view> out;
-  for (const known& each : all) out.push_back(each.name);
+  for (const families::published_model& each : families::published_models)
+    if (!each.ternary()) out.push_back(each.name);  // whose layers have no codec to choose
   return out;
 }
 
@@ -94,10 +75,9 @@ const engraved_model& planned_model(const decoder_config& config, const families
 
 const engraved_model* known_model(std::string_view name, dtype codec) {
   codec = families::computed_in(codec);
-  const auto found = std::find_if(all.begin(), all.end(), [&](const known& each) { return each.name == name; });
-  if (found == all.end() || !families::is_planned(codec)) return nullptr;
-  const dtype head = graph::head_type(codec, found->config->hidden_size);
-  return &planned_model(*found->config, {codec, head, head}, found->name);
+  const families::published_model* found = families::find_published_model(name);
+  if (found == nullptr || found->ternary() || !families::is_planned(codec)) return nullptr;
+  return &planned_model(*found->config, found->types(codec), found->name);
 }
 
 families::weight_types computed_types(const io::checkpoint& file, const std::string& codec) {
@@ -124,10 +104,12 @@ const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t
                                        const std::string& codec) {
   const decoder_config& config = file.config();
   const families::weight_types types = computed_types(file, codec);
-  const auto named =
-      std::find_if(all.begin(), all.end(), [&](const known& each) { return file.differences(*each.config).empty(); });
-  const std::string name = named != all.end() ? std::string(named->name)
-                                              : std::filesystem::path(file.path()).lexically_normal().stem().string();
+  std::string name = std::filesystem::path(file.path()).lexically_normal().stem().string();
+  for (const families::published_model& each : families::published_models)
+    if (!each.ternary() && file.differences(*each.config).empty()) {
+      name = each.name;
+      break;
+    }
   return planned_model(config, types, name, context, shape);
 }
 

@@ -119,13 +119,15 @@ hnswlib_prefix() {
   echo "$PWD/build/.hnswlib/root/usr"
 }
 
-# The second lavapipe: prints the ICD file of Mesa 25 from the backports of Debian 12, nothing elsewhere.
-second_lavapipe() {
+# A driver of Mesa 25 from the backports of Debian 12: prints its ICD file, nothing elsewhere. second_driver LIBRARY NAME
+second_driver() {
   [[ $distribution == debian-12 ]] || return 0
   local root=$PWD/build/.mesa25/root library
   [[ -d $root ]] || tools/unpack_debs build/.mesa25 bookworm-backports mesa-vulkan-drivers >&2
-  library=$(find "$root" -name libvulkan_lvp.so -print -quit)
-  [[ -n $library ]] || { echo "dev: $root: expected libvulkan_lvp.so, found none" >&2; return 1; }
-  printf '{ "file_format_version": "1.0.0", "ICD": { "library_path": "%s", "api_version": "1.4.305" } }\n' "$library" >build/.mesa25/lvp_icd.json
-  echo "$PWD/build/.mesa25/lvp_icd.json"
+  library=$(find "$root" -name "$1" -print -quit)
+  [[ -n $library ]] || { echo "dev: $root: expected $1, found none" >&2; return 1; }
+  printf '{ "file_format_version": "1.0.0", "ICD": { "library_path": "%s", "api_version": "1.4.305" } }\n' "$library" >"build/.mesa25/$2_icd.json"
+  echo "$PWD/build/.mesa25/$2_icd.json"
 }
+second_lavapipe() { second_driver libvulkan_lvp.so lvp; }
+second_radv() { second_driver libvulkan_radeon.so radeon; }

@@ -3,7 +3,7 @@
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
-  compile_fail flags windows examples serve docs consume_subdirectory consume_installed consume_conan)
+  compile_fail flags windows amd examples serve docs consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-4}  # each target's; longer by hand
 jobs=${INTAGLIO_JOBS:-$(nproc)}
@@ -216,6 +216,15 @@ step_flags() {
 # What needs no GPU, and hello, for Windows (tests/windows).
 step_windows() { result=$(tests/windows/run build/test/windows 2>build/test/windows.log) && result=${result#windows: }; }
 
+# Plans compiled for Radeons that are not there, by the compiler of Mesa's driver (tests/amd).
+step_amd() {
+  local icd
+  icd=$(second_radv)
+  result=$(tests/amd/run build/test/amd "${icd:-$(compgen -G '/usr/share/vulkan/icd.d/radeon_icd*.json' | head -n 1)}" 2>build/test/amd.log) ||
+    { cat build/test/amd.log >&2; return 1; }
+  result=${result#amd: }
+}
+
 # Every example registers, in its CMakeLists.txt, at least one ctest that runs it, labelled examples.
 step_examples() {
   local lists status=0 log=build/test/examples.log
@@ -271,7 +280,7 @@ step_size() {
 }
 
 # These leave cores idle, so they run side by side, behind all others.
-side_by_side=(sanitize compile_fail flags windows examples serve docs consume_subdirectory consume_installed consume_conan)
+side_by_side=(sanitize compile_fail flags windows amd examples serve docs consume_subdirectory consume_installed consume_conan)
 
 run_step() {
   local step=$1 status=0 wall user system told

@@ -94,6 +94,7 @@ inline void read_properties(const dispatch_table& call, VkPhysicalDevice physica
   to.subgroup_operations =
       (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? p11.subgroupSupportedOperations : 0;
   to.int8_dot_product_accelerated = p13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+  to.mixed_dot_product_accelerated = p13.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
   to.multiprocessors = multiprocessors ? native(multi)->shaderSMCount : 0;
   to.max_allocation_bytes = p11.maxMemoryAllocationSize;
   to.max_buffer_bytes = p13.maxBufferSize;

@@ -110,7 +110,8 @@ struct device_limits {
   bool subgroup_size_selectable = false;  ///< for compute
   std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
   bool int8_dot_product_accelerated = false;
-  std::uint32_t multiprocessors = 0;  ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
+  bool mixed_dot_product_accelerated = false;  ///< of signed and unsigned bytes
+  std::uint32_t multiprocessors = 0;           ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t max_buffer_bytes = 0;
   std::uint64_t max_storage_range_bytes = 0;

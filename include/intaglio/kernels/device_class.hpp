@@ -63,7 +63,9 @@ struct device_class {
   std::uint32_t subgroup_size = 32;    ///< that kernels run at; a plan holds for narrower ones too
   bool selects_subgroup_size = false;  ///< pipelines ask for that size
   std::uint32_t workgroup_invocations = 128, shared_memory_bytes = 16384, workgroup_count = 65535;
-  bool integer_dot = false, int64 = false, int8 = false, float16 = false;
+  bool integer_dot = false;
+  bool mixed_dot = false;  ///< packed dot products of signed and unsigned bytes are one instruction
+  bool int64 = false, int8 = false, float16 = false;
   bool ballot = false;                                              ///< subgroups broadcast
   std::array<matrix_shape, known_matrix_shapes.size()> matrices{};  ///< those of known_matrix_shapes that it has
   /// Workgroups of all layers in one dispatch that surely run at once; 0: not known. Of a CPU driver 1: it runs them
@@ -92,6 +94,9 @@ struct device_class {
     if (f16_matrices && multiplies(f16_narrow) && int64) out = out | demand::f16_fragments;
     return out;
   }
+  /// Whether the registers of a workgroup are so few that one of many invocations would keep its numbers in memory:
+  /// GPUs whose subgroups are wider than the 32 lanes that kernels are laid out for.
+  constexpr bool registers_are_shared() const { return !is_cpu && subgroup_size > 32; }
   constexpr device_class without_residency() const {
     device_class out = *this;
     out.resident_workgroups = 0;
@@ -110,9 +115,9 @@ struct device_class {
     return is_cpu == wanted.is_cpu && implies(shares_memory, wanted.shares_memory) &&
            subgroup_size <= wanted.subgroup_size && workgroup_invocations >= wanted.workgroup_invocations &&
            shared_memory_bytes >= wanted.shared_memory_bytes && workgroup_count >= wanted.workgroup_count &&
-           implies(integer_dot, wanted.integer_dot) && implies(int64, wanted.int64) && implies(int8, wanted.int8) &&
-           implies(float16, wanted.float16) && implies(ballot, wanted.ballot) &&
-           resident_workgroups >= wanted.resident_workgroups;
+           implies(integer_dot, wanted.integer_dot) && implies(mixed_dot, wanted.mixed_dot) &&
+           implies(int64, wanted.int64) && implies(int8, wanted.int8) && implies(float16, wanted.float16) &&
+           implies(ballot, wanted.ballot) && resident_workgroups >= wanted.resident_workgroups;
   }
 };
 

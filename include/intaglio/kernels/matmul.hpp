@@ -5,6 +5,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
 
 namespace intaglio::kernels {
 
@@ -68,6 +69,7 @@ constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, s
 
 struct matmul_kernel {
   static constexpr kernel id = kernel::matmul;
+  static constexpr bool any_subgroups = true;  ///< can do its work
   static constexpr candidate candidates[] = {{variant::matmul_cpu, demand::wide_loads},
                                              {variant::matmul, demand::integer_dot},
                                              {variant::matmul_portable, {}}};
@@ -97,10 +99,19 @@ struct matmul_kernel {
 
   /// Whether it takes tokens by lists of expert_tiles.
   static constexpr bool lists_tokens(const constants& c) { return c.experts_used != 0 && c.tile_tokens > 1; }
+  /// Whether tiles of 8 tokens would keep numbers in memory: on GPUs that have no module with matrices for a few
+  /// tokens.
+  static constexpr bool narrows(const device_class& device) {
+    return !device.is_cpu && !device.offers().has(demand::narrow_f16);
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     constexpr std::uint64_t rest = 2048;  // a norm's sums
     if (c.staged == staged_where_room)
       c.staged = matmul_staged_bytes(c.codec, c.columns, c.tile_tokens) + rest <= device.shared_memory_bytes ? 1 : 0;
+    if (c.tile_tokens == 8 && c.experts_used == 0 && is_dense(c.codec) && narrows(device)) {
+      c.tile_tokens = 4;  // sums of 8 tokens take 256 registers, those of x not counted
+      of.groups[1] *= 2;
+    }
     const std::uint32_t most = pass.rows * c.experts_used;
     if (!lists_tokens(c)) of.groups[1] = pass.share(of.groups[1]);
     else if (pass.rows != 0 && most < of.groups[1]) of.groups[1] = most;

@@ -73,6 +73,10 @@ struct matmul_few_kernel {
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     const demands offers = device.offers();
     const bool listed = c.experts_used != 0;
+    if (c.tile_tokens == 8 && !device.is_cpu && !device.mixed_dot && !offers.has(demand::narrow_int8)) {
+      c.tile_tokens = 4;  // a product of signed codes and unsigned x is then many instructions and registers
+      of.groups[1] *= 2;
+    }
     const std::uint32_t room = of.groups[1] * c.tile_tokens, tokens = pass.tokens(room),
                         parts = listed ? c.list_tokens / c.tile_tokens : 1;
     const bool tiled = offers.has(demand::narrow_int8) && !listed && room % 8 == 0 && wants_tiles(c.codec, tokens);

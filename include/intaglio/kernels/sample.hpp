@@ -82,6 +82,7 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 
 struct sample_kernel {
   static constexpr kernel id = kernel::sample;
+  static constexpr bool any_subgroups = true;  ///< can do its work
   static constexpr candidate candidates[] = {{variant::sample_cpu, demand::wide_loads}, {variant::sample, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

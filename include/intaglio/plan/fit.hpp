@@ -5,6 +5,9 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "intaglio/plan/device_classes.hpp"
 #include "intaglio/plan/product_shape.hpp"
 #include "intaglio/plan/table.hpp"
@@ -22,6 +25,14 @@ constexpr bool runs(const dispatch& all, const device_class& device) {
   return all.subgroups == 1 ? wide : !wide && launch_of(all).resident(device) != 0;
 }
 
+/// Subgroups of a workgroup whose work any number of them can do. Where subgroups are wide, so many of them as a plan
+/// has for 32 lanes would leave an invocation 64 registers (Radeons before RDNA: 1,024 invocations).
+constexpr std::uint32_t fewer_subgroups(std::uint32_t planned, const device_class& device) {
+  const std::uint32_t most = device.registers_are_shared() ? 256u : device.workgroup_invocations,
+                      room = (std::max)(1u, (std::min)(most, device.workgroup_invocations) / device.subgroup_size);
+  return (std::min)(planned, room);
+}
+
 /// @param d of an engraved plan  @param shape instead of the plan's, or null
 /// @param form of a sampler that draws one token a row
 constexpr dispatch fitted(const dispatch& d, const device_class& device, const kernels::pass_rows& pass = {},
@@ -34,6 +45,7 @@ constexpr dispatch fitted(const dispatch& d, const device_class& device, const k
     if constexpr (Kernel::id == kernels::kernel::sample)
       if (form != kernels::sample_form::any) Kernel::take_form(c, of, form);
     out.variant = kernels::fit<Kernel>(c, of, device, pass);
+    if constexpr (requires { Kernel::any_subgroups; }) of.subgroups = fewer_subgroups(of.subgroups, device);
     c.workgroup_size = of.subgroups * device.subgroup_size;
     if constexpr (requires { c.subgroup_width; }) c.subgroup_width = device.subgroup_size;
     if constexpr (Kernel::id == kernels::kernel::layers_coded)

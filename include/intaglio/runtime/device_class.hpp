@@ -81,6 +81,7 @@ inline kernels::device_class class_of(const gpu::device& on) {
                             .shared_memory_bytes = limits.max_shared_memory_bytes,
                             .workgroup_count = std::ranges::min(limits.max_workgroup_count),
                             .integer_dot = on.has(gpu::feature::shader_integer_dot_product),
+                            .mixed_dot = limits.mixed_dot_product_accelerated,
                             .int64 = on.has(gpu::feature::shader_int64),
                             .int8 = on.has(gpu::feature::shader_int8),
                             .float16 = on.has(gpu::feature::shader_float16),

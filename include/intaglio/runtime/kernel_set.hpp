@@ -31,7 +31,9 @@ namespace intaglio::runtime {
 /// which is being made waits for it.
 class kernel_set {
  public:
-  explicit kernel_set(const gpu::device& on, module_source modules = &modules_of<>) : device_(on), source_(modules) {}
+  /// @param keep_statistics for gpu::pipeline::statistics
+  explicit kernel_set(const gpu::device& on, module_source modules = &modules_of<>, bool keep_statistics = false)
+      : device_(on), source_(modules), keep_statistics_(keep_statistics) {}
 
   /// Makes what the dispatches of sequences need and what is not there yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
@@ -122,10 +124,10 @@ class kernel_set {
   class build {
    public:
     /// @param first_count of those wanted, which are begun before the others
-    build(const gpu::device& on, module_source source, std::vector<key> wanted, std::size_t first_count,
-          gpu::pipeline_cache* cache, bool apart)
-        : device_(on), source_(source), wanted_(std::move(wanted)), first_count_(first_count), cache_(cache),
-          pipelines_(wanted_.size()), made_(wanted_.size()) {
+    build(const gpu::device& on, module_source source, bool keep_statistics, std::vector<key> wanted,
+          std::size_t first_count, gpu::pipeline_cache* cache, bool apart)
+        : device_(on), source_(source), keep_statistics_(keep_statistics), wanted_(std::move(wanted)),
+          first_count_(first_count), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
       if (apart) try {
           thread_ = std::jthread([this]() noexcept { run(); });
           return;
@@ -186,7 +188,8 @@ class kernel_set {
                                 .spirv = patched[i].empty() ? module : std::as_bytes(std::span(patched[i])),
                                 .constants = std::span(constants[i]).first(count),
                                 .push_constant_bytes = face.push_bytes(),
-                                .required_subgroup_size = choose_subgroup(device_.limits()).required});
+                                .required_subgroup_size = choose_subgroup(device_.limits()).required,
+                                .keep_statistics = keep_statistics_});
         order.push_back(i);
       }
       // The largest first: they take the longest.
@@ -209,6 +212,7 @@ class kernel_set {
 
     gpu::device device_;
     module_source source_;
+    bool keep_statistics_;
     std::vector<key> wanted_;
     std::size_t first_count_;
     gpu::pipeline_cache* cache_;
@@ -232,7 +236,7 @@ class kernel_set {
   /// @param apart on a thread; else nothing stays of what fails
   void make(std::vector<key> wanted, std::size_t first_count, gpu::pipeline_cache* cache, bool apart) {
     if (wanted.empty()) return;
-    auto made = std::make_shared<build>(device_, source_, wanted, first_count, cache, apart);
+    auto made = std::make_shared<build>(device_, source_, keep_statistics_, wanted, first_count, cache, apart);
     if (!apart) made->wait();
     builds_.push_back(std::move(made));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -246,6 +250,7 @@ class kernel_set {
 
   gpu::device device_;
   module_source source_;
+  bool keep_statistics_;
   struct place {
     build* in = nullptr;
     std::size_t index = 0;

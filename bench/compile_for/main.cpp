@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// What a driver's compiler makes of the pipelines of plans: each is planned, proven and compiled for the device that
+// the loader shows, and nothing is run. With RADV_FORCE_FAMILY Mesa compiles for a Radeon that is not there
+// (tests/amd/run). Usage: compile_for [--all] [--context N] MODEL[:CODEC]...    q4_0 unless said
+//   prints for each model how many pipelines its plan has, the most shared memory of one, and a line for each pipeline
+//   that keeps vector registers in memory (with --all: for each): module, first dispatch, registers, spills, bytes.
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "intaglio/families/file_types.hpp"
+#include "intaglio/families/published_models.hpp"
+#include "intaglio/plan/device_plan.hpp"
+#include "intaglio/runtime/kernel_set.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+struct choice {
+  const families::published_model* model = nullptr;
+  dtype codec = dtype::q4_0;
+};
+struct choices {
+  bool all = false;
+  std::uint32_t context = 4096;
+  std::vector<choice> models;
+};
+
+std::uint64_t number_of(const char* option, std::string_view value) {
+  std::uint64_t out = 0;
+  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), out);
+  if (status != std::errc{} || end != value.data() + value.size())
+    throw argument_error(option, "a number", "'" + printable(value, 40) + "'");
+  return out;
+}
+
+choice read_model(std::string_view text) {
+  choice out;
+  const std::size_t colon = text.find(':');
+  out.model = families::find_published_model(text.substr(0, colon));
+  if (out.model == nullptr) throw argument_error("model", "a published one", "'" + printable(text, 40) + "'");
+  if (out.model->ternary()) out.codec = dtype::f16;
+  if (colon == std::string_view::npos) return out;
+  const auto type = dtype_from_name(text.substr(colon + 1));
+  if (!type || !families::is_planned(families::computed_in(*type)))
+    throw argument_error("codec", "one that is planned", "'" + printable(text.substr(colon + 1), 40) + "'");
+  out.codec = families::computed_in(*type);
+  return out;
+}
+
+choices read(int count, char** arguments) {
+  choices out;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "--all") out.all = true;
+    else if (argument == "--context") {
+      if (++i == count) throw argument_error("--context", "a number", "none");
+      out.context = static_cast<std::uint32_t>(number_of("--context", arguments[i]));
+    } else if (argument.starts_with("--"))
+      throw argument_error("option", "--all or --context", "'" + printable(argument, 40) + "'");
+    else out.models.push_back(read_model(argument));
+  }
+  if (out.models.empty()) throw argument_error("model", "at least one", "none");
+  return out;
+}
+
+/// One figure of a driver's statistics; absent where it tells none of that name.
+std::optional<std::uint64_t> figure(const std::vector<std::string>& statistics, std::string_view name) {
+  for (const std::string& each : statistics)
+    if (each.starts_with(name) && each.size() > name.size() && each[name.size()] == ':')
+      return number_of("statistics", std::string_view(each).substr(name.size() + 2));
+  return std::nullopt;
+}
+std::string text_of(std::optional<std::uint64_t> value) { return value ? std::to_string(*value) : "-"; }
+
+/// Prints what becomes of one model's plan.
+void compile(const gpu::device& on, const choice& of, const choices& wanted) {
+  const families::published_model& model = *of.model;
+  const kernels::device_class offered = runtime::usable_classes(on).front();
+  const plan::profile& target = offered.is_cpu ? plan::profiles::cpu : plan::profiles::portable;
+  const auto planned = families::planned_of(*model.config, model.types(of.codec), model.name, target,
+                                            (std::min)(wanted.context, model.config->max_position_embeddings));
+  const plan::device_plan fitted(planned.table(), offered);  // proves it
+  runtime::kernel_set kernels(on, &runtime::modules_of<>, true);
+  std::set<VkPipeline> seen;
+  std::uint64_t most = 0;
+  std::string lines;
+  for (const auto which : plan::verified_sequences)
+    for (const plan::sequence* sequence : fitted.all_of(which))
+      for (const auto part : {sequence->prologue, sequence->period, sequence->epilogue, sequence->in_one,
+                              sequence->in_one_long, sequence->greedy, sequence->interim}) {
+        kernels.add(part, nullptr);
+        for (const plan::dispatch& call : part) {
+          const gpu::pipeline& made = kernels.of(call);
+          if (!seen.insert(made.handle()).second) continue;
+          const std::vector<std::string> told = made.statistics();
+          const auto spilled = figure(told, "Spilled VGPRs"), shared = figure(told, "LDS size");
+          most = (std::max)(most, shared.value_or(0));
+          if (!wanted.all && spilled.value_or(0) == 0) continue;
+          char line[160];
+          std::snprintf(line, sizeof line, "  %-26s %-32s %4s registers, %4s spilled, %6s bytes\n",
+                        std::string(kernels::name(call.variant)).c_str(), std::string(call.label.view()).c_str(),
+                        text_of(figure(told, "VGPRs")).c_str(), text_of(spilled).c_str(), text_of(shared).c_str());
+          lines += line;
+        }
+      }
+  std::printf("%s %s: %zu pipelines, at most %llu bytes of shared memory\n%s", std::string(model.name).c_str(),
+              std::string(name(of.codec)).c_str(), seen.size(), static_cast<unsigned long long>(most), lines.c_str());
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const choices wanted = read(count, arguments);
+  const gpu::device device;
+  std::printf("%s, %s\n", device.description().name.c_str(), device.description().driver_info.c_str());
+  for (const choice& each : wanted.models) compile(device, each, wanted);
+} catch (const intaglio::error& problem) {
+  std::fprintf(stderr, "compile_for: %s\n", problem.what());
+  return 3;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// The published models that the library has configs of, by their names: for tools that plan a model without its file.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/families/planned_family.hpp"
+
+namespace intaglio::families {
+
+/// A model's name and config.
+struct published_model {
+  std::string_view name;
+  const decoder_config* config = nullptr;
+
+  bool ternary() const { return is_ternary(*config); }
+  /// How its matrices are held on the device. @param codec of its layers; of a ternary model's table instead
+  weight_types types(dtype codec) const {
+    if (ternary()) return {dtype::i2_s, codec, codec};
+    const dtype head = graph::head_type(codec, config->hidden_size);
+    return {codec, head, head};
+  }
+};
+
+template <template <dtype> class Model>
+constexpr published_model coded_entry() {
+  return {Model<dtype::f16>::name, &Model<dtype::f16>::config};
+}
+template <class Model>
+constexpr published_model entry_of() {
+  return {Model::name, &Model::config};
+}
+
+inline constexpr std::array published_models{
+    entry_of<models::fable>(),
+    entry_of<models::bitnet_2b_4t>(),
+    entry_of<models::falcon3_7b_158<>>(),
+    coded_entry<models::mistral_7b>(),
+    coded_entry<models::mistral_7b_v01>(),
+    coded_entry<models::llama_3_8b>(),
+    coded_entry<models::llama_31_8b>(),
+    coded_entry<models::llama_32_1b>(),
+    coded_entry<models::stories260k>(),
+    coded_entry<models::gemma3_270m>(),
+    coded_entry<models::gemma3_1b>(),
+    coded_entry<models::gemma3_4b>(),
+    coded_entry<models::mixtral_8x7b>(),
+    coded_entry<models::qwen3_06b>(),
+    coded_entry<models::qwen3_17b>(),
+    coded_entry<models::qwen3_4b>(),
+    coded_entry<models::qwen3_8b>(),
+    coded_entry<models::qwen3_30b_a3b>(),
+    coded_entry<models::qwen25_05b>(),
+    coded_entry<models::qwen25_15b>(),
+    coded_entry<models::qwen25_3b>(),
+    coded_entry<models::qwen25_7b>(),
+    coded_entry<models::smollm3_3b>(),
+    coded_entry<models::granite_33_2b>(),
+    coded_entry<models::granite_33_8b>(),
+    coded_entry<models::granite_4_micro>(),
+    coded_entry<models::olmo2_1b>(),
+    coded_entry<models::olmo2_7b>(),
+    coded_entry<models::phi_4>(),
+    coded_entry<models::phi_4_mini>(),
+    coded_entry<models::phi_35_mini>(),
+};
+
+/// nullptr for another name.
+constexpr const published_model* find_published_model(std::string_view name) {
+  for (const published_model& each : published_models)
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
+}  // namespace intaglio::families
