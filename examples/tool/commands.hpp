@@ -42,6 +42,14 @@ struct logits_options {
   bool hidden = false;
   std::uint32_t chunk = 0;
 };
+struct embed_command_options {
+  model_options model;
+  std::vector<std::string> texts;
+  std::optional<std::string> file, ids;
+  std::string pooling;  ///< empty: as the model's files say
+  bool normalize = true;
+  std::uint32_t chunk = 0;
+};
 /// As on the command line; the library judges them.
 struct sampling_flags {
   std::optional<float> temperature, top_p, min_p, repeat_penalty;
@@ -161,6 +169,7 @@ void check(const check_options& options);
 void tokenize(const tokenize_options& options);
 void detokenize(const detokenize_options& options);
 void logits(const logits_options& options, const common_options& common);
+void embed(const embed_command_options& options, const common_options& common);
 void run(const run_options& options, const common_options& common);
 void chat(const chat_options& options, const common_options& common);
 void plan(const plan_options& options);

@@ -137,6 +137,13 @@ answer engine::generate(std::span<const std::int32_t> ids, const generate_option
   return out;
 }
 
+std::vector<std::int32_t> engine::encode_for_embedding(std::string_view text) const {
+  return io::encode_for_embedding(parts_->session.tokenizer(), text);
+}
+std::vector<float> engine::embed(std::span<const std::int32_t> ids, const embed_options& options) {
+  return parts_->session.embed(ids, options);
+}
+
 logits_values engine::logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden) {
   logits_result found = parts_->session.logits(ids, chunk, hidden);
   const decoder_config& config = *parts_->session.table().config;

@@ -5,6 +5,7 @@
 #include "commands.hpp"
 
 #include <intaglio/io/prompt.hpp>
+#include <intaglio/runtime/embed_options.hpp>
 #include <intaglio/runtime/generation.hpp>
 #include <intaglio/runtime/sampling.hpp>
 
@@ -80,6 +81,11 @@ class engine {
   /// @throws argument_error and device errors; what `each` throws
   answer generate(std::span<const std::int32_t> ids, const generate_options& options,
                   const std::function<void(std::string_view)>& each);
+
+  /// Tokens of a text that becomes a vector.
+  std::vector<std::int32_t> encode_for_embedding(std::string_view text) const;
+  /// f32 [hidden_size]. @throws argument_error and device errors
+  std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options);
 
   logits_values logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden);
 

@@ -238,6 +238,39 @@ class command_line {
                 "no stream, one line at the end: {\"text\", \"ids\", \"finish_reason\", \"timings\"}");
 
     c = add(
+        "embed", "Turn texts into vectors, one JSON object a line", [this] { tool::embed(embed_, common_); },
+        "  intaglio embed -m MODEL.gguf --text \"a brave mouse\"\n  intaglio embed -m FOLDER --text \"a mouse\" --text "
+        "\"a cat\" --pooling mean\n  cat notes.txt | intaglio embed -m MODEL.gguf --file -\n\n"
+        "Prints {\"embedding\": [...], \"tokens\": N} for each text: the states of its tokens behind the last norm, "
+        "pooled. A text stands between\nthe tokens that the model's tokenizer puts around one.");
+    add_model(*c, embed_.model);
+    add_context(*c, embed_.model);
+    add_codec(*c, embed_.model);
+    add_budget(*c, embed_.model);
+    auto* texts = c->add_option("--text", embed_.texts, "a text; may be given again")
+                      ->type_name("TEXT")
+                      ->take_all()
+                      ->allow_extra_args(false);
+    auto* text_file =
+        c->add_option("-f,--file", embed_.file, "a text from a file; - is stdin")->type_name("FILE")->excludes(texts);
+    auto* text_ids = c->add_option("--ids", embed_.ids, "a text as token ids, taken as they are: 1,2,3")
+                         ->type_name("LIST")
+                         ->excludes(texts)
+                         ->excludes(text_file);
+    c->callback([texts, text_file, text_ids] {
+      if (texts->empty() && text_file->empty() && text_ids->empty())
+        throw CLI::RequiredError("--text, --file or --ids");
+    });
+    c->add_option("--pooling", embed_.pooling,
+                  "whose states: the last token's, the mean of all, the first token's; default: as the model's files "
+                  "say, else last")
+        ->type_name("P")
+        ->check(CLI::IsMember({"last", "mean", "first"}));
+    c->add_flag("--normalize,!--no-normalize", embed_.normalize,
+                "scale vectors to a length of 1 (the default), or not");
+    c->add_option("--chunk", embed_.chunk, "tokens fed at once; changes nothing but speed")->type_name("N");
+
+    c = add(
         "chat", "Talk with the model; /help shows the commands, /quit leaves, Ctrl-C stops a reply",
         [this] { tool::chat(chat_, common_); },
         "  intaglio chat\n  intaglio chat -m MODEL.gguf --system \"You are a pirate.\" --temperature 0.7\n\n"
@@ -711,6 +744,7 @@ class command_line {
   check_options check_;
   tokenize_options tokenize_;
   detokenize_options detokenize_;
+  embed_command_options embed_;
   logits_options logits_;
   run_options run_;
   chat_options chat_;

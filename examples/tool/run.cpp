@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// run and logits: one prompt in, text or numbers out.
+// run, embed and logits: text or token ids in, text or numbers out.
 #include "commands.hpp"
 #include "console.hpp"
 #include "engine.hpp"
@@ -73,6 +73,25 @@ void run(const run_options& options, const common_options& common) {
     }
     flush_output();
     if (got.signal != 0) throw interrupted(got.signal);
+  });
+  model.require_silence();
+}
+
+void embed(const embed_command_options& options, const common_options& common) {
+  embed_options wanted{.normalize = options.normalize, .chunk = options.chunk};
+  for (const pooling each : {pooling::last, pooling::mean, pooling::first})
+    if (options.pooling == name(each)) wanted.pooling = each;
+  std::vector<std::string> texts = options.texts;
+  if (options.file) texts.push_back(read_text(*options.file));
+  std::vector<std::vector<std::int32_t>> inputs;
+  if (options.ids) inputs.push_back(parse_ids(*options.ids));
+  engine model(options.model, common);
+  naming_file(model.file(), [&] {
+    for (const std::string& text : texts) inputs.push_back(model.encode_for_embedding(text));
+    for (const auto& ids : inputs) {
+      print_line(nlohmann::ordered_json{{"embedding", model.embed(ids, wanted)}, {"tokens", ids.size()}}.dump());
+      flush_output();
+    }
   });
   model.require_silence();
 }

@@ -333,10 +333,25 @@ TEST_CASE("checkpoint_gguf: the tokenizer's keys as they are", "[checkpoint]") {
          !absent.chat_template));
 }
 
+TEST_CASE("checkpoint_gguf: the key of pooling", "[checkpoint]") {
+  const auto stated = [](std::uint32_t type) {
+    return edited(llama(), [&](auto& i) { i.set("llama.pooling_type", type); });
+  };
+  using intaglio::pooling;
+  CHECK_FALSE(edited(llama(), [](auto&) {}).pooling());
+  CHECK_FALSE(stated(0).pooling());
+  CHECK((stated(1).pooling() == pooling::mean && stated(2).pooling() == pooling::first &&
+         stated(3).pooling() == pooling::last));
+  const auto rank = stated(4);
+  CHECK_FALSE(rank.pooling());
+  REQUIRE(rank.warnings().size() == 1);
+  CHECK_THAT(rank.warnings()[0], ContainsSubstring("pooling_type: expected 0 .. 3, found 4"));
+}
+
 TEST_CASE("checkpoint_gguf: no key of the architecture is passed over", "[checkpoint]") {
   const gguf_image sound = llama();
   CHECK(edited(sound, [](auto&) {}).warnings().empty());
-  for (const char* harmless : {"llama.rope.scaling.original_context_length", "llama.pooling_type", "llama.dropout"})
+  for (const char* harmless : {"llama.rope.scaling.original_context_length", "llama.dropout"})
     CHECK(edited(sound, [&](auto& i) { i.set(harmless, std::uint32_t{512}); }).warnings().empty());
   for (const char* free : {"general.oddity", "tokenizer.ggml.oddity", "quantize.imatrix.file"})
     CHECK(edited(sound, [&](auto& i) { i.set(free, std::uint32_t{1}); }).warnings().empty());

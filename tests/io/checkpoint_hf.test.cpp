@@ -102,6 +102,40 @@ TEST_CASE("checkpoint_hf: a head in the folder is one where the config does not 
   CHECK(folder.open().find("output.weight") == nullptr);
 }
 
+TEST_CASE("checkpoint_hf: a model without a head, whose names begin with nothing", "[checkpoint]") {
+  hf_folder folder;
+  folder.config["tie_word_embeddings"] = false;
+  safetensors_image::json bare = json::object();
+  for (const auto& [name, tensor] : folder.image.header.items())
+    bare[name.starts_with("model.") ? name.substr(6) : name] = tensor;
+  folder.image.header = bare;
+  const auto model = folder.open();
+  CHECK(model.config().tie_word_embeddings);
+  CHECK_THAT(model.warnings().back(), ContainsSubstring("the model has no head"));
+}
+
+TEST_CASE("checkpoint_hf: sentence-transformers' way of pooling", "[checkpoint]") {
+  const hf_folder folder;
+  using intaglio::pooling;
+  CHECK_FALSE(folder.open().pooling());
+  std::filesystem::create_directory(folder.made / "1_Pooling");
+  const auto with = [&](const json& config) {
+    write_text(folder.made / "1_Pooling" / "config.json", config.dump());
+    return folder.open();
+  };
+  CHECK(with({{"pooling_mode_lasttoken", true}, {"pooling_mode_mean_tokens", false}}).pooling() == pooling::last);
+  CHECK(with({{"word_embedding_dimension", 256}, {"pooling_mode_mean_tokens", true}}).pooling() == pooling::mean);
+  CHECK(with({{"pooling_mode_cls_token", true}}).pooling() == pooling::first);
+  CHECK(with({{"pooling_mode", "mean"}}).pooling() == pooling::mean);
+  for (const json& other : {json{{"pooling_mode_max_tokens", true}}, json::object(),
+                            json{{"pooling_mode_mean_tokens", true}, {"pooling_mode_cls_token", true}}}) {
+    const auto model = with(other);
+    CHECK_FALSE(model.pooling());
+    CHECK_THAT(model.warnings().front(), ContainsSubstring("expected one of lasttoken, mean_tokens and cls_token"));
+  }
+  CHECK_THROWS_AS(with({{"pooling_mode_lasttoken", 1}}), intaglio::file_error);
+}
+
 TEST_CASE("checkpoint_hf: a scale multiplies or divides, in any float", "[checkpoint]") {
   need_shared();
   const auto scale = [](const json& quantization, const char* type, std::vector<std::uint64_t> shape,

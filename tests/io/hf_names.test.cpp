@@ -17,6 +17,8 @@ TEST_CASE("hf_names: tensors of a model, whatever stands in front of them") {
   CHECK(gguf_name("language_model.model.layers.3.self_attn.q_norm.weight", architecture::gemma3) ==
         "blk.3.attn_q_norm.weight");
   CHECK(gguf_name("model.language_model.layers.3.mlp.up_proj.weight", architecture::gemma3) == "blk.3.ffn_up.weight");
+  CHECK(gguf_name("layers.3.mlp.up_proj.weight", architecture::qwen3) == "blk.3.ffn_up.weight");
+  CHECK(gguf_name("embed_tokens.weight", architecture::qwen3) == "token_embd.weight");
 }
 
 TEST_CASE("hf_names: one name means two norms") {
@@ -45,7 +47,7 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
        {"", "model.", "model.layers.", "model.layers..mlp.up_proj.weight", "model.layers.01.mlp.up_proj.weight",
         "model.layers.-1.mlp.up_proj.weight", "model.layers.1234567.mlp.up_proj.weight", "model.layers.1.weight",
         "model.layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj.other", "model.layers.1.mlp.side_proj.weight",
-        "model.layers.1x.mlp.up_proj.weight", "transformer.wte.weight", "embed_tokens.weight"}) {
+        "model.layers.1x.mlp.up_proj.weight", "transformer.wte.weight", "layers.0"}) {
     CAPTURE(name);
     CHECK_FALSE(gguf_name(name, architecture::bitnet));
   }

@@ -117,6 +117,20 @@ TEST_CASE("the config says whether BOS goes in front where tokenizer.json does n
   }
 }
 
+TEST_CASE("a template may end a text with another token than the config's eos, which then ends a turn") {
+  const temporary_folder folder;
+  std::filesystem::copy_file(shared("models/fable-bitnet/config.json"), folder / "config.json");
+  std::filesystem::copy_file(shared("models/fable-bitnet/tokenizer_config.json"), folder / "tokenizer_config.json");
+  json document = shared_json("models/fable-bitnet/tokenizer.json");
+  auto& single = document["post_processor"]["processors"][1]["single"];
+  single.push_back(single[0]);  // the token in front of a text behind it too
+  write_text(folder / "tokenizer.json", document.dump());
+  const auto found = io::vocabulary_from_hf_directory(folder.path());
+  CHECK(found.add_eos == true);
+  CHECK(found.eos_id == found.bos_id);
+  CHECK(found.eot_id == 4094);
+}
+
 TEST_CASE("a missing directory or file is named") {
   CHECK_THROWS_AS(io::vocabulary_from_hf_directory("/nowhere"), file_error);
   try {

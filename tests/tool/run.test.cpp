@@ -176,6 +176,32 @@ TEST_CASE("logits and hidden states, whatever the chunk") {
   CHECK(call({"logits", "--ids", "1", "--out", "/dev/null"}).code == 1);
 }
 
+TEST_CASE("texts become vectors, whatever the chunk") {
+  const auto vector_of = [](const nlohmann::json& line) { return line["embedding"].get<std::vector<double>>(); };
+  const auto length = [](const std::vector<double>& of) {
+    double out = 0;
+    for (const double x : of) out += x * x;
+    return std::sqrt(out);
+  };
+  const outcome two = call({"embed", "--text", "a brave mouse", "--text", "a lazy cat"});
+  REQUIRE(two.code == 0);
+  std::istringstream lines(two.out);
+  std::vector<nlohmann::json> found;
+  for (std::string line; std::getline(lines, line);) found.push_back(nlohmann::json::parse(line));
+  REQUIRE(found.size() == 2);
+  CHECK(vector_of(found[0]).size() == 256);
+  CHECK(vector_of(found[0]) != vector_of(found[1]));
+  CHECK(std::abs(length(vector_of(found[0])) - 1) < 1e-5);
+  CHECK(call({"embed", "--text", "a brave mouse", "--chunk", "1"}).json() == found[0]);
+  CHECK(call({"embed", "--text", "a brave mouse", "--pooling", "last"}).json() == found[0]);
+  CHECK(call({"embed", "--file", "-"}, {.environment = {}, .input = "a brave mouse"}).json() == found[0]);
+  const auto mean = vector_of(call({"embed", "--text", "a brave mouse", "--pooling", "mean"}).json());
+  CHECK(mean != vector_of(found[0]));
+  const auto plain = vector_of(call({"embed", "--text", "a brave mouse", "--no-normalize"}).json());
+  CHECK(std::abs(plain[7] / length(plain) - vector_of(found[0])[7]) < 1e-6);
+  CHECK(call({"embed", "--ids", "4096"}).code != 0);
+}
+
 TEST_CASE("chat answers line by line") {
   const outcome got = call({"chat", "--temperature", "0", "-n", "12"},
                            {.environment = {},

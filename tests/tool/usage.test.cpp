@@ -7,8 +7,9 @@ TEST_CASE("every command explains itself") {
   const outcome all = call({"--help"});
   CHECK(all.code == 0);
   CHECK(all.err.empty());
-  for (const std::string command : {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits",
-                                    "convert", "index", "fold", "cache", "engrave", "plan", "devices", "doctor"}) {
+  for (const std::string command :
+       {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits", "embed", "convert", "index",
+        "fold", "cache", "engrave", "plan", "devices", "doctor"}) {
     CAPTURE(command);
     CHECK(contains(all.out, command));
     const outcome one = call({command, "--help"});
@@ -44,6 +45,9 @@ TEST_CASE("wrong usage ends with 2, one line first, nothing on stdout") {
       {"tokenize", "--text", "a", "--i2s-layout", "diagonal"},
       {"detokenize"},
       {"detokenize", "--ids", "one"},
+      {"embed"},
+      {"embed", "--text", "a", "--ids", "1"},
+      {"embed", "--text", "a", "--pooling", "least"},
       {"logits", "--ids", "1"},
       {"logits", "--ids", "", "--out", "/nonexistent-folder/x"},
       {"inspect"},

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/pooling.hpp"
 #include "intaglio/io/checkpoint_options.hpp"
 #include "intaglio/io/codec_bcml1.hpp"
 #include "intaglio/io/codec_ternary.hpp"
@@ -84,6 +85,8 @@ class checkpoint {
   /// The weights of a packed file, as the device wants them; nullptr for any other form.
   const packed_image* packed() const { return packed_ ? &*packed_ : nullptr; }
   bool states_context() const { return states_context_; }
+  /// How the model's embeddings are pooled; absent where its files do not say.
+  std::optional<intaglio::pooling> pooling() const { return pooling_; }
   /// Absent where a folder has neither tokenizer.json nor tokenizer.model.
   const std::optional<io::vocabulary>& vocabulary() const { return vocabulary_; }
   /// A line each, with the file that it is about in front.
@@ -296,6 +299,7 @@ class checkpoint {
   std::string path_, stated_architecture_;
   decoder_config config_;
   bool states_context_ = true;
+  std::optional<intaglio::pooling> pooling_;
   std::vector<checksum> checksums_;
   checkpoint_options options_;
   std::vector<std::unique_ptr<mapped_file>> files_;
@@ -317,6 +321,7 @@ class checkpoint_builder {
   decoder_config& config() { return out_.config_; }
   std::string& stated_architecture() { return out_.stated_architecture_; }
   std::optional<io::vocabulary>& vocabulary() { return out_.vocabulary_; }
+  std::optional<intaglio::pooling>& pooling() { return out_.pooling_; }
   /// The files do not say max_position_embeddings: the config's is a guess, and an engraved model may have another.
   void context_unstated() { out_.states_context_ = false; }
   void checksums(const mapped_file* file, const std::vector<zip_member>& members) {

@@ -42,8 +42,20 @@ class gguf_config {
   const decoder_config& config() const { return config_; }
   const std::string& stated_architecture() const { return architecture_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Of embeddings, where the file says it.
+  std::optional<intaglio::pooling> pooling() const { return pooling_; }
 
  private:
+  /// llama.cpp's numbers: 0 none, 1 mean, 2 the first token's (CLS), 3 the last token's, 4 a score (reranking).
+  void read_pooling() {
+    const std::uint32_t stated = value("pooling_type").value_or(0);
+    if (stated == 1) pooling_ = pooling::mean;
+    if (stated == 2) pooling_ = pooling::first;
+    if (stated == 3) pooling_ = pooling::last;
+    if (stated > 3)
+      warn(key("pooling_type") + ": expected 0 .. 3, found " + std::to_string(stated) +
+           ": embeddings are of the last token unless another way is asked for");
+  }
   void read() {
     const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
     config_.hidden_size = required("embedding_length");
@@ -79,6 +91,7 @@ class gguf_config {
       config_.attn_logit_softcapping = real("attn_logit_softcapping").value_or(0.f);
       config_.final_logit_softcapping = real("final_logit_softcapping").value_or(0.f);
     }
+    read_pooling();
     judge_keys();
   }
 
@@ -359,6 +372,7 @@ class gguf_config {
   const gguf& file_;
   std::string architecture_;
   decoder_config config_;
+  std::optional<intaglio::pooling> pooling_;
   std::vector<std::string> warnings_;
 };
 
@@ -421,6 +435,7 @@ inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& opti
   const gguf_config config(file);
   builder.config() = config.config();
   builder.stated_architecture() = config.stated_architecture();
+  builder.pooling() = config.pooling();
   for (const std::string& line : file.warnings()) builder.add_warning(line);
   for (const std::string& line : config.warnings()) builder.add_warning(line);
   if (const gguf_value* tokens = file.first().find("tokenizer.ggml.tokens");

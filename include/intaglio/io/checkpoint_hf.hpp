@@ -187,6 +187,14 @@ void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, h
   const bool has_head =
       std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
   config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head;
+  // An embedding model is stored without a head, whatever its config says (Qwen3-Embedding-8B).
+  const bool headless = !has_head && std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return tensor.name == "embed_tokens.weight";
+  });
+  if (headless && !config.config.tie_word_embeddings) {
+    config.config.tie_word_embeddings = true;
+    builder.warn("the model has no head: its embedding stands in, and it is good for embeddings alone");
+  }
   builder.config() = config.config;
   for (const std::string& line : model.warnings()) builder.add_warning(line);
   std::vector<const mapped_file*> files;
@@ -228,6 +236,32 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
                      std::to_string(vocabulary->tokens.size()));
 }
 
+/// How sentence-transformers pools a model's states, 1_Pooling/config.json; where it does so in another way than this
+/// library, `builder` is warned. @throws file_error: malformed
+inline std::optional<pooling> folder_pooling(const std::filesystem::path& folder, checkpoint_builder& builder) {
+  const auto path = folder / "1_Pooling" / "config.json";
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return std::nullopt;
+  strict_json document(path.string());
+  document.read_file(path);
+  const json_place root(document.path(), "", &document.root());
+  if (!root.is_object()) document.refuse("1_Pooling/config.json", "a JSON object", document.root().type_name());
+  constexpr std::string_view prefix = "pooling_mode_";
+  std::vector<std::string> modes;
+  for (const std::string& key : root.keys())
+    if (key.starts_with(prefix) && root[key.c_str()].boolean_or(false)) modes.push_back(key.substr(prefix.size()));
+  if (root["pooling_mode"].present()) modes.push_back(root["pooling_mode"].text());
+  const std::string mode = modes.size() == 1 ? modes.front() : "";
+  if (mode == "lasttoken") return pooling::last;
+  if (mode == "mean_tokens" || mode == "mean") return pooling::mean;
+  if (mode == "cls_token" || mode == "cls") return pooling::first;
+  std::string list;
+  for (const std::string& each : modes) list += (list.empty() ? "" : ", ") + printable(each, 40);
+  builder.add_warning(in_file(path.string(), "expected one of lasttoken, mean_tokens and cls_token, found " +
+                                                 (list.empty() ? std::string("none") : list) +
+                                                 ": embeddings are of the last token unless another way is asked for"));
+  return std::nullopt;
+}
+
 inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const checkpoint_options& options) {
   checkpoint_builder builder(folder.string(), options);
   hf_config config = read_hf_config(folder / "config.json");
@@ -237,6 +271,7 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
     for (const std::string& line : read_generation_config(path).warnings) builder.add_warning(line);
   if (config.states_biases) builder.biases_stated();
   builder.config() = config.config;
+  builder.pooling() = folder_pooling(folder, builder);
   read_folder_vocabulary(folder, builder);
   if (!options.weights.empty() && options.weights_are_torch)
     collect_hf_weights(torch_model::open_file(options.weights), builder, config);

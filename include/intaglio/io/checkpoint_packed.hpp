@@ -145,6 +145,7 @@ inline checkpoint checkpoint_from_packed(mapped_file opened) {
   builder.config() = index.config;
   builder.stated_architecture() = std::move(index.stated_architecture);
   if (!index.states_context) builder.context_unstated();
+  builder.pooling() = index.pooling;
   if (index.vocabulary) index.vocabulary->source = file->path();
   builder.vocabulary() = std::move(index.vocabulary);
   return std::move(builder).finish_packed({file, reader.header().layout_version, reader.header().index_offset,

@@ -58,8 +58,8 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.yarn_beta_fast"},
     {"rope.scaling.yarn_beta_slow"},
     {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made
-    // Of embedding models and of writers.
-    {"pooling_type", gguf_key_use::harmless},
+    {"pooling_type"},
+    // Of writers.
     {"tensor_data_layout", gguf_key_use::harmless},
     {"dropout", gguf_key_use::harmless},
     {"attention.dropout", gguf_key_use::harmless},

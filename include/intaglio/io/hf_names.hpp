@@ -46,8 +46,8 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
 /// for other names.
 inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
   if (name == "lm_head.weight") return "output.weight";
-  // Multimodal repositories put the text model under one of these.
-  for (const std::string_view prefix : {"language_model.model.", "model.language_model.", "model."})
+  // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
+  for (const std::string_view prefix : {"language_model.model.", "model.language_model.", "model.", ""})
     if (name.starts_with(prefix)) {
       name.remove_prefix(prefix.size());
       if (name == "embed_tokens.weight") return "token_embd.weight";

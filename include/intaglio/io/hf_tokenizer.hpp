@@ -306,6 +306,12 @@ inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::str
     out.unknown_id = hf::id_of(out, unknown, "model.unk_token");
   if (directory)
     hf::read_config(*directory, templated ? hf::vocabulary_form::templated_json : hf::vocabulary_form::json, out);
+  // A template may end a text with another token than the one that ends a generation (Qwen3-Embedding); as in
+  // llama.cpp's converter that is eos, and the other one ends a turn.
+  if (const auto end = hf::id_of(out, after, "post_processor"); end && out.eos_id != end) {
+    if (!out.eot_id) out.eot_id = out.eos_id;
+    out.eos_id = end;
+  }
   if (!out.add_bos) out.add_bos = false;
   return out;
 }

@@ -16,6 +16,7 @@
 #include "intaglio/core/checked.hpp"
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/pooling.hpp"
 #include "intaglio/io/packed_image.hpp"
 #include "intaglio/io/vocabulary.hpp"
 
@@ -127,6 +128,7 @@ class packed_index_reader {
 struct packed_index {
   std::string codec, stated_architecture;
   bool states_context = true;
+  std::optional<intaglio::pooling> pooling;
   decoder_config config;
   std::optional<io::vocabulary> vocabulary;
   std::vector<packed_weight> weights;
@@ -139,6 +141,8 @@ void packed_fields(Stream& with, Index& index) {
   with.text(index.codec, "codec");
   with.text(index.stated_architecture, "architecture");
   with.flag(index.states_context, "states_context");
+  with.maybe(index.pooling, "pooling",
+             [&](auto& value) { with.number(value, "pooling", static_cast<std::uint64_t>(last_pooling)); });
   auto& c = index.config;
   with.number(c.model_type, "model_type", static_cast<std::uint64_t>(last_architecture));
   with.number(c.hidden_act, "hidden_act", static_cast<std::uint64_t>(activation::gelu_tanh));

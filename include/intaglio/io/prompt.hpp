@@ -19,4 +19,11 @@ inline std::vector<std::int32_t> encode_prompt(const tokenizer& tokens, std::str
   return tokens.encode(text, {.parse_special = markup == prompt_markup::read, .add_bos = tokens.adds_bos()});
 }
 
+/// Tokens of a text that becomes a vector, behind the BOS and in front of the EOS that the model's tokenizer puts
+/// around one; control tokens written in it are plain text.
+/// @throws argument_error: more than 1 GiB of text
+inline std::vector<std::int32_t> encode_for_embedding(const tokenizer& tokens, std::string_view text) {
+  return tokens.encode(text, {.add_bos = tokens.adds_bos(), .add_eos = tokens.adds_eos()});
+}
+
 }  // namespace intaglio::io

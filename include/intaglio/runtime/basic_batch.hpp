@@ -148,6 +148,31 @@ class running_batch {
     tell(whose.slot, of);
   }
 
+  std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options) {
+    return gpu::translated([&] {
+      device().on()->require_alive("embed a text");
+      const std::uint32_t chunk = body_->checked_chunk(options.chunk);
+      if (ids.empty()) throw argument_error("text to embed", "at least one token", "none");
+      body_->check_ids(ids);
+      body_->check_room(ids.size());
+      settle();  // the text takes the caches
+      in_caches_ = slot_count();
+      std::vector<float> out;
+      guarded([&] {
+        runtime::pooled_states states(*table().config, runtime::last_norm(device(), table(), run_->weights()),
+                                      options.pooling.value_or(body_->file_pooling.value_or(pooling::last)));
+        out = runtime::pool_text(
+            table(), std::move(states), static_cast<std::uint32_t>(ids.size()), chunk,
+            [&](std::uint32_t position, std::uint32_t count) {
+              run_->feed_alone(position, ids.subspan(position, count), body_->submit_budget_ms);
+            },
+            [&](std::uint32_t first, std::span<float> into) { run_->read_stream(first, into); }, options.normalize,
+            device().label());
+      });
+      return out;
+    });
+  }
+
   const runtime::batch_executor& executor() const { return *run_; }
   runtime::batch_executor& executor() { return *run_; }
 
@@ -478,6 +503,10 @@ INTAGLIO_DEFINITION std::uint32_t basic_batch::cached_tokens(batch_handle whose)
 }
 INTAGLIO_DEFINITION std::span<const float> basic_batch::logits(batch_handle whose) const { return run_->logits(whose); }
 INTAGLIO_DEFINITION void basic_batch::set_next(batch_handle whose, std::int32_t id) { run_->set_next(whose, id); }
+INTAGLIO_DEFINITION std::vector<float> basic_batch::embed(std::span<const std::int32_t> ids,
+                                                          const embed_options& options) {
+  return run_->embed(ids, options);
+}
 INTAGLIO_DEFINITION const runtime::batch_executor& basic_batch::executor() const { return run_->executor(); }
 INTAGLIO_DEFINITION runtime::batch_executor& basic_batch::executor() { return run_->executor(); }
 

@@ -151,6 +151,22 @@ INTAGLIO_DEFINITION logits_result basic_session::logits(std::span<const std::int
   });
 }
 
+INTAGLIO_DEFINITION std::vector<float> basic_session::embed(std::span<const std::int32_t> ids,
+                                                            const embed_options& options) {
+  return gpu::translated([&] {
+    runtime::session_use use(body_);
+    const std::uint32_t chunk = use->checked_chunk(options.chunk);
+    if (ids.empty()) throw argument_error("text to embed", "at least one token", "none");
+    use->check_ids(ids);
+    use->check_room(ids.size());
+    return runtime::embed_text(*use, ids, chunk, options);
+  });
+}
+
+INTAGLIO_DEFINITION std::vector<float> basic_session::embed(std::string_view text, const embed_options& options) {
+  return embed(gpu::translated([&] { return io::encode_for_embedding(tokenizer(), text); }), options);
+}
+
 INTAGLIO_DEFINITION std::vector<runtime::dispatch_time> basic_session::measure(std::uint32_t tokens) {
   return gpu::translated([&] {
     runtime::session_use use(body_);

@@ -141,22 +141,31 @@ class batch_executor {
   void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens,
                std::uint32_t from_pages, double budget_ms) {
     namespace state = kernels::state;
-    if (const std::uint32_t most = table_->prefill.max_tokens; tokens.size() > most)
-      throw argument_error("tokens of a chunk", "at most " + std::to_string(most), std::to_string(tokens.size()));
+    check_chunk(tokens);
     commands_.clear();
     feed_changed();
     if (from_pages != 0) move(0, state::move_from_pool, slot, 0, octets(from_pages));
-    const std::span<std::uint32_t> words = alone_mailbox();
-    std::fill(words.begin(), words.end(), 0u);
-    words[state::position] = position;
-    words[state::count] = static_cast<std::uint32_t>(tokens.size());
-    for (std::size_t i = 0; i < tokens.size(); ++i) words[state::tokens + i] = static_cast<std::uint32_t>(tokens[i]);
-    commands_.push_back(feed_alone_.handle());
-    run(prefill_, timed_prefill_, prefill_times_, 1, budget_ms);
+    run_prefill(position, tokens, budget_ms);
     const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
     move(1, state::move_to_pool, slot, position / kernels::cache_octet, octets(end));
     flush("pages of " + model_name(*table_), hang_limit(prefill_.speed));
   }
+
+  /// Feeds tokens in the caches of a session alone, for nobody: what they leave there goes to no pages.
+  /// @error as of prefill
+  void feed_alone(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms) {
+    check_chunk(tokens);
+    commands_.clear();
+    run_prefill(position, tokens, budget_ms);
+    flush("prefill of " + model_name(*table_), hang_limit(prefill_.speed));
+  }
+  /// As pass_runner::read_stream.
+  void read_stream(std::uint32_t first, std::span<float> into) {
+    gpu::transfer(device_, std::uint64_t{1} << 20)
+        .download(arena_, table_->prefill.residual_offset + std::uint64_t{4} * first * table_->config->hidden_size,
+                  std::as_writable_bytes(into));
+  }
+  const weight_memory& weights() const noexcept { return weights_; }
 
   /// `passes` passes over the first `rows` slots. With `keep_logits` those of the last pass can be read.
   /// @error device_lost, out_of_memory
@@ -459,6 +468,21 @@ class batch_executor {
     });
   }
 
+  void check_chunk(std::span<const std::int32_t> tokens) const {
+    if (const std::uint32_t most = table_->prefill.max_tokens; tokens.size() > most)
+      throw argument_error("tokens of a chunk", "at most " + std::to_string(most), std::to_string(tokens.size()));
+  }
+  /// A pass over a chunk in the caches of a session alone.
+  void run_prefill(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms) {
+    namespace state = kernels::state;
+    const std::span<std::uint32_t> words = alone_mailbox();
+    std::fill(words.begin(), words.end(), 0u);
+    words[state::position] = position;
+    words[state::count] = static_cast<std::uint32_t>(tokens.size());
+    for (std::size_t i = 0; i < tokens.size(); ++i) words[state::tokens + i] = static_cast<std::uint32_t>(tokens[i]);
+    commands_.push_back(feed_alone_.handle());
+    run(prefill_, timed_prefill_, prefill_times_, 1, budget_ms);
+  }
   void feed_changed() {
     for (const std::uint32_t slot : changed_) commands_.push_back(feed_slot_[slot].handle());
     changed_.clear();

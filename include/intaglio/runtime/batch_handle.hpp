@@ -144,6 +144,11 @@ class basic_batch {
   /// argument_error: it has left, drew none, or no such token
   void set_next(batch_handle whose, std::int32_t id);
 
+  /// A vector for a text, as of basic_session::embed, between two steps: sessions stay as they are.
+  /// @error argument_error: no tokens, an id out of range, more tokens than a session may have; device_lost,
+  /// out_of_memory; device_error: states that are no numbers
+  std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options = {});
+
   /// @{
   /// The executor below the batch, for its counters and times.
   const runtime::batch_executor& executor() const;

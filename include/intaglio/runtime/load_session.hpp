@@ -15,6 +15,7 @@
 
 #include "intaglio/gpu/cache_file.hpp"
 #include "intaglio/runtime/pipelines_ahead.hpp"
+#include "intaglio/runtime/pooled_states.hpp"
 #include "intaglio/runtime/session_body.hpp"
 #include "intaglio/runtime/session_options.hpp"
 #include "intaglio/runtime/tuning.hpp"
@@ -137,6 +138,7 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
     require_match(from, table);
     auto body = std::make_shared<session_body>(on, table, options.submit_budget_ms);
     body->path = from.path();
+    body->file_pooling = from.pooling();
     body->find_first_nan = options.find_first_nan;
     body->prove_kernels = options.prove_kernels;
     body->warnings = from.warnings();
@@ -231,6 +233,29 @@ Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, st
   // The stream of a model with a residual multiplier holds what it is without it (models/llama.hpp).
   for (float& each : out.hidden) each *= body.table->config->residual_multiplier;
   return out;
+}
+
+/// A text's vector; the session's history is empty before and behind it.
+inline std::vector<float> embed_text(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk,
+                                     const embed_options& options) {
+  const plan::table& of = *body.table;
+  body.history.clear();
+  body.cached = 0;
+  return body.recovering([&] {
+    body.run->drain();
+    pooled_states states(*of.config, last_norm(body.device, of, body.run->weights()),
+                         options.pooling.value_or(body.file_pooling.value_or(pooling::last)));
+    const auto feed = [&](std::uint32_t position, std::uint32_t count) {
+      body.feed.assign(ids.begin() + position, ids.begin() + position + count);
+      body.run->begin(pass_kind::prefill, position, body.feed, {}, 1);
+      body.submit_all();
+      body.run->drain();
+    };
+    return pool_text(
+        of, std::move(states), static_cast<std::uint32_t>(ids.size()), chunk, feed,
+        [&](std::uint32_t first, std::span<float> into) { body.run->read_stream(first, into); }, options.normalize,
+        body.device.label());
+  });
 }
 
 }  // namespace runtime

@@ -79,6 +79,7 @@ class packing {
                            {.codec = layer_codec_name(table),
                             .stated_architecture = from_->stated_architecture(),
                             .states_context = from_->states_context(),
+                            .pooling = from_->pooling(),
                             .config = from_->config(),
                             .vocabulary = from_->vocabulary(),
                             .weights = weights_,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/transfer.hpp"
 #include "intaglio/plan/device_plan.hpp"
 #include "intaglio/runtime/clear_memory.hpp"
 #include "intaglio/runtime/executor_start.hpp"
@@ -227,6 +228,14 @@ class pass_runner {
     if (traces_) traces_->forget(size);
   }
 
+  /// Reads the stream behind the last layer as the last pass of prefill left it, from its token `first` on; the job
+  /// must be done. @param into f32 [rows, hidden_size]  @error device_lost, out_of_memory
+  void read_stream(std::uint32_t first, std::span<float> into) {
+    weights_.expect_unchanged();
+    gpu::transfer(device_, std::uint64_t{1} << 20)
+        .download(arena_, table_->prefill.residual_offset + std::uint64_t{4} * first * table_->config->hidden_size,
+                  std::as_writable_bytes(into));
+  }
   /// f32 [max_tokens, vocab_size] of the last logits or probe job; the job must be done.
   std::span<const float> logits(bool hidden) const {
     const auto all = floats(hidden ? probe_output_ : logits_output_);

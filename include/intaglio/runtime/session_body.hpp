@@ -33,8 +33,9 @@ struct session_body {
   std::unique_ptr<executor> run;
   std::optional<io::tokenizer> tokens;
   std::optional<io::chat_template> chat;
-  std::optional<file_error> no_chat;  ///< why there is none
-  std::string path;                   ///< of the checkpoint, for errors
+  std::optional<file_error> no_chat;    ///< why there is none
+  std::string path;                     ///< of the checkpoint, for errors
+  std::optional<pooling> file_pooling;  ///< of embeddings, where the checkpoint says it
   std::vector<std::string> warnings;
   std::vector<std::int32_t> history;
   std::uint32_t cached = 0;

@@ -16,6 +16,7 @@
 
 #include "intaglio/gpu/device_handle.hpp"
 #include "intaglio/io/prompt_markup.hpp"
+#include "intaglio/runtime/embed_options.hpp"
 #include "intaglio/runtime/generation.hpp"
 #include "intaglio/runtime/module_source.hpp"
 #include "intaglio/runtime/session_options.hpp"
@@ -232,6 +233,15 @@ class basic_session {
   /// @param chunk tokens at once, 0: the plan's; the results do not depend on it
   /// @error argument_error as of prefill()
   logits_result logits(std::span<const std::int32_t> ids, std::uint32_t chunk = 0, bool hidden = false);
+
+  /// A vector for a text: the states of its tokens behind the last norm, pooled. What was fed before is forgotten, and
+  /// so is the text.
+  /// @return f32 [hidden_size]
+  /// @error argument_error as of prefill(); device_error: states that are no numbers
+  std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options = {});
+  /// The same for text between the tokens that the model's tokenizer puts around one; control tokens written in it are
+  /// plain text. @error argument_error: no tokenizer
+  std::vector<float> embed(std::string_view text, const embed_options& options = {});
 
   /// Time of every dispatch of one decode pass, or of one prefill pass of `tokens` tokens, at the present position.
   /// Leaves the history as it is; the KV cache behind it is overwritten.
