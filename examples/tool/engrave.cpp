@@ -96,6 +96,8 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::olmo2)
     return {"olmo2", "olmo2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.model_type == architecture::lfm2)
+    return {"lfm2", "lfm2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::qwen2)
     return {"qwen2", "qwen2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::qwen3)
@@ -139,6 +141,13 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
     field("rope_factors", "{{" + list(c.rope_factors.short_factor) + "}, {" + list(c.rope_factors.long_factor) + "}}");
   }
   if (c.rotary_dim != 0) field("rotary_dim", std::to_string(c.rotary_dim));
+  if (!c.recurrent_layers.empty()) {
+    std::string words;
+    for (const std::uint64_t word : c.recurrent_layers.words)
+      words += (words.empty() ? "" : ", ") + std::to_string(word) + "u";
+    field("recurrent_layers", "{{" + words + "}}");
+    field("conv_taps", std::to_string(c.conv_taps));
+  }
   if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));

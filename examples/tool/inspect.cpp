@@ -55,6 +55,8 @@ json config_json(const decoder_config& c) {
   if (c.ternary) out["ternary"] = true;
   if (c.rotary_dim != 0) out["rotary_dim"] = c.rotary_dim;
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
+  if (!c.recurrent_layers.empty())
+    out["recurrent_layers"] = c.recurrent_layers.count(c.num_hidden_layers), out["conv_taps"] = c.conv_taps;
   if (c.embedding_multiplier != 1.f) out["embedding_multiplier"] = c.embedding_multiplier;
   if (c.attention_multiplier != 0.f) out["attention_multiplier"] = c.attention_multiplier;
   if (c.residual_multiplier != 1.f) out["residual_multiplier"] = c.residual_multiplier;

@@ -68,6 +68,10 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::phi_35_mini, dtype::bf16>();
   check_in<models::olmo2_1b, dtype::q8_0>();
   check_in<models::olmo2_7b, dtype::q4_0>();
+  check_in<models::lfm2_350m, dtype::bf16>();
+  check_in<models::lfm2_700m, dtype::q8_0>();
+  check_in<models::lfm2_12b, dtype::q4_k>();
+  check_in<models::lfm2_26b, dtype::q4_0>();
 }
 
 TEST_CASE("the plan of fable is the engraved one", "[families]") {
@@ -228,4 +232,20 @@ TEST_CASE("a 7B in Q4_K_M takes the bytes of its file", "[families]") {
     CHECK(products == 6);
     CHECK(prepared == (target == &plan::profiles::portable ? 4u : 0u));
   }
+}
+
+TEST_CASE("what recurrent layers keep is part of a plan, and batches and drafts of them are refused", "[families]") {
+  const decoder_config& c = models::lfm2_12b_config;
+  const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
+  const plan::planned made = planned_of(c, types, "lfm2", plan::profiles::portable, 4096);
+  const plan::table& t = made.table();
+  CHECK(t.kept_bytes() == 10ull * 2 * 2048 * 4);
+  CHECK((t.kept_offset(0) == 0 && t.kept_offset(3) == 2ull * 2 * 2048 * 4));
+  CHECK(t.snapshots() == 64);
+  CHECK(t.cache_bytes() == 6ull * 2 * 8 * 64 * 4096 * 2);
+  CHECK((!t.verify.has_head && t.decode_in_one.in_one.empty()));
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+    CHECK((t.cache_of(layer).kept_bytes != 0) == c.recurrent_layers.has(layer));
+  CHECK_THROWS_WITH(planned_of(c, types, "lfm2", plan::profiles::portable, 4096, {.slot_count = 4}),
+                    ContainsSubstring("found some with a recurrent state: sessions of such a model run one at a time"));
 }

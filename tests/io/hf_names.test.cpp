@@ -66,7 +66,8 @@ TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
         CHECK(hf_name(gguf_name(name, family).value(), family) == name);
       }
     }
-    for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"})
+    const char* const last_norm = of.embedding_norm ? "model.embedding_norm.weight" : "model.norm.weight";
+    for (const char* name : {"model.embed_tokens.weight", last_norm, "lm_head.weight"})
       CHECK(hf_name(gguf_name(name, family).value(), family) == name);
   }
   for (const char* name : {"rope_freqs.weight", "blk.1", "blk.1.attn_q.biases", "blk.1.attn_qq.weight", ""})

@@ -58,6 +58,7 @@
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
+#include "intaglio/kernels/spirv/short_conv.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
@@ -309,6 +310,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"layers_few_normed", words_of(spirv::layers_few_normed_spirv)},
       {"layers_many_normed", words_of(spirv::layers_many_normed_spirv)},
       {"gated", words_of(spirv::gated_spirv)},
+      {"short_conv", words_of(spirv::short_conv_spirv)},
   };
   REQUIRE(std::size(modules) == declared_modules.size());
   std::mt19937 random(20261126);

@@ -138,7 +138,9 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 64},
       golden_file{"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 256, 65},
       golden_file{"olmo2-tiny", "base", "hf"}, golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-f32.gguf"},
-      golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"});
+      golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"}, golden_file{"lfm2-tiny", "base", "hf"},
+      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-f32.gguf"},
+      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);

@@ -8,13 +8,26 @@
 #include <string_view>
 
 #include "intaglio/core/dtype.hpp"
+#include "intaglio/core/layer_pattern.hpp"
 
 namespace intaglio {
 
 /// Families of models, by the mathematics of their layers (core/family.hpp).
-enum class architecture : std::uint8_t { bitnet, llama, gemma3, qwen3, qwen3moe, qwen2, smollm3, granite, olmo2, phi3 };
+enum class architecture : std::uint8_t {
+  bitnet,
+  llama,
+  gemma3,
+  qwen3,
+  qwen3moe,
+  qwen2,
+  smollm3,
+  granite,
+  olmo2,
+  phi3,
+  lfm2
+};
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::phi3;
+inline constexpr architecture last_architecture = architecture::lfm2;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -96,6 +109,8 @@ struct decoder_config {
   std::uint32_t num_local_experts =
       0;  ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
+  layer_set recurrent_layers = {};        ///< with a state in the place of keys and values, whatever the position
+  std::uint32_t conv_taps = 0;            ///< of theirs, tokens that a convolution sees, its own among them
   bool norm_topk_prob = true;             ///< what a token's experts count adds up to 1; else: softmax over all experts
 
   /// Elements of a token's queries.
@@ -121,8 +136,8 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet", "llama",   "gemma3",  "qwen3", "qwen3moe",
-                                        "qwen2",  "smollm3", "granite", "olmo2", "phi3"};
+  constexpr std::string_view names[] = {"bitnet",  "llama",   "gemma3", "qwen3", "qwen3moe", "qwen2",
+                                        "smollm3", "granite", "olmo2",  "phi3",  "lfm2"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

@@ -18,6 +18,9 @@ enum class gguf_window : std::uint8_t { read, inert, refused };
 /// Whether blocks are mixtures of experts.
 enum class mixtures : std::uint8_t { none, some, all };
 
+/// What stands in the place of attention in recurrent layers.
+enum class recurrence : std::uint8_t { none, short_conv };
+
 struct family {
   architecture type;
   std::string_view config_names;  ///< model_type of config.json; several are apart by a blank
@@ -37,15 +40,17 @@ struct family {
   bool gguf_rows_in_pairs = false;  ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   float hf_norm_addend = 0.f;       ///< safetensors has norm weights less this
   mixtures experts = mixtures::none;
-  bool multipliers = false;            ///< of embedding, scores, what is added to the stream, and logits
-  bool softcaps = false;               ///< scores and logits may be bounded by a scaled tanh
-  std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
-  std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
-  activation act = activation::silu;   ///< where config.json states none
+  recurrence recurrent = recurrence::none;  ///< of the config's recurrent_layers
+  bool embedding_norm = false;              ///< the last norm is token_embd_norm, not output_norm
+  bool multipliers = false;                 ///< of embedding, scores, what is added to the stream, and logits
+  bool softcaps = false;                    ///< scores and logits may be bounded by a scaled tanh
+  std::uint32_t no_rope_interval = 0;       ///< where files state none: every n-th layer is without rotation
+  std::uint32_t default_head_dim = 0;       ///< where config.json states none; 0: hidden_size / num_attention_heads
+  activation act = activation::silu;        ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 10> families_table{{
+inline constexpr std::array<family, 11> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -108,6 +113,13 @@ inline constexpr std::array<family, 10> families_table{{
      .windows = true,
      .fused = true,
      .partial_rotary = true},
+    {.type = architecture::lfm2,
+     .config_names = "lfm2",
+     .gguf_names = "lfm2",
+     .head_norms = true,
+     .window = gguf_window::refused,
+     .recurrent = recurrence::short_conv,
+     .embedding_norm = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

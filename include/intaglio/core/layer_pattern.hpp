@@ -59,4 +59,38 @@ struct layer_pattern {
   friend constexpr bool operator==(const layer_pattern&, const layer_pattern&) = default;
 };
 
+/// Some of a model's layers.
+struct layer_set {
+  std::array<std::uint64_t, layer_pattern::max_period / 64> words{};  ///< a bit a layer
+
+  constexpr bool has(std::uint32_t layer) const {
+    return layer < layer_pattern::max_period && (words[layer / 64] >> layer % 64 & 1) != 0;
+  }
+  /// @param layer below layer_pattern::max_period
+  constexpr void add(std::uint32_t layer) { words[layer / 64] |= std::uint64_t{1} << layer % 64; }
+  constexpr void remove(std::uint32_t layer) { words[layer / 64] &= ~(std::uint64_t{1} << layer % 64); }
+  constexpr bool empty() const { return *this == layer_set{}; }
+  /// Layers that are in it among the first `layers`.
+  constexpr std::uint32_t count(std::uint32_t layers) const {
+    std::uint32_t out = 0;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) out += has(layer) ? 1 : 0;
+    return out;
+  }
+  /// Of `layers`, at most max_period, kind 0 where they are in it and 1 where they are not.
+  constexpr layer_pattern pattern(std::uint32_t layers) const {
+    std::array<std::uint8_t, layer_pattern::max_period> kinds{};
+    for (std::uint32_t layer = 0; layer < layers && layer < kinds.size(); ++layer) kinds[layer] = has(layer) ? 0 : 1;
+    return layer_pattern::of(std::span<const std::uint8_t>(kinds).first(layers < kinds.size() ? layers : kinds.size()));
+  }
+  /// All below `layers` that are not named. @param others in rising order
+  template <class... Others>
+  static constexpr layer_set all_but(std::uint32_t layers, Others... others) {
+    layer_set out;
+    for (std::uint32_t layer = 0; layer < layers; ++layer)
+      if (((layer != static_cast<std::uint32_t>(others)) && ...)) out.add(layer);
+    return out;
+  }
+  friend constexpr bool operator==(const layer_set&, const layer_set&) = default;
+};
+
 }  // namespace intaglio

@@ -13,6 +13,7 @@
 #include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/granite.hpp"
+#include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/olmo2.hpp"
@@ -44,9 +45,10 @@ struct weight_types {
 /// The traced layers of a model with this config.
 inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
   // Layers name their tensors; the codec that the templates are written with is a placeholder.
-  constexpr std::array<std::string_view, 10> matrices{
-      "attn_q.weight", "attn_k.weight",   "attn_v.weight",        "attn_output.weight", "ffn_gate.weight",
-      "ffn_up.weight", "ffn_down.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"};
+  constexpr auto matrices = std::to_array<std::string_view>(
+      {"attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_output.weight", "ffn_gate.weight", "ffn_up.weight",
+       "ffn_down.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight",
+       "shortconv.in_proj.weight", "shortconv.out_proj.weight"});
   std::vector<ir::held_type> held;
   if (c.model_type != architecture::bitnet) {
     for (const matrix_type& each : types.matrices)
@@ -83,6 +85,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3moe:
       models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::lfm2:
+      models::lfm2_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::gemma3:
       models::gemma3_graph<any>(c, types.embedding).forward(t);

@@ -68,6 +68,10 @@ inline constexpr std::array published_models{
     coded_entry<models::phi_4>(),
     coded_entry<models::phi_4_mini>(),
     coded_entry<models::phi_35_mini>(),
+    coded_entry<models::lfm2_350m>(),
+    coded_entry<models::lfm2_700m>(),
+    coded_entry<models::lfm2_12b>(),
+    coded_entry<models::lfm2_26b>(),
 };
 
 /// nullptr for another name.

@@ -154,4 +154,23 @@ constexpr auto repeat(std::uint32_t layers, alternating<First, Last> blocks) {
   return repeated_alternating<First, Last>{layers, blocks};
 }
 
+/// Blocks of two kinds in any sequence.
+template <layer First, layer Second>
+struct repeated_in {
+  std::uint32_t layers;   ///< of both kinds
+  layer_pattern pattern;  ///< of which kind each is
+  First first;            ///< block of kind 0
+  Second second;          ///< block of kind 1
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    return t.repeat(
+        x, layers, pattern, [&](ir::value_id in) { return first.forward(t, in); },
+        [&](ir::value_id in) { return second.forward(t, in); });
+  }
+};
+/// The blocks of a model, of two kinds in any sequence. @param layers config.json's num_hidden_layers
+template <layer First, layer Second>
+constexpr auto repeat(std::uint32_t layers, const layer_pattern& pattern, First first, Second second) {
+  return repeated_in<First, Second>{layers, pattern, first, second};
+}
+
 }  // namespace intaglio::graph

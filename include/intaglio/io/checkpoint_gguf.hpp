@@ -62,7 +62,8 @@ class gguf_config {
     config_.num_hidden_layers = required("block_count");
     config_.intermediate_size = required_for_layers("feed_forward_length");
     config_.num_attention_heads = required_for_layers("attention.head_count");
-    config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
+    if (family_of(config_.model_type).recurrent == recurrence::short_conv) read_short_conv();
+    else config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
     config_.max_position_embeddings = required("context_length");
     config_.vocab_size = vocab_size();
     const auto eps = real("attention.layer_norm_rms_epsilon");
@@ -93,6 +94,33 @@ class gguf_config {
     }
     read_pooling();
     judge_keys();
+  }
+
+  /// Layers without heads of keys have a convolution.
+  void read_short_conv() {
+    const std::string name = key("attention.head_count_kv");
+    const gguf_value* stored = file_.first().find(name);
+    const std::uint32_t layers = config_.num_hidden_layers;
+    const std::string expected = std::to_string(layers) + " numbers as " + key("block_count") +
+                                 ", 0 for layers of convolutions and one other number";
+    if (stored == nullptr || stored->type != gguf_type::array)
+      refuse(name, expected, stored == nullptr ? "no such key" : "one number");
+    const std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
+    if (each.size() != layers || layers > layer_pattern::max_period)
+      refuse(name,
+             layers > layer_pattern::max_period
+                 ? "at most " + std::to_string(layer_pattern::max_period) + " layers of two kinds"
+                 : expected,
+             std::to_string(each.size()));
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      if (each[layer] == 0) config_.recurrent_layers.add(layer);
+      else if (config_.num_key_value_heads == 0) config_.num_key_value_heads = each[layer];
+      else if (each[layer] != config_.num_key_value_heads)
+        refuse(name, expected,
+               std::to_string(config_.num_key_value_heads) + " and, in layer " + std::to_string(layer) + ", " +
+                   std::to_string(each[layer]));
+    }
+    config_.conv_taps = required("shortconv.l_cache");
   }
 
   /// As llama.cpp: what is 0 is not there.

@@ -65,6 +65,8 @@ class hf_tensor_collector {
     if (!tensor.type)
       return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
     if (name->ends_with(".weight_scale")) return add_scale(tensor, file, *name);
+    if (tensor.shape.size() == 3 && tensor.shape[1] == 1 && tensor.bytes != 0 && is_taps(*name))
+      return add_taps(tensor, file, *name);
     if (tensor.shape.empty() || tensor.shape.size() > 2 || tensor.bytes == 0)
       return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " +
                             shape_text(tensor.shape));
@@ -114,6 +116,19 @@ class hf_tensor_collector {
     std::string name;
     float value;
   };
+
+  static bool is_taps(std::string_view name) { return name.ends_with(".shortconv.conv.weight"); }
+  /// A convolution of channels for themselves, [channels, 1, taps].
+  template <class Tensor>
+  void add_taps(const Tensor& tensor, const mapped_file* file, const std::string& name) {
+    if constexpr (requires { tensor.contiguous(); })
+      if (!tensor.contiguous())
+        return builder_.fault("strides of " + printable(tensor.name, 100) + ": expected those of elements in a row");
+    checkpoint_tensor out;
+    out.stored_name = tensor.name;
+    out.stored = {name, *tensor.type, tensor.shape[0], tensor.shape[2], file, tensor.offset, tensor.bytes};
+    builder_.add(std::move(out));
+  }
 
   /// One expert's matrix, [rows, columns], into the tensor that has all of them.
   template <class Tensor>

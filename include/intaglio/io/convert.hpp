@@ -158,6 +158,7 @@ class model_converter {
       case tensor_role::norm:
       case tensor_role::bias:
       case tensor_role::factor:
+      case tensor_role::taps:
         return dtype::f32;
       case tensor_role::embedding: {
         const bool apart = options_.codec == dtype::bcml1 || (bitnet() && !is_float(options_.codec));
@@ -283,9 +284,14 @@ class model_converter {
         if (tensor.role == tensor_role::norm)
           planned_tensor.addend = family_of(model_.config().model_type).hf_norm_addend;
         if (const auto whole = fused_into(model_.config(), stored)) {
-          const std::array<std::uint64_t, 2> shape{whole->second, stored.columns};
-          safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type,
-                                   std::span(shape).last(tensor.dimensions));
+          if (tensor.role == tensor_role::taps) {  // a convolution of channels for themselves
+            const std::array<std::uint64_t, 3> shape{stored.rows, 1, stored.columns};
+            safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type, shape);
+          } else {
+            const std::array<std::uint64_t, 2> shape{whole->second, stored.columns};
+            safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type,
+                                     std::span(shape).last(tensor.dimensions));
+          }
         }
       }
       if (turns && model_.config().rotary_dim != 0) {

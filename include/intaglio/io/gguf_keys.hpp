@@ -53,6 +53,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_count"},
     {"expert_used_count"},
     {"expert_feed_forward_length"},
+    {"shortconv.l_cache"},
     // Of YaRN.
     {"rope.scaling.original_context_length"},
     {"rope.scaling.yarn_beta_fast"},

@@ -117,7 +117,15 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   out.set(prefix + "feed_forward_length", c.intermediate_size);
   out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
   out.set(prefix + "attention.head_count", c.num_attention_heads);
-  out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
+  if (family_of(c.model_type).recurrent == recurrence::short_conv) {
+    std::vector<std::int32_t> heads;
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+      heads.push_back(c.recurrent_layers.has(layer) ? 0 : static_cast<std::int32_t>(c.num_key_value_heads));
+    out.set_array<std::int32_t>(prefix + "attention.head_count_kv", heads);
+    out.set(prefix + "shortconv.l_cache", c.conv_taps);
+  } else {
+    out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
+  }
   out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
   out.set(prefix + "rope.freq_base", c.rope_theta);
   if (gemma || c.head_dim * c.num_attention_heads != c.hidden_size) {

@@ -68,11 +68,14 @@ class hf_config_reader {
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     read_experts(text);
     read_layers_without_rope(text);
+    if (found->recurrent == recurrence::short_conv) read_short_conv(text);
     if (found->multipliers) read_multipliers(text);
     const json_place tied =
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
-    if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
-    else if (out_.config.model_type == architecture::gemma3) out_.tie_word_embeddings = true;
+    if (const json_place embedding = text["tie_embedding"]; found->embedding_norm && embedding.present())
+      out_.tie_word_embeddings = embedding.boolean_or(true);
+    else if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
+    else if (out_.config.model_type == architecture::gemma3 || found->embedding_norm) out_.tie_word_embeddings = true;
     read_quantization(root["quantization_config"].present() ? root["quantization_config"]
                                                             : text["quantization_config"]);
     judge_keys(root, text);
@@ -100,6 +103,61 @@ class hf_config_reader {
         judge(rope[kind], hf_rope_key_rules, type_of(rope[kind]));
     }
     if (is_ternary(out_.config)) judge(root["quantization_config"], hf_quantization_key_rules, out_.model_type);
+  }
+
+  /// Which layers have a short convolution, by a list of kinds or one of the others' numbers. Defaults: transformers'
+  /// Lfm2Config.
+  [[gnu::cold]] void read_short_conv(const json_place& text) {
+    decoder_config& c = out_.config;
+    c.conv_taps = text["conv_L_cache"].present() ? size(text["conv_L_cache"]) : 3;
+    read_recurrent_layers(text, "conv");
+  }
+  /// @param kind in layer_types
+  [[gnu::cold]] void read_recurrent_layers(const json_place& text, std::string_view kind) {
+    decoder_config& c = out_.config;
+    const json_place types = text["layer_types"], numbers = text["full_attn_idxs"];
+    if (c.num_hidden_layers > layer_pattern::max_period)
+      document_.refuse("num_hidden_layers", "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
+                       std::to_string(c.num_hidden_layers));
+    if (!types.present() && !numbers.present())
+      document_.refuse("layer_types", "one for each of " + std::to_string(c.num_hidden_layers) + " layers",
+                       "no such key");
+    if (!types.present()) {
+      c.recurrent_layers = layer_set::all_but(c.num_hidden_layers);
+      for (const json_place& each : numbers.elements()) {
+        const std::uint32_t layer = size(each);
+        if (layer >= c.num_hidden_layers || !c.recurrent_layers.has(layer))
+          each.refuse("numbers of layers below " + std::to_string(c.num_hidden_layers) + ", each once");
+        c.recurrent_layers.remove(layer);
+      }
+      return;
+    }
+    const auto layers = types.elements();
+    if (layers.size() != c.num_hidden_layers)
+      document_.refuse(types.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(layers.size()));
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+      const std::string& found = layers[layer].text();
+      if (found == kind) c.recurrent_layers.add(layer);
+      else if (found != "full_attention") layers[layer].refuse(std::string(kind) + " or full_attention");
+    }
+  }
+  /// transformers' Lfm2Config: block_ff_dim goes before intermediate_size; two thirds of it, times a multiplier, in
+  /// whole multiples, unless block_auto_adjust_ff_dim is false.
+  [[gnu::cold]] std::uint32_t short_conv_ffn(const json_place& text) const {
+    const json_place stated = text["block_ff_dim"].present() ? text["block_ff_dim"] : text["intermediate_size"];
+    std::uint64_t out = size(stated);
+    if (!text["block_auto_adjust_ff_dim"].boolean_or(true)) return static_cast<std::uint32_t>(out);
+    out = 2 * out / 3;
+    if (const json_place by = text["block_ffn_dim_multiplier"]; by.present()) {
+      if (!(by.number() > 0 && by.number() <= 16)) by.refuse("a number above 0 and up to 16");
+      out = static_cast<std::uint64_t>(by.number() * static_cast<double>(out));
+    }
+    const std::uint64_t step = text["block_multiple_of"].present() ? size(text["block_multiple_of"]) : 256;
+    if (step == 0) text["block_multiple_of"].refuse("a number above 0");
+    out = (out + step - 1) / step * step;
+    if (out > config_limits::intermediate_size)
+      stated.refuse("at most " + std::to_string(config_limits::intermediate_size) + " units of a layer");
+    return static_cast<std::uint32_t>(out);
   }
 
   /// A list with 0 for each layer that does not turn, or how often one comes.
@@ -188,7 +246,8 @@ class hf_config_reader {
       return gemma && !text[key].present() ? absent : size(text[key]);
     };
     c.hidden_size = size(text["hidden_size"]);
-    c.intermediate_size = size(text["intermediate_size"]);
+    const bool convolves = family_of(c.model_type).recurrent == recurrence::short_conv;
+    c.intermediate_size = convolves ? short_conv_ffn(text) : size(text["intermediate_size"]);
     c.num_hidden_layers = size(text["num_hidden_layers"]);
     c.num_attention_heads = size_or("num_attention_heads", 8);
     const bool mistral = out_.model_type == "mistral" || out_.model_type == "mixtral";
@@ -210,7 +269,9 @@ class hf_config_reader {
     }
     if (gemma) c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
-    c.rms_norm_eps = gemma && !text["rms_norm_eps"].present() ? 1e-6f : text["rms_norm_eps"].real();
+    c.rms_norm_eps = convolves ? text["norm_eps"].present() ? text["norm_eps"].real() : 1e-5f
+                     : gemma && !text["rms_norm_eps"].present() ? 1e-6f
+                                                                : text["rms_norm_eps"].real();
   }
   std::uint32_t size(const json_place& place) const {
     const std::uint64_t value = place.natural();
@@ -228,9 +289,9 @@ class hf_config_reader {
     const json_place theta = parameters["rope_theta"].present() ? parameters["rope_theta"] : text["rope_theta"];
     expect_same(text["rope_theta"], parameters["rope_theta"]);
     // The families' own defaults, in transformers' configuration classes.
-    const float absent = gemma || out_.model_type == "mixtral"            ? 1e6f
-                         : out_.config.model_type == architecture::bitnet ? 5e5f
-                                                                          : 10'000.f;
+    const float absent = gemma || out_.model_type == "mixtral" || out_.model_type == "lfm2" ? 1e6f
+                         : out_.config.model_type == architecture::bitnet                   ? 5e5f
+                                                                                            : 10'000.f;
     out_.config.rope_theta = theta.present() ? theta.real() : absent;
     if (gemma) {
       const json_place base = local["rope_theta"].present() ? local["rope_theta"] : text["rope_local_base_freq"];

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "intaglio/core/family.hpp"
 
@@ -16,26 +17,41 @@ struct hf_part {
   std::string_view hf, gguf;
 };
 /// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
-constexpr std::array<hf_part, 17> hf_parts(const family& of) {
+inline std::vector<hf_part> hf_parts(const family& of) {
   const bool gemma = of.norms_behind;
+  if (of.recurrent == recurrence::short_conv)
+    return {{"operator_norm", "attn_norm"},
+            {"self_attn.q_proj", "attn_q"},
+            {"self_attn.k_proj", "attn_k"},
+            {"self_attn.v_proj", "attn_v"},
+            {"self_attn.out_proj", "attn_output"},
+            {"self_attn.q_layernorm", "attn_q_norm"},
+            {"self_attn.k_layernorm", "attn_k_norm"},
+            {"conv.in_proj", "shortconv.in_proj"},
+            {"conv.conv", "shortconv.conv"},
+            {"conv.out_proj", "shortconv.out_proj"},
+            {"ffn_norm", "ffn_norm"},
+            {"feed_forward.w1", "ffn_gate"},
+            {"feed_forward.w3", "ffn_up"},
+            {"feed_forward.w2", "ffn_down"}};
   return {
-      {{"input_layernorm", "attn_norm"},
-       {"self_attn.qkv_proj", "attn_qkv"},
-       {"self_attn.q_proj", "attn_q"},
-       {"self_attn.k_proj", "attn_k"},
-       {"self_attn.v_proj", "attn_v"},
-       {"self_attn.o_proj", "attn_output"},
-       {"self_attn.q_norm", "attn_q_norm"},
-       {"self_attn.k_norm", "attn_k_norm"},
-       {"self_attn.attn_sub_norm", "attn_sub_norm"},
-       {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
-       {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
-       {"post_feedforward_layernorm", "post_ffw_norm"},
-       {of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate", "ffn_gate_inp"},
-       {"mlp.gate_proj", "ffn_gate"},
-       {of.fused ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
-       {"mlp.down_proj", "ffn_down"},
-       {"mlp.ffn_sub_norm", "ffn_sub_norm"}}};
+      {"input_layernorm", "attn_norm"},
+      {"self_attn.qkv_proj", "attn_qkv"},
+      {"self_attn.q_proj", "attn_q"},
+      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},
+      {"self_attn.o_proj", "attn_output"},
+      {"self_attn.q_norm", "attn_q_norm"},
+      {"self_attn.k_norm", "attn_k_norm"},
+      {"self_attn.attn_sub_norm", "attn_sub_norm"},
+      {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
+      {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
+      {"post_feedforward_layernorm", "post_ffw_norm"},
+      {of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate", "ffn_gate_inp"},
+      {"mlp.gate_proj", "ffn_gate"},
+      {of.fused ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"},
+      {"mlp.ffn_sub_norm", "ffn_sub_norm"}};
 }
 
 /// Other names of the same: of a Granite that is written as its hybrid family, gate and up are one matrix.
@@ -51,7 +67,8 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
     if (name.starts_with(prefix)) {
       name.remove_prefix(prefix.size());
       if (name == "embed_tokens.weight") return "token_embd.weight";
-      if (name == "norm.weight") return "output_norm.weight";
+      if (family_of(type).embedding_norm && name == "embedding_norm.weight") return "token_embd_norm.weight";
+      if (!family_of(type).embedding_norm && name == "norm.weight") return "output_norm.weight";
       constexpr std::string_view layers = "layers.";
       if (!name.starts_with(layers)) return std::nullopt;
       name.remove_prefix(layers.size());
@@ -118,6 +135,7 @@ inline std::optional<expert_name> expert_of(std::string_view name, std::string_v
 inline std::string hf_name(std::string_view name, architecture type) {
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";
+  if (name == "token_embd_norm.weight") return "model.embedding_norm.weight";
   if (name == "output.weight") return "lm_head.weight";
   if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos)
     for (const auto& [hf, gguf] : hf_parts(family_of(type)))

@@ -13,6 +13,7 @@
 
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/family.hpp"
 #include "intaglio/core/number_text.hpp"
 
 namespace intaglio::io {
@@ -80,6 +81,8 @@ inline constexpr number_range number_ranges[] = {
      config_limits::num_local_experts, false, true},
     {"num_experts_per_tok", [](const decoder_config& c) -> double { return c.num_experts_per_tok; }, 1,
      config_limits::num_local_experts, false, false, [](const decoder_config& c) { return c.num_local_experts != 0; }},
+    {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
+     [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
     {"rope_scaling.factor", [](const decoder_config& c) -> double { return c.rope_scaling.factor; }, 1, 0, false, false,
      [](const decoder_config& c) { return c.rope_scaling.type != rope_type::plain; }},
     {"rope_scaling.original_max_position_embeddings",
@@ -109,6 +112,17 @@ inline constexpr number_relation number_relations[] = {
        return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
      },
      [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
+    {"layer_types",
+     [](const decoder_config& c) {
+       const std::uint32_t layers = c.num_hidden_layers, recurrent = c.recurrent_layers.count(layers);
+       return family_of(c.model_type).recurrent == recurrence::none ? c.recurrent_layers.empty()
+                                                                    : recurrent != 0 && recurrent != layers;
+     },
+     [](const decoder_config&) { return std::string("recurrent layers and layers of attention"); },
+     [](const decoder_config& c) {
+       return std::to_string(c.recurrent_layers.count(c.num_hidden_layers)) + " recurrent of " +
+              std::to_string(c.num_hidden_layers);
+     }},
     {"head_dim", [](const decoder_config& c) { return c.head_dim % 2 == 0; },
      [](const decoder_config&) { return std::string("an even number"); },
      [](const decoder_config& c) { return std::to_string(c.head_dim); }},
@@ -233,6 +247,13 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
     for (std::size_t i = 0; i < 3; ++i) text += " " + number_text(factors.long_factor[i]);
     return text + " ...";
   });
+  compare("recurrent_layers", engraved.recurrent_layers, file.recurrent_layers, [](const layer_set& of) {
+    std::string text;
+    for (std::uint32_t layer = 0; layer < layer_pattern::max_period; ++layer)
+      if (of.has(layer)) text += (text.empty() ? "" : " ") + std::to_string(layer);
+    return text.empty() ? std::string("none") : text;
+  });
+  compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
   compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
   compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);
   compare("attention_multiplier", engraved.attention_multiplier, file.attention_multiplier, number_text);

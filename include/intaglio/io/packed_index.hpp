@@ -174,6 +174,8 @@ void packed_fields(Stream& with, Index& index) {
   with.flag(c.norm_topk_prob, "norm_topk_prob");
   with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
   with.number(c.rotary_dim, "rotary_dim");
+  for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
+  with.number(c.conv_taps, "conv_taps");
   with.flag(c.ternary, "ternary");
   for (auto& factor : c.rope_factors.short_factor) with.number(factor, "short_factor");
   for (auto& factor : c.rope_factors.long_factor) with.number(factor, "long_factor");

@@ -15,7 +15,7 @@
 namespace intaglio::io {
 
 /// What a tensor is for; it decides the types that it may have.
-enum class tensor_role : std::uint8_t { embedding, norm, bias, matrix, factor };
+enum class tensor_role : std::uint8_t { embedding, norm, bias, matrix, factor, taps };
 
 /// Whether a tensor of this role has one row, and no second dimension.
 constexpr bool is_vector(tensor_role role) {
@@ -38,6 +38,7 @@ constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype
   switch (role) {
     case tensor_role::norm:
     case tensor_role::bias:
+    case tensor_role::taps:
       return plain;
     case tensor_role::factor:
       return type == dtype::f32;
@@ -71,20 +72,26 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
       if (is_ternary(c) && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
     };
     if (facts.norms_before) add("attn_norm", norm, 1, hidden);
-    add("attn_q", matrix, q, hidden);
-    add("attn_k", matrix, kv, hidden);
-    add("attn_v", matrix, kv, hidden);
-    if (facts.qkv_biases) {
-      add("attn_q", bias, 1, q);
-      add("attn_k", bias, 1, kv);
-      add("attn_v", bias, 1, kv);
+    if (c.recurrent_layers.has(layer)) {
+      add("shortconv.in_proj", matrix, 3 * hidden, hidden);
+      add("shortconv.conv", taps, hidden, c.conv_taps);
+      add("shortconv.out_proj", matrix, hidden, hidden);
+    } else {
+      add("attn_q", matrix, q, hidden);
+      add("attn_k", matrix, kv, hidden);
+      add("attn_v", matrix, kv, hidden);
+      if (facts.qkv_biases) {
+        add("attn_q", bias, 1, q);
+        add("attn_k", bias, 1, kv);
+        add("attn_v", bias, 1, kv);
+      }
+      if (facts.head_norms || facts.whole_norms) {
+        add("attn_q_norm", norm, 1, facts.whole_norms ? q : c.head_dim);
+        add("attn_k_norm", norm, 1, facts.whole_norms ? kv : c.head_dim);
+      }
+      if (facts.sub_norms) add("attn_sub_norm", norm, 1, q);
+      add("attn_output", matrix, hidden, q);
     }
-    if (facts.head_norms || facts.whole_norms) {
-      add("attn_q_norm", norm, 1, facts.whole_norms ? q : c.head_dim);
-      add("attn_k_norm", norm, 1, facts.whole_norms ? kv : c.head_dim);
-    }
-    if (facts.sub_norms) add("attn_sub_norm", norm, 1, q);
-    add("attn_output", matrix, hidden, q);
     if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
     if (facts.norms_before) add("ffn_norm", norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
@@ -103,7 +110,7 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
     }
     if (facts.norms_behind) add("post_ffw_norm", norm, 1, hidden);
   }
-  out.push_back({"output_norm.weight", norm, 1, hidden});
+  out.push_back({facts.embedding_norm ? "token_embd_norm.weight" : "output_norm.weight", norm, 1, hidden});
   // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.
   out.push_back({"output.weight", embedding, c.vocab_size, hidden, c.tie_word_embeddings, c.tie_word_embeddings});
   // The config's rope_scaling holds the same.

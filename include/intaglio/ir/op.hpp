@@ -32,12 +32,14 @@ enum class op_kind : std::uint8_t {
   attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that
               ///< is 0
   gated,      ///< act of gate and up
-  route,      ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
-  weigh,      ///< sum of what top_k experts gave, times their weights
-  add,        ///< sum of two values of one shape
+  short_conv,  ///< of each channel over its last `taps` tokens: weight [width, taps]
+  route,       ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
+  weigh,       ///< sum of what top_k experts gave, times their weights
+  add,         ///< sum of two values of one shape
 };
-inline constexpr std::string_view op_names[] = {"embedding",   "rms_norm",  "quantize", "matmul", "bias",  "rope",
-                                                "cache_write", "attention", "gated",    "route",  "weigh", "add"};
+inline constexpr std::string_view op_names[] = {"embedding", "rms_norm",    "quantize",  "matmul", "bias",
+                                                "rope",      "cache_write", "attention", "gated",  "short_conv",
+                                                "route",     "weigh",       "add"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.
@@ -72,7 +74,9 @@ struct op {
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
-  bool over_all = false;                 ///< route: the softmax is over all experts, not over those that are chosen
+  std::uint32_t taps = 0;   ///< short_conv: tokens that it sees, its own among them
+  bool multiplied = false;  ///< short_conv: its input is B, C and h, and it gives C conv(B h), not silu(conv(x))
+  bool over_all = false;    ///< route: the softmax is over all experts, not over those that are chosen
   std::uint32_t experts = 0, top_k = 0;  ///< a mixture of experts: how many there are, and how many a token has
   shader::activation_function act{};
   bool walk = false;  ///< gated: features whose gate is 0 may be left unread, here and in the product behind

@@ -207,6 +207,21 @@ class trace {
     }
   }
 
+  /// y[t] = sum over k of weight[k] z[t - taps + 1 + k], of every channel for itself; 0 in front of the first token.
+  /// @param multiplied x is [tokens, 3 width], B, C and h: C y for z = B h; else silu(y) for z = x, [tokens, width]
+  constexpr value_id short_conv(value_id x, std::string_view name, std::uint32_t taps, bool multiplied) {
+    const std::uint32_t channels = multiplied ? width(x) / 3 : width(x);
+    if (taps < 2 || taps > 8)
+      fail(where(name).view(), "a convolution over at least 2 and at most ", 8, " tokens", taps);
+    if (channels % 4 != 0) fail(where(name).view(), "channels in multiples of ", 4, "", channels);
+    op o{.kind = op_kind::short_conv,
+         .in = {x, none, none},
+         .weight = weight(name, channels, taps, dtype::f32),
+         .taps = taps,
+         .multiplied = multiplied};
+    return push(o, "short_conv", name, dtype::f32, channels);
+  }
+
   /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their
   /// numbers, then the bits of the softmax over them or, with over_all, their part of that over all experts
   constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k, bool over_all = false) {

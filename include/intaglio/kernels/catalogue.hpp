@@ -43,6 +43,7 @@
 #include "intaglio/kernels/rms_norm.hpp"
 #include "intaglio/kernels/route.hpp"
 #include "intaglio/kernels/sample.hpp"
+#include "intaglio/kernels/short_conv.hpp"
 #include "intaglio/kernels/stream_read.hpp"
 #include "intaglio/kernels/ternary_chunk.hpp"
 #include "intaglio/kernels/ternary_few.hpp"
@@ -78,7 +79,7 @@ using all_kernels =
                 walk_up_kernel, walk_sum_kernel, fixed_kernel, matmul_few_kernel, layers_coded_kernel,
                 walk_trace_kernel, rms_norm_kernel, attention_few_kernel, expert_tiles_kernel, dense_rows_kernel,
                 ternary_rows_kernel, layers_few_kernel, layers_ternary_few_kernel, layers_many_kernel,
-                layers_few_normed_kernel, layers_many_normed_kernel, gated_kernel>;
+                layers_few_normed_kernel, layers_many_normed_kernel, gated_kernel, short_conv_kernel>;
 
 /// What `f` makes of a kernel's descriptor, given as a std::type_identity.
 template <class F, class... Kernels>
@@ -133,7 +134,8 @@ inline constexpr const kernel_interface* catalogue[kernel_count] = {&embed_inter
                                                                     &layers_many_interface,
                                                                     &layers_few_normed_interface,
                                                                     &layers_many_normed_interface,
-                                                                    &gated_interface};
+                                                                    &gated_interface,
+                                                                    &short_conv_interface};
 
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -56,6 +56,7 @@
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
+#include "intaglio/kernels/spirv/short_conv.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
@@ -151,6 +152,7 @@ static_assert(shader_interface<matches(walk_sum_interface, spirv::walk_sum_spirv
 static_assert(shader_interface<matches(walk_trace_interface, spirv::walk_trace_spirv)>::agrees);
 static_assert(shader_interface<matches(fixed_interface, spirv::fixed_spirv)>::agrees);
 static_assert(shader_interface<matches(gated_interface, spirv::gated_spirv)>::agrees);
+static_assert(shader_interface<matches(short_conv_interface, spirv::short_conv_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);

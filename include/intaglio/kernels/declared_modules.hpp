@@ -113,6 +113,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(layers_few_normed, matrix, layers_few_normed),
     INTAGLIO_MODULE(layers_many_normed, matrix, layers_many_normed),
     INTAGLIO_MODULE(gated, any, gated),
+    INTAGLIO_MODULE(short_conv, any, short_conv),
 #undef INTAGLIO_MODULE
 });
 

@@ -13,7 +13,7 @@ namespace intaglio::kernels {
 /// with scale 1; or both are logits, which are bounded in their place (shader::softcap). Workgroups share a token's
 /// quads (x); one row of them a token (y).
 inline constexpr kernel_interface gated_interface{
-    "gated", {{{"gate"}, {"up"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}, {"scale"}}}};
+    "gated", {{{"gate"}, {"up"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}}}};
 
 struct gated_kernel {
   static constexpr kernel id = kernel::gated;

@@ -55,9 +55,10 @@ enum class kernel : std::uint8_t {
   layers_many,
   layers_few_normed,
   layers_many_normed,
-  gated
+  gated,
+  short_conv
 };
-inline constexpr std::size_t kernel_count = 44;
+inline constexpr std::size_t kernel_count = 45;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {

@@ -66,6 +66,7 @@ namespace intaglio::kernels {
   each(route, route) \
   each(sample, sample) \
   each(sample_cpu, sample) \
+  each(short_conv, short_conv) \
   each(ternary_chunk, ternary_chunk) \
   each(ternary_chunk_matrix, ternary_chunk) \
   each(ternary_chunk_portable, ternary_chunk) \

@@ -508,7 +508,9 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   }
   if (!out.failure.empty()) return out;
   const sequence_kind kind = kind_of(which, target, context);
-  if (which != sequence_id::verify || kind.tokens > 1)
+  // Drafts that are not taken would have to leave no trace in what recurrent layers keep: those models have no pass
+  // over any.
+  if (which != sequence_id::verify || (kind.tokens > 1 && !is_recurrent(g)))
     draft_sequence(g, config, target, context, kind, weights, out.sequence, out.failure);
   if (!out.failure.empty()) return out;
   out.weights.assign(weights.weights, "weights", out.failure);
@@ -519,6 +521,8 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   for (const auto& o : g.ops)
     if (o.kind == ir::op_kind::cache_write)
       out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
+  for (const auto& o : g.ops)
+    if (o.where == ir::section::period) out.caches[o.block].kept_bytes += kept_bytes(g, o);
   return out;
 }
 
@@ -596,6 +600,7 @@ constexpr std::uint64_t hash_of(const table& t) {
   for (std::uint32_t i = 0; i < t.pattern.period; ++i) {
     const layer_cache cache = i < t.caches.size() ? t.caches[i] : layer_cache{};
     mix(t.pattern.blocks[i], cache.positions, cache.window, cache.key_bytes, cache.value_bytes);
+    if (cache.kept_bytes != 0) mix(cache.kept_bytes);
   }
   const std::uint64_t every_kind = ~std::uint64_t{0} >> (64 - t.pattern.kinds());
   for (const weight& w : t.weights) {

@@ -34,6 +34,10 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
   if (shape.page_size < octet || shape.page_size % octet != 0 ||
       (span % shape.page_size != 0 && shape.page_size % span != 0))
     refuse("batch: expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found ", shape.page_size);
+  if (is_recurrent(g))
+    refuse(
+        "batch: expected layers whose keys and values pages hold, found some with a recurrent state: sessions of "
+        "such a model run one at a time");
   if (!failure.empty()) return shape;
   const std::uint32_t full = kernels::state::slot_pages(context, shape.page_size);
   if (shape.pages == 0) shape.pages = shape.slot_count * full;

@@ -77,6 +77,8 @@ struct node {
   std::uint32_t out_width = 0;     ///< elements a token of `out` where it holds more than the graph's value, 0: as that
   ir::value_id out = ir::none;     ///< ir::none: the kernel writes to the cache or the state only
   ir::value_id choice = ir::none;  ///< which experts a token has, or which tokens an expert
+  std::uint32_t taps = 0;          ///< of short_conv
+  bool multiplied = false;         ///< likewise
   std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
   bool over_all = false;                 ///< of route: the softmax is over all experts
   std::uint32_t list_tokens = 0;         ///< `choice` is of lists so long (expert_tiles); 0: of route
@@ -207,6 +209,13 @@ class fuser {
         n.scale = o.scale, n.window = o.window;
         return n;
       }
+      case kind::short_conv:
+        take(n, i);
+        n.lowered = true;
+        n.kernel = kernels::kernel::short_conv;
+        n.taps = o.taps, n.multiplied = o.multiplied;
+        add_weight(n, o.weight);
+        return n;
       case kind::route:
         route(i, n);
         return n;

@@ -110,6 +110,25 @@ constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, 
           kernels::value_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element)};
 }
 
+/// Bytes that an op keeps from one pass to the next, beside caches.
+constexpr std::uint64_t kept_bytes(const ir::graph& g, const ir::op& o) {
+  if (o.kind != ir::op_kind::short_conv) return 0;
+  return aligned(kernels::short_conv_state_bytes(g.weights[static_cast<std::size_t>(o.weight)].rows, o.taps));
+}
+/// Where they lie in what its layer keeps.
+constexpr std::uint64_t kept_offset(const ir::graph& g, std::size_t op) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < op; ++i)
+    if (g.ops[i].where == ir::section::period && g.ops[i].block == g.ops[op].block) out += kept_bytes(g, g.ops[i]);
+  return out;
+}
+/// Whether a model's layers keep anything but keys and values.
+constexpr bool is_recurrent(const ir::graph& g) {
+  for (const ir::op& o : g.ops)
+    if (kept_bytes(g, o) != 0) return true;
+  return false;
+}
+
 /// Adds what each attention's workgroups exchange to the arena.
 constexpr void place_partials(const std::vector<node>& nodes, const lowering_context& c, placement& p) {
   p.partials.assign(nodes.size(), 0);
@@ -318,6 +337,9 @@ class lowering {
         break;
       case kernels::kernel::gated:
         gated(n);
+        break;
+      case kernels::kernel::short_conv:
+        short_conv(n);
         break;
       case kernels::kernel::norm_add:
         norm_add(n);
@@ -1262,6 +1284,35 @@ class lowering {
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
     d_->groups = {(width(n.in) + columns - 1) / columns, c_.tokens, 1};
+  }
+
+  /// What the first op of a node keeps.
+  constexpr void bind_kept(std::string_view name, const node& n) {
+    bind(name, {region::kept, 0, kept_offset(graph_, n.ops[0])}, kept_bytes(graph_, graph_.ops[n.ops[0]]), true);
+  }
+  constexpr void short_conv(const node& n) {
+    label(n);
+    const ir::weight& t = tensor(n.weights[0]);
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = weight_layout::matrix,
+             .codec = kernels::codec::f32,
+             .rows = t.rows,
+             .columns = t.columns,
+             .bytes = std::uint64_t{4} * t.rows * t.columns};
+    w.sources[0] = t.name;
+    w.source_rows[0] = t.rows;
+    bind_value("input", n.in, false);
+    bind_weight("weight", w);
+    bind_value("output", n.out, true);
+    bind_kept("recurrent", n);
+    bind_state();
+    set("width", t.rows);
+    set("taps", n.taps);
+    set("multiplied", n.multiplied ? 1u : 0u);
+    d_->subgroups = c_.target.norm_subgroups;
+    const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
+    d_->groups = {(t.rows + columns - 1) / columns, kernels::short_conv_kernel::rows(c_.tokens, n.taps), 1};
   }
 
   constexpr void rms_norm(const node& n) {

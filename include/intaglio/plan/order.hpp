@@ -24,7 +24,8 @@ class pending_accesses {
       for (std::size_t i = 0; i < d.access_count; ++i) {
         const access& later = d.accesses[i];
         const bool cached = later.where == region::keys || later.where == region::values ||
-                            later.where == region::pool_keys || later.where == region::pool_values;
+                            later.where == region::kept || later.where == region::pool_keys ||
+                            later.where == region::pool_values;
         if (cached && earlier.layer != layer) continue;  // every layer has a cache of its own
         if (conflict(earlier.what, later)) return true;
       }

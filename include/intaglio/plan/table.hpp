@@ -34,11 +34,12 @@ enum class region : std::uint8_t {
   pool_values,  ///< its values there
   arguments,    ///< addresses that all layers in one dispatch take from memory (kernels::layers)
   trace,        ///< what features added, read by the host (kernels::walk_trace)
+  kept,         ///< what this layer keeps beside these (layer_cache::kept_bytes)
 };
 
 std::string_view constexpr name(region where) {
   constexpr std::string_view names[] = {"none", "arena",     "weight",      "keys",      "values", "state",
-                                        "ring", "pool keys", "pool values", "arguments", "trace"};
+                                        "ring", "pool keys", "pool values", "arguments", "trace",  "kept"};
   return names[static_cast<std::size_t>(where)];
 }
 
@@ -299,9 +300,11 @@ struct layer_cache {
   std::uint32_t positions = 0;  ///< that it holds
   std::uint32_t window = 0;     ///< positions that a token sees, itself among them; 0: all
   std::uint64_t key_bytes = 0, value_bytes = 0;
+  std::uint64_t kept_bytes = 0;  ///< of a recurrent layer: its state behind the last token, whatever the position
   constexpr std::uint64_t bytes() const { return key_bytes + value_bytes; }
   /// Whether a pass from `position` on finds what it needs after positions below `written` were written.
   constexpr bool holds(std::uint32_t position, std::uint32_t written) const {
+    if (positions == 0) return true;  // it has no keys
     const std::uint32_t oldest = window != 0 && position + 1 > window ? position + 1 - window : 0;
     return written <= std::uint64_t{oldest} + positions;
   }
@@ -428,6 +431,23 @@ struct table {
       out += pattern.count(kind, config->num_hidden_layers) * caches[kind].bytes();
     return out;
   }
+  /// What all recurrent layers keep, one behind the other: their state at one position.
+  constexpr std::uint64_t kept_bytes() const { return kept_offset(config->num_hidden_layers); }
+  constexpr std::uint64_t kept_offset(std::uint32_t layer) const {
+    std::uint64_t out = 0;
+    for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)
+      out += pattern.count(kind, layer) * caches[kind].kept_bytes;
+    return out;
+  }
+  /// Copies of it at earlier positions that a session has room for, from which it goes on after a step back.
+  constexpr std::uint32_t snapshots() const {
+    constexpr std::uint64_t room = std::uint64_t{256} << 20;
+    constexpr std::uint32_t least = 4, most = 64;
+    if (kept_bytes() == 0) return 0;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room / kept_bytes(), least, most));
+  }
+  /// Of the state and its copies.
+  constexpr std::uint64_t recurrent_bytes() const { return (1 + snapshots()) * kept_bytes(); }
 };
 
 /// The modules of the kernels that plans use, of any device. Of kernels that are compiled from one source for several

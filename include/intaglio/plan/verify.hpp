@@ -55,6 +55,8 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
       return t.caches[d.block].key_bytes;
     case region::values:
       return t.caches[d.block].value_bytes;
+    case region::kept:
+      return t.caches[d.block].kept_bytes;
     case region::state:
       return s.batched ? t.batch_state_bytes() : t.state_bytes();
     case region::pool_keys:

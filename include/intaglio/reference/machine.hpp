@@ -19,6 +19,7 @@
 #include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/matmul_chunk.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
+#include "intaglio/reference/recurrent.hpp"
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
@@ -41,6 +42,7 @@ class machine {
     for (std::uint32_t layer = 0; layer < table.config->num_hidden_layers; ++layer) {
       keys.emplace_back(table.cache_of(layer).key_bytes, poison);
       values.emplace_back(table.cache_of(layer).value_bytes, poison);
+      kept.emplace_back(table.cache_of(layer).kept_bytes, poison);
     }
     state.assign(table.state_bytes() / 4, 0);
     ring.assign(kernels::ring_bytes(table.ring_size) / 4, 0xFFFFFFFFu);
@@ -48,8 +50,8 @@ class machine {
   }
 
   std::vector<std::byte> arena;
-  std::vector<std::vector<std::byte>> keys, values;  ///< by layer
-  std::vector<std::uint32_t> state, ring, trace;     ///< words
+  std::vector<std::vector<std::byte>> keys, values, kept;  ///< by layer
+  std::vector<std::uint32_t> state, ring, trace;           ///< words
 
   /// What the host's feed does: position, the tokens of a pass, and the parameters of sampling as they are.
   void feed(std::uint32_t position, std::span<const std::uint32_t> tokens) {
@@ -161,6 +163,9 @@ class machine {
       case kernels::kernel::gated:
         c.gated();
         break;
+      case kernels::kernel::short_conv:
+        c.short_conv();
+        break;
       case kernels::kernel::expert_sum:
         c.expert_sum();
         break;
@@ -210,6 +215,8 @@ class machine {
           return typed<T>(m.keys[layer], o.offset);
         case plan::region::values:
           return typed<T>(m.values[layer], o.offset);
+        case plan::region::kept:
+          return typed<T>(m.kept[layer], o.offset);
         default:
           return {};
       }
@@ -453,6 +460,14 @@ class machine {
       reference::gated(*d.act(), memory<float>("gate").first(count), memory<float>("up").first(count),
                        memory<float>("output").first(count), real("scale"));
     }
+    void short_conv() {
+      const short_conv_shape shape{constant("width"), constant("taps"), constant("multiplied") != 0};
+      const std::size_t n = m.state[kernels::state::count], wide = shape.multiplied ? 3 * shape.width : shape.width;
+      reference::short_conv(shape, memory<float>("input").first(n * wide), weight<float>("weight"), position(),
+                            memory<float>("recurrent").first((shape.taps - 1) * shape.width),
+                            memory<float>("output").first(n * shape.width));
+    }
+
     void expert_sum() {
       const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();
       reference::expert_sum(memory<float>("input").first(n * used * width),

@@ -272,6 +272,7 @@ class executor final : public in_one_prover {
       std::vector<VkCommandBuffer> all{feeds_[job_.box].handle()};
       all.insert(all.end(), timed.handles.begin(), timed.handles.end());
       box_used_[job_.box] = queue_.submit(all, "timed pass");
+      recurrent_.positions().lose();  // one token further, or of another position
       drop();
       queue_.wait(box_used_[job_.box], gpu::queue::first_hang_limit);
       read_times(timed);
@@ -313,7 +314,7 @@ class executor final : public in_one_prover {
     record_long({draws, has_forms});
     record_timed(pass_kind::decode);
     record_timed(pass_kind::prefill);
-    buffers_.resize(max_buffers);
+    buffers_.resize(2 * max_buffers + 1);  // behind each pass the state may be copied
     clear();
   }
 

@@ -22,6 +22,7 @@
 #include "intaglio/runtime/proofs_of_experts.hpp"
 #include "intaglio/runtime/proofs_of_norms.hpp"
 #include "intaglio/runtime/proofs_of_products.hpp"
+#include "intaglio/runtime/proofs_of_recurrences.hpp"
 #include "intaglio/runtime/proofs_of_sampling.hpp"
 #include "intaglio/runtime/proofs_of_walks.hpp"
 
@@ -137,6 +138,8 @@ class kernel_proof {
         return 10;
       case kernels::kernel::attention_halves:
         return 70;
+      case kernels::kernel::short_conv:
+        return 5;
       default:
         return takes_matrices(call) ? 18 : lists_tokens(call) ? 6 : 2;
     }
@@ -188,6 +191,8 @@ class kernel_proof {
         return proofs::expert_sum(trial_, call);
       case kernels::kernel::gated:
         return proofs::gated(trial_, call);
+      case kernels::kernel::short_conv:
+        return proofs::short_conv(trial_, call);
       case kernels::kernel::turn:
         return proofs::turn(trial_, call);
       case kernels::kernel::norm_add:

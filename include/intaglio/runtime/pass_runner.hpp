@@ -26,6 +26,7 @@
 #include "intaglio/runtime/pass_kind.hpp"
 #include "intaglio/runtime/pass_times.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
+#include "intaglio/runtime/recurrent_memory.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/session_memory.hpp"
 #include "intaglio/runtime/trace.hpp"
@@ -94,6 +95,10 @@ class pass_runner {
     if (const std::uint32_t most = plan_of(kind).max_tokens; tokens.size() > most)
       throw argument_error("tokens of a pass", "at most " + std::to_string(most), std::to_string(tokens.size()));
     if (position == 0) written_ = 0;
+    if (!recurrent_.empty()) {
+      if (pending()) drop();
+      take_back_ = recurrent_.go_to(position);
+    }
     if (kind == pass_kind::decode) begin_decode(position, greedy);
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
     if (box_used_[box] != 0) finish_until(box_used_[box]);
@@ -103,14 +108,17 @@ class pass_runner {
     words[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
     write_sampling(sampling, words);
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
-    job_ = {kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size()), greedy};
+    job_ = {
+        kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size()), greedy, tokens.size() > 1};
     counters_.jobs += 1;
     completed_ = 0;
   }
 
   /// How many of the first `position` positions a pass behind them finds in the caches: all, or none where the ring of
-  /// a layer with a window was written too far past them, be it by passes that ran ahead.
+  /// a layer with a window was written too far past them, be it by passes that ran ahead. Of recurrent layers as many
+  /// as there is a state of.
   std::uint32_t kept(std::uint32_t position) const {
+    if (!recurrent_.empty()) position = recurrent_.positions().kept(position);
     for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
       if (!table_->caches[kind].holds(position, written_)) return 0;
     return position;
@@ -122,7 +130,16 @@ class pass_runner {
   const gpu::buffer& state() const noexcept { return state_; }
   const weight_memory& weights() const noexcept { return weights_; }
   std::uint32_t written() const noexcept { return written_; }
-  void restored(std::uint32_t written) noexcept { written_ = written; }
+  /// Whether recurrent layers, where there are any, can go on behind so many tokens.
+  bool has_state_of(std::uint32_t position) const {
+    return recurrent_.empty() || recurrent_.positions().kept(position) == position;
+  }
+  recurrent_memory& recurrent() noexcept { return recurrent_; }
+  /// @param position behind the tokens whose state was put into recurrent(), where there is any
+  void restored(std::uint32_t written, std::uint32_t position) noexcept {
+    written_ = written;
+    recurrent_.positions().restored(position);
+  }
 
   /// True while the job has passes that are not submitted.
   bool pending() const noexcept { return job_.pass < job_.passes; }
@@ -144,9 +161,11 @@ class pass_runner {
       number = queue_.submit({buffers_.data(), next.buffers}, sequence(job_.kind).segments[job_.segment].name());
     } catch (...) {
       sample_ = {};
+      recurrent_.positions().lose_all();
       drop();
       throw;
     }
+    take_back_ = nullptr;
     if (sample_.taken && sample_.number == 0) sample_.number = number;
     const std::uint32_t traced = traces_ && job_.kind == pass_kind::decode ? next.passes : 0;
     for (std::uint32_t i = 0; i < traced; ++i) traces_->submitted(job_.end - 1 + job_.pass + i);
@@ -170,15 +189,18 @@ class pass_runner {
       if (traces_ && job_.kind == pass_kind::decode) traces_->overwritten(job_.end - 1 + job_.pass);
       counters_.recordings += fresh.size();
       std::size_t used = 0;
+      if (take_back_ != nullptr) buffers_[used++] = std::exchange(take_back_, nullptr);
       if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
       for (const VkCommandBuffer each : fresh.handles) buffers_[used++] = each;
       if (job_.greedy) buffers_[used - 1] = fresh.greedy.handle();
+      if (const VkCommandBuffer copy = passed(job_.end + job_.pass)) buffers_[used++] = copy;
       try {
         box_used_[job_.box] = queue_.submit({buffers_.data(), used}, fresh.segments.front().name());
         counters_.submits += 1;
         queue_.wait(box_used_[job_.box], hang_limit(sequence(job_.kind).speed));
         weights_.expect_unchanged();
       } catch (...) {
+        recurrent_.positions().lose_all();
         drop();
         throw;
       }
@@ -207,7 +229,12 @@ class pass_runner {
     drain_flights();
   }
   /// Forgets the job; what is in flight goes on.
-  void drop() noexcept { job_.pass = job_.passes = 0; }
+  void drop() noexcept {
+    // Some layers may be a token ahead of the others, or their state not there yet.
+    if ((pending() && job_.segment != 0) || take_back_ != nullptr) recurrent_.positions().lose();
+    take_back_ = nullptr;
+    job_.pass = job_.passes = 0;
+  }
 
   /// Token drawn by pass `index` of the job, index < completed().
   std::uint32_t drawn(std::uint32_t index) const { return drawn_word(index % table_->ring_size); }
@@ -327,6 +354,7 @@ class pass_runner {
     bool feed = false;
     std::uint32_t end = 0;  ///< position behind the first pass
     bool greedy = false;    ///< its last segments are the form that draws nothing
+    bool several = false;   ///< its pass has several tokens
   };
   /// What one submission holds: the first `buffers` of buffers_.
   struct batch_of_commands {
@@ -340,6 +368,7 @@ class pass_runner {
     std::uint32_t left = (std::min)(of.speed.allowed(budget_ms), max_buffers - 1);
     batch_of_commands out{0, 0, 0, job_};
     job& at = out.behind;
+    if (take_back_ != nullptr) buffers_[out.buffers++] = take_back_;
     if (job_.feed) buffers_[out.buffers++] = feeds_[job_.box].handle();
     at.feed = false;
     while (left != 0 && at.pass < at.passes && out.passes < max_passes) {
@@ -360,6 +389,7 @@ class pass_runner {
       out.segments += taken;
       left -= taken;
       if (at.segment == of.size()) {
+        if (const VkCommandBuffer copy = passed(at.end + at.pass)) buffers_[out.buffers++] = copy;
         at.segment = 0;
         ++at.pass;
         ++out.passes;
@@ -368,6 +398,10 @@ class pass_runner {
     return out;
   }
 
+  /// The job's pass ends behind this many tokens. @return a copy of the state to be made, or null
+  VkCommandBuffer passed(std::uint32_t position) {
+    return recurrent_.empty() ? nullptr : recurrent_.passed(position, job_.several);
+  }
   recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
   const recorded_sequence& sequence(pass_kind kind) const { return sequences_[static_cast<std::size_t>(kind)]; }
 
@@ -392,6 +426,8 @@ class pass_runner {
     addresses_ = addresses_of(arena_, caches_, weights_);
     addresses_.state = state_.address();
     addresses_.ring = ring_.address();
+    if (table_->kept_bytes() != 0) recurrent_ = recurrent_memory(device_, *table_);
+    addresses_.kept = recurrent_.addresses();
     if (table_->trace.top != 0) {
       trace_ = gpu::buffer(device_, table_->trace.bytes(), gpu::placement::readback, "the trace");
       addresses_.trace = trace_.address();
@@ -443,6 +479,8 @@ class pass_runner {
   gpu::buffer arena_, wide_arena_, state_, ring_, arguments_, trace_, logits_output_, probe_output_;
   std::optional<trace_ring> traces_;
   placed_items caches_;
+  recurrent_memory recurrent_;
+  VkCommandBuffer take_back_ = nullptr;  ///< what puts the job's first state into its place, until it is submitted
   address_table addresses_;
   mailbox mailbox_;
   std::uint64_t box_bytes_ = 0;

@@ -24,7 +24,7 @@ namespace intaglio::runtime {
 struct address_table {
   const gpu::buffer* arena_memory = nullptr;  ///< behind `arena`, for sequences with blank bytes
   std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0, trace = 0;
-  std::vector<std::uint64_t> keys, values;            ///< by layer
+  std::vector<std::uint64_t> keys, values, kept;      ///< by layer
   std::vector<std::uint64_t> pool_keys, pool_values;  ///< the same, of a batch
   std::vector<std::uint64_t> weights;                 ///< by weight_index
   std::vector<std::uint32_t> first_weight;            ///< by slot
@@ -41,6 +41,8 @@ struct address_table {
         return keys[layer] + what.offset;
       case plan::region::values:
         return values[layer] + what.offset;
+      case plan::region::kept:
+        return kept[layer] + what.offset;
       case plan::region::pool_keys:
         return pool_keys[layer] + what.offset;
       case plan::region::pool_values:

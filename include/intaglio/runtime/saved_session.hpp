@@ -38,6 +38,7 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
   };
   for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const plan::layer_cache& cache = of.cache_of(layer);
+    if (cache.positions == 0) continue;
     const std::uint64_t slot_count = (std::min)(written, cache.positions);
     const std::uint64_t key_head = cache.key_bytes / heads, value_head = cache.value_bytes / heads;
     for (std::uint64_t head = 0; head < heads; ++head)
@@ -88,6 +89,8 @@ inline void save_session(session_body& body, const std::filesystem::path& path, 
   record.note = note.text;
   const std::vector<cache_slice> slices = used_slices(*body.table, record.written);
   for (const cache_slice& each : slices) record.cache_bytes += each.bytes;
+  const std::uint64_t kept = record.written == 0 ? 0 : body.table->kept_bytes();
+  record.cache_bytes += kept;
 
   io::session_writer to(path, record);
   gpu::transfer from(body.device);
@@ -97,6 +100,11 @@ inline void save_session(session_body& body, const std::filesystem::path& path, 
     bytes.resize(static_cast<std::size_t>(each.bytes));
     const auto& item = caches.items[each.item];
     from.download(caches.buffers[item.buffer], item.offset + each.offset, bytes);
+    to.cache(bytes);
+  }
+  if (kept != 0) {
+    bytes.resize(static_cast<std::size_t>(kept));
+    from.download(body.run->recurrent().buffer(), body.run->recurrent().offset_at(record.cached), bytes);
     to.cache(bytes);
   }
   to.commit();
@@ -149,6 +157,8 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   const std::vector<cache_slice> slices = used_slices(table, record.written);
   std::uint64_t bytes = 0;
   for (const cache_slice& each : slices) bytes += each.bytes;
+  const std::uint64_t kept = record.written == 0 ? 0 : table.kept_bytes();
+  bytes += kept;
   if (bytes != record.cache_bytes)
     from.refuse(layout::at_cache_bytes, "bytes of the cache", std::to_string(bytes),
                 std::to_string(record.cache_bytes));
@@ -169,12 +179,15 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
               [&](std::span<std::byte> into, std::uint64_t at) { from.cache(done + at, into); });
     done += each.bytes;
   }
+  if (kept != 0)
+    to.upload(body.run->recurrent().buffer(), 0, kept,
+              [&](std::span<std::byte> into, std::uint64_t at) { from.cache(done + at, into); });
   if (record.cached != 0)  // the repetition penalty looks them up there
     to.upload(body.run->state(), std::uint64_t{4} * kernels::state::history(table.max_tokens),
               std::as_bytes(std::span(record.tokens).first(record.cached)));
   to.finish();
   from.file().expect_unchanged();
-  body.run->restored(record.written);
+  body.run->restored(record.written, record.cached);
   body.history = record.tokens;
   body.history.reserve(table.context);
   body.cached = record.cached;

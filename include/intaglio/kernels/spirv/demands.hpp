@@ -1278,6 +1278,13 @@ constexpr void sample_cpu_demands(module_use& d) {
   const unsigned v3 = d.quotient(v1, 4u);
   d.add(8ull * v3, 8);
 }
+inline constexpr unsigned short_conv_capabilities[] = {1, 5347};
+constexpr void short_conv_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+}
 inline constexpr unsigned stream_read_capabilities[] = {1, 5347};
 constexpr void stream_read_demands(module_use& d) {
   const unsigned v0 = d.constant(0);

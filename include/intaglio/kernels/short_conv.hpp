@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The kernel short_conv: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// y[t, c] = sum over k of weight[c, k] z[t - taps + 1 + k, c], f32, k in rising order; width a multiple of 4.
+/// With `multiplied` 1 a token's input is B, C and h, [tokens, 3 width]: z = B h, output C y. With 0 z is the input,
+/// [tokens, width], and output silu(y). `recurrent`, [taps - 1, width], holds z of the tokens before the pass and, from
+/// then on, of its last ones; where the position is 0 it is not read, and z before the first token is 0. Workgroups
+/// share quads of channels (x). The first row of them (y) has the tokens that need what was before, and leaves what is
+/// next; each other row has a token.
+inline constexpr kernel_interface short_conv_interface{"short_conv",
+                                                       {{{"input"}, {"weight"}, {"output"}, {"recurrent"}, {"state"}}},
+                                                       {{{"workgroup_size"}, {"width"}, {"taps"}, {"multiplied"}}}};
+
+struct short_conv_kernel {
+  static constexpr kernel id = kernel::short_conv;
+  static constexpr candidate candidates[] = {{variant::short_conv, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t width{};
+    std::uint32_t taps{};
+    std::uint32_t multiplied{};
+  };
+  /// Rows of workgroups over a pass of so many tokens.
+  static constexpr std::uint32_t rows(std::uint32_t tokens, std::uint32_t taps) {
+    return tokens < taps ? 1 : tokens - taps + 2;
+  }
+};
+/// Bytes of `recurrent`.
+constexpr std::uint64_t short_conv_state_bytes(std::uint32_t width, std::uint32_t taps) {
+  return std::uint64_t{4} * (taps - 1) * width;
+}
+
+}  // namespace intaglio::kernels
