@@ -24,12 +24,14 @@ std::int64_t unix_time() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-json model_entry(const model_facts& model) {
-  return {{"id", model.id},
-          {"object", "model"},
-          {"created", model.created},
-          {"owned_by", "intaglio"},
-          {"context_length", model.context}};
+json model_entry(const listed_model& model) {
+  json out{{"id", model.id},
+           {"object", "model"},
+           {"created", model.modified},
+           {"owned_by", "intaglio"},
+           {"status", {{"value", model.state}}}};
+  if (model.loaded) out["context_length"] = model.loaded->facts.context;
+  return out;
 }
 
 std::string fingerprint() {
@@ -41,36 +43,37 @@ std::string fingerprint() {
 
 struct api::route {
   std::string_view method, path;
-  http_reply (api::*handler)(const http_request&, std::function<void()>);
-  bool prefix = false;  ///< the path begins so
+  http_reply (api::*handler)(const asked&);
+  bool of_model = false;  ///< asks a model, which is loaded for it
+  bool prefix = false;    ///< the path begins so
 };
 
 const std::vector<api::route>& api::routes() {
   static const std::vector<route> list{
       {"GET", "/v1/models", &api::models},
-      {"GET", "/v1/models/", &api::model, true},
-      {"POST", "/v1/chat/completions", &api::completions},
-      {"POST", "/v1/completions", &api::completions},
-      {"POST", "/v1/messages", &api::messages},
-      {"POST", "/v1/messages/count_tokens", &api::count_tokens},
-      {"POST", "/v1/responses", &api::responses},
-      {"GET", "/v1/responses/", &api::stored_response, true},
-      {"DELETE", "/v1/responses/", &api::stored_response, true},
-      {"POST", "/api/chat", &api::ollama_chat},
-      {"POST", "/api/generate", &api::ollama_generate},
+      {"GET", "/v1/models/", &api::model, false, true},
+      {"POST", "/v1/chat/completions", &api::completions, true},
+      {"POST", "/v1/completions", &api::completions, true},
+      {"POST", "/v1/messages", &api::messages, true},
+      {"POST", "/v1/messages/count_tokens", &api::count_tokens, true},
+      {"POST", "/v1/responses", &api::responses, true},
+      {"GET", "/v1/responses/", &api::stored_response, false, true},
+      {"DELETE", "/v1/responses/", &api::stored_response, false, true},
+      {"POST", "/api/chat", &api::ollama_chat, true},
+      {"POST", "/api/generate", &api::ollama_generate, true},
       {"GET", "/api/tags", &api::ollama_tags},
       {"GET", "/api/ps", &api::ollama_tags},
       {"POST", "/api/show", &api::ollama_show},
       {"GET", "/api/version", &api::ollama_version},
-      {"GET", "/props", &api::properties},
-      {"POST", "/apply-template", &api::apply_template},
-      {"POST", "/v1/infer", &api::infer},
-      {"POST", "/v1/trace", &api::trace},
-      {"POST", "/tokenize", &api::tokenize},
-      {"POST", "/detokenize", &api::detokenize},
+      {"GET", "/props", &api::properties, true},
+      {"POST", "/apply-template", &api::apply_template, true},
+      {"POST", "/v1/infer", &api::infer, true},
+      {"POST", "/v1/trace", &api::trace, true},
+      {"POST", "/tokenize", &api::tokenize, true},
+      {"POST", "/detokenize", &api::detokenize, true},
       {"GET", "/health", &api::health},
       {"GET", "/metrics", &api::exposition},
-      {"GET", "/plan", &api::plan},
+      {"GET", "/plan", &api::plan, true},
   };
   return list;
 }
@@ -108,14 +111,72 @@ void api::admit(const http_request& head) {
 
 bool api::is_light(const http_request& head) const { return head.path == "/health" || head.path == "/metrics"; }
 
+/// Waits until a request's model answers, and then has the request done.
+class api::model_wait : public pending_reply {
+ public:
+  model_wait(api& of, const route& to, std::shared_ptr<asked> asked, std::shared_ptr<model_set::visit> visit)
+      : api_(of), to_(to), asked_(std::move(asked)), visit_(std::move(visit)) {}
+  bool streams() const override { return false; }
+  std::string poll() override {
+    if (!done()) try {
+        asked_->model = visit_->look();
+      } catch (const api_error& refusal) { refusal_ = refusal; }
+    if (done()) visit_.reset();
+    return {};
+  }
+  bool done() const override { return asked_->model != nullptr || refusal_; }
+  http_reply reply() override {
+    if (refusal_) throw *refusal_;
+    return api_.run(to_, *asked_);
+  }
+  void cancel() override { visit_.reset(), asked_->model.reset(); }
+
+ private:
+  api& api_;
+  const route& to_;
+  std::shared_ptr<asked> asked_;
+  std::shared_ptr<model_set::visit> visit_;
+  std::optional<api_error> refusal_;
+};
+
 http_reply api::answer(const http_request& request, std::function<void()> wake) {
   if (request.method == "OPTIONS")
     return {.status = 204, .content_type = {}, .body = {}, .fields = {}, .pending = nullptr};
+  const route& to = route_of(request);
+  const auto of = std::make_shared<asked>(asked{request, std::move(wake)});
+  if (to.method == "POST") of->body = parse_json(request.body, options_.limit);
+  if (!to.of_model) return run(to, *of);
+  http_reply out;
+  out.pending = std::make_shared<model_wait>(*this, to, of, models_.ask(model_named(*of)));
+  out.pending->poll();
+  return out.pending->done() ? out.pending->reply() : out;
+}
+
+http_reply api::run(const route& to, const asked& of) {
   try {
-    return (this->*route_of(request).handler)(request, std::move(wake));
+    return (this->*to.handler)(of);
   } catch (const argument_error& error) {  // the library's own ranges
     throw api_error(400, error.what(), error.argument());
   }
+}
+
+/// In the body of a POST, or behind ?model=.
+std::optional<std::string> api::model_named(const asked& of) const {
+  if (of.request.method == "POST") {
+    const fields from(of.body, {});
+    if (from.find("model") == nullptr) return {};
+    return of.request.path.starts_with("/api/") ? without_tag(from.text("model")) : from.text("model");
+  }
+  constexpr std::string_view key = "model=";
+  for (std::string_view rest = of.request.query; !rest.empty();) {
+    const std::string_view each = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(each.size() + 1, rest.size()));
+    if (!each.starts_with(key)) continue;
+    const auto name = decoded_path('/' + std::string(each.substr(key.size())));
+    if (!name) refuse_field("model", "a name with %XX for what an address cannot have", "another");
+    return name->substr(1);
+  }
+  return {};
 }
 
 http_reply api::error_reply(const api_error& error, const http_request& head) {
@@ -144,35 +205,45 @@ void api::answered(const http_request& request, int status, double seconds) {
   if (options_.log) options_.log(request, status, seconds);
 }
 
-const model_facts& api::facts() const {
-  if (const model_facts* found = engine_.facts()) return *found;
-  throw api_error(503, "the model is being loaded", {}, "loading", 1);
-}
-const language& api::words() const {
-  if (const language* found = engine_.words()) return *found;
-  throw api_error(503, "the model is being loaded", {}, "loading", 1);
+std::vector<listed_model> api::listed() {
+  std::vector<listed_model> out = models_.list();
+  if (models_.only() != nullptr && !out[0].loaded) throw api_error(503, "the model is being loaded", {}, "loading", 1);
+  return out;
 }
 
-http_reply api::models(const http_request&, std::function<void()>) {
-  return json_reply({{"object", "list"}, {"data", json::array({model_entry(facts())})}});
+listed_model api::listed(const std::string& name) {
+  std::vector<listed_model> all = listed();
+  if (models_.only() != nullptr) require_model(name, all[0].loaded->facts);
+  for (listed_model& each : all)
+    if (each.id == name || models_.only() != nullptr) return std::move(each);
+  models_.ask(name);  // says which there are
+  return std::move(all[0]);
 }
 
-http_reply api::model(const http_request& request, std::function<void()>) {
-  const std::string name = request.path.substr(std::string_view("/v1/models/").size());
-  require_model(name, facts());
-  return json_reply(model_entry(facts()));
+http_reply api::models(const asked&) {
+  json all = json::array();
+  for (const listed_model& each : listed()) all.push_back(model_entry(each));
+  return json_reply({{"object", "list"}, {"data", std::move(all)}});
 }
 
-std::vector<std::int32_t> api::checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const {
-  const std::uint32_t most = options_.limit.prompt_tokens != 0
-                                 ? std::min(options_.limit.prompt_tokens, facts().context - 1)
-                                 : facts().context - 1;
+http_reply api::model(const asked& of) {
+  return json_reply(model_entry(listed(of.request.path.substr(std::string_view("/v1/models/").size()))));
+}
+
+std::uint32_t api::most_of_prompt(const model_facts& model) const {
+  const std::uint32_t limit = options_.limit.prompt_tokens;
+  return limit != 0 ? std::min(limit, model.context - 1) : model.context - 1;
+}
+
+std::vector<std::int32_t> api::checked_prompt(const model_facts& model, std::vector<std::int32_t> ids,
+                                              const std::string& field) const {
+  const std::uint32_t most = most_of_prompt(model);
   if (ids.empty()) throw api_error(400, field + ": expected at least one token, found none", field);
   if (ids.size() > most)
     throw api_error(400,
                     // Clients that cut and ask again look for these words of OpenAI's.
                     field + ": expected at most " + std::to_string(most) +
-                        " tokens (this model's maximum context length is " + std::to_string(facts().context) +
+                        " tokens (this model's maximum context length is " + std::to_string(model.context) +
                         " tokens), found " + std::to_string(ids.size()),
                     field, "context_length_exceeded");
   return ids;
@@ -201,10 +272,10 @@ void api::plan_reply(completion_request& of, const reply_layout& layout, bool in
   if (talk.use != tool_use::none) of.shape.form_field = "tools";
 }
 
-http_reply api::completions(const http_request& request, std::function<void()> wake) {
-  const model_facts& model = facts();
-  const json body = parse_json(request.body, options_.limit);
-  const bool chat = request.path == "/v1/chat/completions";
+http_reply api::completions(const asked& of) {
+  const model_facts& model = of.facts();
+  const json& body = of.body;
+  const bool chat = of.request.path == "/v1/chat/completions";
   completion_request wanted =
       chat ? read_chat_request(body, model, options_.limit) : read_completion_request(body, model, options_.limit);
   completion_identity identity{random_name(chat ? "chatcmpl-" : "cmpl-"),
@@ -221,33 +292,51 @@ http_reply api::completions(const http_request& request, std::function<void()> w
   for (const prompt_input& each : wanted.prompts)
     if (wanted.echo)
       identity.echo.push_back(each.index() == 0 ? std::get<0>(each)
-                                                : as_utf8(words().tokens.decode(
+                                                : as_utf8(of.words().tokens.decode(
                                                       std::get<1>(each), {.skip_control = false, .text_start = true})));
   http_reply out;
-  out.pending = std::make_shared<completion_reply>(std::move(identity), begin(wanted, wake), counts_);
+  out.pending = std::make_shared<completion_reply>(std::move(identity), begin(of, wanted), counts_);
   return out;
 }
 
-std::vector<std::vector<std::int32_t>> api::prompts_of(completion_request& wanted) const {
-  const language& language = words();
+language::prompt api::chat_prompt(const asked& of, completion_request& wanted, std::uint32_t& left_out) const {
+  const language& words = of.words();
+  if (wanted.truncate) {
+    // Room for what is asked for, at most half of the context; a quarter where nothing is said.
+    const std::uint32_t context = of.facts().context,
+                        room = std::min(wanted.max_tokens.value_or(context / 4), context / 2),
+                        most = std::min(most_of_prompt(of.facts()), context - room);
+    conversation part = wanted.talk;
+    left_out = static_cast<std::uint32_t>(leave_out_oldest(wanted.talk.turns, [&](const std::vector<turn>& turns) {
+      part.turns = turns;
+      return words.encode(part).ids.size() <= most;
+    }));
+  }
+  return words.encode(wanted.talk);
+}
+
+std::vector<std::vector<std::int32_t>> api::prompts_of(const asked& of, completion_request& wanted,
+                                                       std::uint32_t& left_out) const {
+  const language& language = of.words();
   std::vector<std::vector<std::int32_t>> out;
   if (wanted.chat) {
     wanted.talk.names = language.names_of(wanted.talk, options_.limit.ignore_unknown);
-    language::prompt prompt = language.encode(wanted.talk);
+    language::prompt prompt = chat_prompt(of, wanted, left_out);
     plan_reply(wanted, language.layout, prompt.in_thought);
-    out.push_back(checked_prompt(std::move(prompt.ids), "messages"));
+    out.push_back(checked_prompt(of.facts(), std::move(prompt.ids), "messages"));
   }
   const auto markup = wanted.parse_special ? io::prompt_markup::read : io::prompt_markup::plain;
   for (const prompt_input& each : wanted.prompts)
-    out.push_back(
-        checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each), markup) : std::get<1>(each), "prompt"));
+    out.push_back(checked_prompt(
+        of.facts(), each.index() == 0 ? language.encode(std::get<0>(each), markup) : std::get<1>(each), "prompt"));
   return out;
 }
 
-std::vector<std::shared_ptr<generation>> api::begin(completion_request& wanted, const std::function<void()>& wake) {
-  const model_facts& model = facts();
-  const language& language = words();
-  const std::vector<std::vector<std::int32_t>> prompts = prompts_of(wanted);
+std::vector<std::shared_ptr<generation>> api::begin(const asked& of, completion_request& wanted) {
+  const model_facts& model = of.facts();
+  const language& language = of.words();
+  std::uint32_t left_out = 0;
+  const std::vector<std::vector<std::int32_t>> prompts = prompts_of(of, wanted, left_out);
   const std::string& of_form = wanted.shape.form_field;
   if (wanted.shape.form) {
     if ((wanted.shape.form->literal_bytes() & ~language.view.bytes.single()).any() ||
@@ -267,74 +356,96 @@ std::vector<std::shared_ptr<generation>> api::begin(completion_request& wanted, 
                           " bytes, and only " + std::to_string(most) + " tokens are allowed or left",
                       wanted.max_tokens ? "max_tokens" : of_form);
     for (std::uint32_t i = 0; i < wanted.n; ++i) try {
-        list.push_back(std::make_shared<generation>(language.view, prompt, wanted, seed + i, most, wake));
+        list.push_back(std::make_shared<generation>(language.view, prompt, wanted, seed + i, most, of.wake));
+        list.back()->model = of.model;
+        list.back()->left_out = left_out;
       } catch (const match_limit& limit) {
         throw api_error(400, of_form + ": " + limit.what() + ": expected a simpler schema", of_form,
                         "unsupported_schema");
       }
   }
   runtime::validate(wanted.sampling, model.vocab_size, model.context);
-  engine_.submit(list);
+  of.model->engine.submit(list);
   return list;
 }
 
-http_reply api::properties(const http_request&, std::function<void()>) {
-  const language& of = words();
+http_reply api::properties(const asked& of) {
+  const language& words = of.words();
   const auto text = [&](const std::optional<std::int32_t>& id) {
-    return id ? as_utf8(of.tokens.piece(*id)) : std::string();
+    return id ? as_utf8(words.tokens.piece(*id)) : std::string();
   };
-  return json_reply({{"default_generation_settings", {{"n_ctx", facts().context}}},
-                     {"total_slots", counts_.slot_count.load()},
-                     {"model_alias", facts().id},
-                     {"chat_template", of.file.chat_template.value_or("")},
-                     {"tool_calls", of.layout.calls->name},
-                     {"thinks", of.layout.thinks()},
-                     {"bos_token", text(of.tokens.bos())},
-                     {"eos_token", text(of.tokens.eos())},
+  return json_reply({{"default_generation_settings", {{"n_ctx", of.facts().context}}},
+                     {"total_slots", of.model->engine.gauges().slot_count.load()},
+                     {"model_alias", of.facts().id},
+                     {"chat_template", words.file.chat_template.value_or("")},
+                     {"tool_calls", words.layout.calls->name},
+                     {"thinks", words.layout.thinks()},
+                     {"bos_token", text(words.tokens.bos())},
+                     {"eos_token", text(words.tokens.eos())},
                      {"modalities", {{"vision", false}, {"audio", false}}},
                      {"build_info", fingerprint()}});
 }
 
-http_reply api::apply_template(const http_request& request, std::function<void()>) {
-  completion_request wanted = read_chat_request(parse_json(request.body, options_.limit), facts(), options_.limit);
-  wanted.talk.names = words().names_of(wanted.talk, options_.limit.ignore_unknown);
-  return json_reply({{"prompt", words().encode(wanted.talk).text}});
+http_reply api::apply_template(const asked& of) {
+  completion_request wanted = read_chat_request(of.body, of.facts(), options_.limit);
+  wanted.talk.names = of.words().names_of(wanted.talk, options_.limit.ignore_unknown);
+  std::uint32_t left_out = 0;
+  return json_reply({{"prompt", chat_prompt(of, wanted, left_out).text}});
 }
 
-http_reply api::tokenize(const http_request& request, std::function<void()>) {
-  const tokenize_request wanted = read_tokenize_request(parse_json(request.body, options_.limit), options_.limit);
-  const io::tokenizer& tokens = words().tokens;
+http_reply api::tokenize(const asked& of) {
+  const tokenize_request wanted = read_tokenize_request(of.body, options_.limit);
+  const io::tokenizer& tokens = of.words().tokens;
   const auto ids = tokens.encode(
       wanted.content, {.parse_special = wanted.parse_special, .add_bos = wanted.add_special && tokens.adds_bos()});
   return json_reply({{"tokens", ids}, {"count", ids.size()}});
 }
 
-http_reply api::detokenize(const http_request& request, std::function<void()>) {
-  const auto ids = read_detokenize_request(parse_json(request.body, options_.limit), facts(), options_.limit);
-  const std::string bytes = words().tokens.decode(ids, {.skip_control = false, .text_start = true});
+http_reply api::detokenize(const asked& of) {
+  const auto ids = read_detokenize_request(of.body, of.facts(), options_.limit);
+  const std::string bytes = of.words().tokens.decode(ids, {.skip_control = false, .text_start = true});
   std::string text;
   io::append_replacing_invalid(text, bytes);
   return json_reply({{"content", text}});
 }
 
-http_reply api::health(const http_request&, std::function<void()>) {
-  const engine_status now = engine_.status();
+http_reply api::health(const asked&) {
+  const token_engine* const only = models_.only();
+  // Models of a folder come and go: their server is well while it answers.
+  const engine_status now = only != nullptr ? only->status() : engine_status{engine_state::ready, 1, {}};
   constexpr std::array<const char*, 4> names{"loading", "ok", "recovering", "failed"};
   json out{{"status", names[static_cast<std::size_t>(now.state)]}};
   if (now.state == engine_state::loading) out["progress"] = now.loaded;
   if (!now.what.empty()) out["detail"] = now.what;
-  if (const model_facts* model = engine_.facts()) {
+  std::uint64_t queue = 0, running = 0;
+  const auto add = [&](const token_engine& of, json& to) {
+    const engine_gauges& gauges = of.gauges();
+    queue += gauges.waiting, running += gauges.running;
+    to["context"] = of.facts()->context;
+    to["device"] = of.device();
+    to["slots"] = gauges.slot_count.load();
+    to["kv_page_positions"] = gauges.page_size.load();
+    to["kv_pages"] = gauges.pages.load();
+    to["kv_pages_free"] = gauges.free_pages.load();
+  };
+  if (only == nullptr) {
+    out["models"] = json::array();
+    for (const listed_model& each : models_.list()) {
+      json next{{"model", each.id}, {"status", each.state}};
+      if (!each.what.empty()) next["detail"] = each.what;
+      if (each.loaded) add(each.loaded->engine, next);
+      out["models"].push_back(std::move(next));
+    }
+    const auto [taken, most] = models_.memory();
+    out["memory_bytes"] = taken;
+    if (most != 0) out["memory_limit_bytes"] = most;
+  } else if (const model_facts* model = only->facts()) {
     out["model"] = model->id;
-    out["context"] = model->context;
-    out["device"] = engine_.device();
-    out["slots"] = counts_.slot_count.load();
-    out["kv_page_positions"] = counts_.page_size.load();
-    out["kv_pages"] = counts_.pages.load();
-    out["walk"] = options_.walks != nullptr && options_.walks->ready();
-    out["kv_pages_free"] = counts_.free_pages.load();
+    add(*only, out);
   }
-  out["queue"] = counts_.waiting.load();
-  out["running"] = counts_.running.load();
+  out["walk"] = options_.walks != nullptr && options_.walks->ready();
+  out["queue"] = queue;
+  out["running"] = running;
   http_reply reply = json_reply(out);
   reply.fields.emplace_back("Cache-Control", "no-store");
   if (now.state != engine_state::ready) {
@@ -344,21 +455,29 @@ http_reply api::health(const http_request&, std::function<void()>) {
   return reply;
 }
 
-http_reply api::exposition(const http_request&, std::function<void()>) {
+http_reply api::exposition(const asked&) {
+  const std::vector<listed_model> all = models_.list();
+  std::vector<labelled_gauges> engines;
+  if (const token_engine* const only = models_.only()) engines.push_back({{}, &only->gauges()});
+  else
+    for (const listed_model& each : all)
+      if (each.loaded) engines.push_back({each.id, &each.loaded->engine.gauges()});
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = counts_.text(),
+          .body = counts_.text(engines),
           .fields = {},
           .pending = nullptr};
 }
 
-http_reply api::plan(const http_request&, std::function<void()>) {
-  facts();
-  return {.content_type = "text/html; charset=utf-8", .body = engine_.plan_page(), .fields = {}, .pending = nullptr};
+http_reply api::plan(const asked& of) {
+  return {.content_type = "text/html; charset=utf-8",
+          .body = of.model->engine.plan_page(),
+          .fields = {},
+          .pending = nullptr};
 }
 
-http_reply api::page(const http_request& request, std::function<void()>) {
+http_reply api::page(const asked& of) {
   for (const page_file& each : options_.pages)
-    if (each.path == request.path) {
+    if (each.path == of.request.path) {
       http_reply out{.content_type = std::string(each.content_type),
                      .body = std::string(each.content),
                      .fields = {},

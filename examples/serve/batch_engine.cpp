@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "../tool/console.hpp"
+#include "../tool/download.hpp"
 #include "../tool/known_models.hpp"
 #include "../tool/model_file.hpp"
 #include "../tool/plan_page.hpp"
@@ -36,15 +37,26 @@ struct seat {
   bool keeps_logits() const { return asked != nullptr || who->drawn_by_host(); }
 };
 
-/// The batch's plans of the model that a file has.
-const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const std::string& codec, bool fast) {
+/// The batch's plans of the model that a file has: those of the engraved models where nothing else is asked for.
+const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted) {
+  const bool fast = wanted.batch_products == "halves";
   const auto engraved = tool::engraved_models();
-  const tool::engraved_model* const alone = tool::engraved_for(file, 0, codec);
+  const tool::engraved_model* const alone =
+      wanted.slot_count == 0 ? tool::engraved_for(file, wanted.context, wanted.codec) : nullptr;
   const tool::engraved_model& out =
-      alone != nullptr ? engraved_batches(fast)[static_cast<std::size_t>(alone - engraved.data())]
-                       : tool::planned_model_of(file, 0, fast ? fast_batch_shape_of : batch_shape_of, codec);
-  tool::judge_codecs(file, out, codec);
+      alone != nullptr
+          ? engraved_batches(fast)[static_cast<std::size_t>(alone - engraved.data())]
+          : tool::planned_model_of(file, wanted.context,
+                                   {fast ? fast_batch_shape_of : batch_shape_of, wanted.slot_count}, wanted.codec);
+  tool::judge_codecs(file, out, wanted.codec);
   return out;
+}
+
+const io::vocabulary& vocabulary_of(const io::checkpoint& file) {
+  if (!file.vocabulary())
+    throw file_error(file.path(), std::nullopt, "the model has no tokenizer",
+                     "tokenizer.json or tokenizer.model beside the weights", "none");
+  return *file.vocabulary();
 }
 
 class batch_engine : public token_engine {
@@ -57,16 +69,17 @@ class batch_engine : public token_engine {
     }
     news_.notify_all();
     if (!thread_.joinable()) return;
-    tool::graceful_stop::ask(SIGTERM);  // a download ends
+    if (downloads()) tool::graceful_stop::ask(SIGTERM);
     thread_.join();
-    tool::tell_progress({});
+    if (downloads()) tool::tell_progress({});
   }
 
   void start() override {
-    tool::tell_progress([this](std::string_view label, double share, std::string_view detail) {
-      if (label == "downloading")
-        set_status(engine_state::loading, "downloading the model: " + std::string(detail), share);
-    });
+    if (downloads())
+      tool::tell_progress([this](std::string_view label, double share, std::string_view detail) {
+        if (label == "downloading")
+          set_status(engine_state::loading, "downloading the model: " + std::string(detail), share);
+      });
     thread_ = std::thread([this] { run(); });
   }
   engine_status status() const override {
@@ -75,6 +88,7 @@ class batch_engine : public token_engine {
   }
   const language* words() const override { return words_ready_ ? words_.get() : nullptr; }
   const model_facts* facts() const override { return words_ready_ ? &facts_ : nullptr; }
+  const engine_gauges& gauges() const override { return gauges_; }
   std::string plan_page() const override {
     const std::lock_guard lock(told_mutex_);
     return plan_page_;
@@ -88,7 +102,7 @@ class batch_engine : public token_engine {
     const std::lock_guard lock(mutex_);
     require_room(list.size());
     waiting_.insert(waiting_.end(), list.begin(), list.end());
-    counts_.waiting = waiting_.size();
+    gauges_.waiting = waiting_.size();
     news_.notify_all();
   }
 
@@ -110,6 +124,7 @@ class batch_engine : public token_engine {
   }
 
  private:
+  bool downloads() const { return tool::is_url(options_.model); }
   /// Under the mutex.
   void require_room(std::size_t more) const {
     if (refuses_) throw api_error(503, "the server is stopping", {}, "stopping", 5);
@@ -117,7 +132,7 @@ class batch_engine : public token_engine {
     if (state == engine_state::loading) throw api_error(503, "the model is being loaded", {}, "loading", 1);
     if (state == engine_state::failed)
       throw api_error(503, "the device or the model failed; /health says why", {}, "failed", 30);
-    const std::uint64_t slot_count = std::max<std::uint64_t>(counts_.slot_count, 1), running = counts_.running,
+    const std::uint64_t slot_count = std::max<std::uint64_t>(gauges_.slot_count, 1), running = gauges_.running,
                         free_slots =
                             slot_count -
                             std::min(running, slot_count);  // who waits for the end of a step alone needs no room
@@ -134,7 +149,7 @@ class batch_engine : public token_engine {
   void set_status(engine_state state, const std::string& what = {}, double loaded = 0) {
     const std::lock_guard lock(told_mutex_);
     status_ = {state, loaded, what};
-    counts_.ready = state == engine_state::ready;
+    gauges_.ready = state == engine_state::ready ? 1 : 0;
   }
 
   void run() {
@@ -165,9 +180,9 @@ class batch_engine : public token_engine {
   }
 
   void tell_counts() {
-    counts_.running = seats_.size() + away_.size() + returning_.size();
-    counts_.free_pages = batch_ ? batch_->free_pages() : 0;
-    counts_.waiting_for_pages = batch_ ? batch_->waiting_for_pages() : 0;
+    gauges_.running = seats_.size() + away_.size() + returning_.size();
+    gauges_.free_pages = batch_ ? batch_->free_pages() : 0;
+    gauges_.waiting_for_pages = batch_ ? batch_->waiting_for_pages() : 0;
     if (const auto now = steady::now(); now >= next_memory_) {  // drivers take their time to tell
       tell_memory();
       next_memory_ = now + std::chrono::milliseconds(500);
@@ -175,11 +190,11 @@ class batch_engine : public token_engine {
     }
   }
   void tell_memory() {
-    counts_.device_free_bytes = batch_ ? runtime::available_memory(batch_->device()) : 0;
-    counts_.device_used_bytes = batch_ ? runtime::used_memory(batch_->device()) : 0;
+    gauges_.device_free_bytes = batch_ ? runtime::available_memory(batch_->device()) : 0;
+    gauges_.device_used_bytes = batch_ ? runtime::used_memory(batch_->device()) : 0;
   }
   void tell_times() {
-    std::vector<metrics::kernel_seconds> list;
+    std::vector<kernel_seconds> list;
     for (const auto& [kind, name] :
          {std::pair{runtime::pass_kind::decode, "decode"}, std::pair{runtime::pass_kind::prefill, "prefill"}}) {
       const runtime::pass_times& times = batch_->executor().times(kind);
@@ -188,7 +203,7 @@ class batch_engine : public token_engine {
           list.push_back({name, std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name),
                           times.kernels[i].nanoseconds * 1e-9});
     }
-    counts_.device_times(std::move(list));
+    gauges_.set_kernels(std::move(list));
   }
 
   void fail_all(const std::string& why) {
@@ -240,8 +255,8 @@ class batch_engine : public token_engine {
       sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}, {}, 0}, who->prompt(),
           {.sampling = who->sampling(), .max_tokens = who->max_tokens(), .keep_logits = on_host});
     }
-    counts_.waiting = waiting_.size();
-    counts_.running = seats_.size() + away_.size() + returning_.size();
+    gauges_.waiting = waiting_.size();
+    gauges_.running = seats_.size() + away_.size() + returning_.size();
   }
   void sit(seat next, std::span<const std::int32_t> prompt, const batch_options& options) {
     try {
@@ -426,16 +441,15 @@ class batch_engine : public token_engine {
   }
 
   void load(const io::checkpoint& checkpoint) {
-    plans_ = &batch_plans_of(checkpoint, options_.codec, options_.batch_products == "halves");
-    if (!checkpoint.vocabulary())
-      throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer",
-                       "tokenizer.json or tokenizer.model beside the weights", "none");
+    plans_ = &batch_plans_of(checkpoint, options_);
+    const io::vocabulary& vocabulary = vocabulary_of(checkpoint);
     if (!words_ready_) {
-      words_ = std::make_unique<language>(*checkpoint.vocabulary(), plans_->config().vocab_size,
-                                          tool::template_engine(), options_.chat_template);
+      words_ = std::make_unique<language>(vocabulary, plans_->config().vocab_size, tool::template_engine(),
+                                          options_.chat_template);
       if (!words_->template_note.empty()) log("warning", words_->template_note);
       facts_.id = options_.name.empty() ? std::string(plans_->name) : options_.name;
       facts_.aliases = options_.aliases;
+      facts_.any_name = options_.any_name;
       facts_.vocab_size = plans_->config().vocab_size;
       facts_.context = plans_->cpu.context;
       facts_.created =
@@ -454,6 +468,12 @@ class batch_engine : public token_engine {
       const std::lock_guard lock(mutex_);
       if (stopping_) throw std::runtime_error("stopped while the model was loaded");
     };
+    if (options_.make_room) {
+      batch_.reset();
+      const auto bytes_of = [](const plan::table& of) { return runtime::needed_memory(of).total(); };
+      options_.make_room(std::max(bytes_of(plans_->cpu), bytes_of(plans_->portable)),
+                         runtime::available_memory(device));
+    }
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
     batch_.emplace(device, tables, checkpoint, loading);
     for (const std::string& each : batch_->warnings()) log("warning", each);
@@ -464,12 +484,12 @@ class batch_engine : public token_engine {
       plan_page_ = tool::plan_page(table, facts_.id, {}).text();
     }
     words_ready_ = true;
-    counts_.weights_bytes = table.weight_bytes();
-    counts_.cache_bytes = table.cache_bytes() + table.pool_bytes();
-    counts_.slot_count = table.shape.slot_count;
-    counts_.page_size = table.shape.page_size;
-    counts_.pages = table.shape.pages;
-    counts_.free_pages = batch_->free_pages();
+    gauges_.weights_bytes = table.weight_bytes();
+    gauges_.cache_bytes = table.cache_bytes() + table.pool_bytes();
+    gauges_.slot_count = table.shape.slot_count;
+    gauges_.page_size = table.shape.page_size;
+    gauges_.pages = table.shape.pages;
+    gauges_.free_pages = batch_->free_pages();
     tell_memory();
     generate_some();
     tell_times();
@@ -515,6 +535,7 @@ class batch_engine : public token_engine {
 
   engine_options options_;
   metrics& counts_;
+  engine_gauges gauges_;
   const tool::engraved_model* plans_ = nullptr;
   std::unique_ptr<language> words_;
   model_facts facts_;
@@ -544,6 +565,13 @@ class batch_engine : public token_engine {
 };
 
 }  // namespace
+
+model_head read_model_head(const engine_options& options) {
+  const io::checkpoint file = tool::open_model({options.model, options.i2s_layout});
+  return {std::make_unique<language>(vocabulary_of(file), file.config().vocab_size, tool::template_engine(),
+                                     options.chat_template),
+          options.context != 0 ? options.context : tool::default_context(file.config())};
+}
 
 std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts) {
   return std::make_unique<batch_engine>(options, counts);

@@ -14,18 +14,26 @@ namespace intaglio::serve {
 struct engine_options {
   std::string model;  ///< path; empty: the embedded one
   std::string i2s_layout = "block128";
-  std::string codec;          ///< to compute in, whatever the file's; empty: the file's own
-  std::string chat_template;  ///< in place of the file's: a text, or a name (is_template_name); empty: the file's
-  std::string device;         ///< index, UUID or part of the name; empty: by rule
-  std::string name;           ///< that clients ask for; empty: the engraved model's
+  std::uint32_t context = 0;     ///< positions; 0: as engraved, or tool::default_context
+  std::uint32_t slot_count = 0;  ///< generations at once; 0: as batch_shape.hpp says
+  std::string codec;             ///< to compute in, whatever the file's; empty: the file's own
+  std::string chat_template;     ///< in place of the file's: a text, or a name (is_template_name); empty: the file's
+  std::string device;            ///< index, UUID or part of the name; empty: by rule
+  std::string name;              ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
+  bool any_name = false;  ///< clients may ask for any other name too
   std::uint32_t queue = 256;
   std::string batch_products = "exact";  ///< or halves, on GPUs (plan::batch_shape::coded_products)
   double gpu_idle = 0;                   ///< share of the time that the device is left idle, 0 .. 0.95
   std::function<void(const std::string& event, const std::string& text)> log;
+  /// Called before weights and caches are allocated, on the engine's thread; returns when there is room.
+  /// @param bytes that they take  @param available bytes of the device's own memory at that time
+  std::function<void(std::uint64_t bytes, std::uint64_t available)> make_room;
   std::function<void()> load_failed;  ///< the first load; later failures are tried again
 };
 
+/// Of the model that the options name. @throws file_error
+model_head read_model_head(const engine_options& options);
 std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts);
 
 }  // namespace intaglio::serve

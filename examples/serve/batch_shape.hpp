@@ -31,26 +31,29 @@ constexpr plan::batch_shape batch_shape_with(std::uint32_t slot_count, const dec
   return {slot_count, page_size,
           static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{slot_count} * one))};
 }
+/// @param slot_count sessions at once; 0: batch_slots
 constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const plan::profile& target,
-                                           std::uint32_t context) {
-  return batch_shape_with(batch_slots, config, target, context);
+                                           std::uint32_t context, std::uint32_t slot_count = 0) {
+  return batch_shape_with(slot_count != 0 ? slot_count : batch_slots, config, target, context);
 }
 
 /// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
+/// @param slot_count sessions at once; 0: as many as one dispatch of all layers takes
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target,
-                                                std::uint32_t context) {
-  const auto in_one = [&](std::uint32_t slot_count) {
+                                                std::uint32_t context, std::uint32_t slot_count = 0) {
+  const auto in_one = [&](std::uint32_t rows) {
     if (target.coded_chunks != plan::chunk_arithmetic::halves || target.layers_subgroups <= 1 ||
         config.num_local_experts != 0)
       return false;
     if (config.model_type == architecture::gemma3)
-      return plan::normed_slots_fit(config, kernels::codec::q8_0, slot_count, target.layers_parts);
+      return plan::normed_slots_fit(config, kernels::codec::q8_0, rows, target.layers_parts);
     return config.model_type == architecture::llama && config.sliding_window == 0 &&
-           plan::slots_fit(config, kernels::codec::q8_0, slot_count, target.layers_parts);
+           plan::slots_fit(config, kernels::codec::q8_0, rows, target.layers_parts);
   };
-  plan::batch_shape out = batch_shape_with(in_one(many_batch_slots)  ? many_batch_slots
-                                           : in_one(few_batch_slots) ? few_batch_slots
-                                                                     : batch_slots,
+  plan::batch_shape out = batch_shape_with(slot_count != 0            ? slot_count
+                                           : in_one(many_batch_slots) ? many_batch_slots
+                                           : in_one(few_batch_slots)  ? few_batch_slots
+                                                                      : batch_slots,
                                            config, target, context);
   out.coded_products = target.coded_chunks;
   return out;

@@ -60,15 +60,6 @@ json text_logprobs(const std::vector<token_told>& tokens, std::size_t offset) {
   return out;
 }
 
-json usage_of(std::uint64_t prompt, std::uint64_t completion, std::uint64_t cached, std::uint64_t thought) {
-  json out{{"prompt_tokens", prompt},
-           {"completion_tokens", completion},
-           {"total_tokens", prompt + completion},
-           {"prompt_tokens_details", {{"cached_tokens", cached}}}};
-  if (thought != 0) out["completion_tokens_details"] = {{"reasoning_tokens", thought}};
-  return out;
-}
-
 json call_entry(const call_made& of) {
   return {{"id", of.id}, {"type", "function"}, {"function", {{"name", of.name}, {"arguments", of.arguments}}}};
 }
@@ -109,6 +100,7 @@ generations_reply::token_counts generations_reply::counted(std::size_t prompts) 
     if (i % (choices_.size() / prompts) != 0) continue;
     out.prompt += choices_[i].from->prompt().size();
     out.cached += choices_[i].from->cached_tokens;
+    out.left_out += choices_[i].from->left_out;
   }
   return out;
 }
@@ -170,6 +162,15 @@ void generations_reply::cancel() {
   if (any && error_.empty()) counts_.cancelled();
 }
 
+json completion_reply::usage_of(const token_counts& all) {
+  json out{{"prompt_tokens", all.prompt},
+           {"completion_tokens", all.completion},
+           {"total_tokens", all.prompt + all.completion},
+           {"prompt_tokens_details", all.prompt_details()}};
+  if (all.thought != 0) out["completion_tokens_details"] = {{"reasoning_tokens", all.thought}};
+  return out;
+}
+
 json completion_reply::head() const {
   const bool chunk = identity_.chat && identity_.stream;
   return {{"id", identity_.id},
@@ -185,7 +186,7 @@ std::string completion_reply::event(json choice) const {
   json out = head();
   out["choices"] = json::array({std::move(choice)});
   const token_counts all = counted(identity_.prompts);
-  if (identity_.usage_so_far) out["usage"] = usage_of(all.prompt, all.completion, all.cached, all.thought);
+  if (identity_.usage_so_far) out["usage"] = usage_of(all);
   else if (identity_.include_usage) out["usage"] = nullptr;
   return event_text(out);
 }
@@ -238,7 +239,7 @@ std::string completion_reply::last_events() {
     json last = head();
     const token_counts all = counted(identity_.prompts);
     last["choices"] = json::array();
-    last["usage"] = usage_of(all.prompt, all.completion, all.cached, all.thought);
+    last["usage"] = usage_of(all);
     out += event_text(last);
   }
   return out + "data: [DONE]\n\n";
@@ -269,7 +270,7 @@ json completion_reply::document() {
   json out = head();
   const token_counts all = counted(identity_.prompts);
   out["choices"] = std::move(list);
-  out["usage"] = usage_of(all.prompt, all.completion, all.cached, all.thought);
+  out["usage"] = usage_of(all);
   return out;
 }
 

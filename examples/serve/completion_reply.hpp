@@ -47,9 +47,15 @@ class generations_reply : public pending_reply {
     std::string finish, stopped_by;
     bool open = true;
   };
-  /// Tokens of all choices so far.
+  /// Tokens of all choices so far, and messages.
   struct token_counts {
-    std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0;
+    std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0, left_out = 0;
+    /// Of the prompt: tokens from the cache, and messages that were left out, if any were.
+    json prompt_details() const {
+      json out{{"cached_tokens", cached}};
+      if (left_out != 0) out["truncated_messages"] = left_out;
+      return out;
+    }
   };
 
   /// Of a stream: what comes first, news of a choice (its calls have their ids by then), what comes last.
@@ -92,6 +98,7 @@ class completion_reply : public generations_reply {
 
  private:
   json head() const;
+  static json usage_of(const token_counts& all);
   std::string event(json choice) const;
   /// The prompt of a choice, where it is told.
   std::string echo_of(std::size_t index) const {

@@ -206,6 +206,32 @@ void read_choice(const json& choice, const limits& limit, conversation& out) {
 
 }  // namespace
 
+std::size_t leave_out_oldest(std::vector<turn>& turns, const std::function<bool(const std::vector<turn>&)>& fits) {
+  std::vector<std::size_t> begins;
+  const turn* before = nullptr;  // but for the system's
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    if (turns[i].role == "system") continue;
+    if (turns[i].role == "user" && (before == nullptr || before->role != "user")) begins.push_back(i);
+    before = &turns[i];
+  }
+  const auto from = [&](std::size_t first) {
+    std::vector<turn> out;
+    for (std::size_t i = 0; i < turns.size(); ++i)
+      if (i >= first || turns[i].role == "system") out.push_back(turns[i]);
+    return out;
+  };
+  if (begins.size() < 2 || fits(turns)) return 0;
+  std::size_t least = 1, most = begins.size() - 1;  // turns to leave out
+  while (least < most) {
+    const std::size_t middle = (least + most) / 2;
+    if (fits(from(begins[middle]))) most = middle;
+    else least = middle + 1;
+  }
+  const std::size_t all = turns.size();
+  turns = from(begins[least]);
+  return all - turns.size();
+}
+
 std::vector<turn> read_messages(const json& list, const limits& limit) {
   const std::string expected = "an array of 1 .. " + std::to_string(limit.messages) + " messages";
   if (!list.is_array() || list.empty()) refuse_field("messages", expected, list.is_array() ? "none" : shown(list));

@@ -3,7 +3,9 @@
 // chat template is told beside them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,11 @@ struct conversation {
   json names = json::object();  ///< of the chat template: enable_thinking, reasoning_effort ...
   bool continued = false;       ///< the last turn, the assistant's, is to be gone on with
 };
+
+/// Leaves the oldest turns out, whole: each from a user's message up to the next one behind an answer. What the system
+/// says stays, and so does the last turn.
+/// @param fits whether a conversation with these turns has room  @return messages that were left out
+std::size_t leave_out_oldest(std::vector<turn>& turns, const std::function<bool(const std::vector<turn>&)>& fits);
 
 /// The turns of `messages`. @throws api_error 400
 std::vector<turn> read_messages(const json& list, const limits& limit);

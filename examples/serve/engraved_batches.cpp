@@ -15,7 +15,8 @@ namespace {
 
 template <class Model, const plan::profile& Profile, auto Shape>
 constexpr const plan::table& batch_of =
-    plan::engraved_batch<Model, Profile, Shape(Model::config, Profile, Model::config.max_position_embeddings)>::table;
+    plan::engraved_batch<Model, Profile,
+                         Shape(Model::config, Profile, Model::config.max_position_embeddings, 0)>::table;
 
 template <auto Shape>
 std::span<const tool::engraved_model> batches_by() {

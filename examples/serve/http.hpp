@@ -46,6 +46,7 @@ class pending_reply {
   /// Takes what is new, and gives what is to be sent of it.
   virtual std::string poll() = 0;
   virtual bool done() const = 0;
+  /// May have a pending reply of its own.
   virtual http_reply reply() = 0;
   /// The client is gone.
   virtual void cancel() = 0;

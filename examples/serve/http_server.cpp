@@ -414,7 +414,7 @@ task<bool> connection::one_request() {
     reply = co_await net::co_spawn(
         light ? server_.light_worker : server_.workers,
         [&]() -> task<http_reply> { co_return server_.application.answer(request, wake); }, net::use_awaitable);
-    if (reply.pending) {
+    while (reply.pending) {  // what is waited for may be followed by more to wait for
       const std::shared_ptr<pending_reply> pending = reply.pending;
       if (pending->streams()) {
         status = 200;

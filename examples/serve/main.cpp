@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 #include "batch_engine.hpp"
 #include "http_server.hpp"
 #include "log.hpp"
+#include "model_set.hpp"
 #include "pages.hpp"
 
 namespace serve = intaglio::serve;
@@ -77,7 +79,8 @@ struct settings {
   serve::engine_options engine;
   serve::listen_options listen;
   serve::api_options api;
-  std::string api_key_file, index;
+  std::string api_key_file, index, models;
+  std::uint64_t memory = 0;
   unsigned idle_seconds = 60, read_seconds = 30, drain_seconds = 10;
   bool allow_without_key = false, quiet = false;
 };
@@ -100,6 +103,28 @@ void add_options(CLI::App& app, settings& to) {
       "GGUF file, Hugging Face folder, .pth folder, packed file or address of a GGUF file (https://...); none: the "
       "story teller inside",
       "Model");
+  add("--models", to.models,
+      "Folder of GGUF files and of Hugging Face folders: a request's model says which, and it is loaded for it",
+      "Model")
+      ->type_name("DIR");
+  add("--memory", to.memory,
+      "Bytes that the models of --models take together at most (8G, 500M); the least recently used is unloaded for "
+      "another; 0: seven eighths of what the device has free at first",
+      "Model")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("BYTES");
+  add("--context", to.engine.context, "Positions of the context; 0: the model's, at most 16,384", "Model")
+      ->type_name("N");
+  add("--slots", to.engine.slot_count,
+      "Generations at once; others wait. 0: 16, or those that --batch-products halves takes", "Model")
+      ->type_name("N")
+      ->check([](const std::string& text) -> std::string {
+        std::uint32_t count = 0;
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+        const bool good = problem == std::errc{} && end == text.data() + text.size() &&
+                          (count == 0 || (count >= 2 && count <= 256 && (count <= 8 || count % 16 == 0)));
+        return good ? "" : "expected 0, 2 .. 8, or a multiple of 16 of at most 256, found '" + text + "'";
+      });
   add("--codec", to.engine.codec, "Compute the matrices in this codec where the file's is another", "Model")
       ->type_name("C");
   add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")
@@ -124,6 +149,10 @@ void add_options(CLI::App& app, settings& to) {
       ->check(CLI::Range(0.0, 0.95));
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's", "Model");
   add("--model-alias", to.engine.aliases, "Other names that requests may ask for", "Model");
+  app.add_flag("--any-model-name", to.engine.any_name,
+               "Where there is one model, take requests for any other name as requests for it")
+      ->envname("INTAGLIO_SERVE_ANY_MODEL_NAME")
+      ->group("Model");
 
   add("--host", to.listen.address, "Address to listen on, or localhost", "Network");
   add("--port", to.listen.port, "Port to listen on; 0: any that is free, which the log tells", "Network");
@@ -192,8 +221,24 @@ std::string template_of(const std::string& wanted) {
   return out;
 }
 
+void check_models(const settings& of) {
+  if (of.models.empty()) {
+    if (of.memory != 0) throw std::runtime_error("--memory: expected --models beside it, found none");
+    return;
+  }
+  const auto alone = [](const char* name, bool is_there) {
+    if (is_there) throw std::runtime_error(std::string(name) + ": expected nothing beside --models, found a value");
+  };
+  alone("--model", !of.engine.model.empty());
+  alone("--index", !of.index.empty());
+  alone("--chat-template", !of.engine.chat_template.empty());
+  alone("--model-name", !of.engine.name.empty());
+  alone("--model-alias", !of.engine.aliases.empty());
+}
+
 void check(settings& of, const CLI::App& app) {
   refuse_unknown_environment(app);
+  check_models(of);
   if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";
   if (app.count("--api-key") != 0 && of.api.access.api_key.empty())
     throw std::runtime_error("--api-key: expected a key, found an empty text");
@@ -262,26 +307,48 @@ int main(int count, char** arguments) {
                        {"seconds", seconds}});
     };
     serve::metrics counts;
-    const std::unique_ptr<serve::token_engine> engine = serve::make_batch_engine(wanted.engine, counts);
+    const auto options_of = [&](const std::string& path) {
+      serve::engine_options out = wanted.engine;
+      out.model = path;
+      return out;
+    };
+    wanted.api.read_head = [&](const std::string& path) { return serve::read_model_head(options_of(path)); };
+    const serve::model_set::engine_maker make = [&](const serve::model_set::file& of, auto make_room) {
+      serve::engine_options options = options_of(of.path);
+      options.name = of.name;
+      options.make_room = std::move(make_room);
+      options.load_failed = nullptr;  // the others go on
+      options.log = [&](const std::string& event, const std::string& text) {
+        wanted.engine.log(event, of.name + ": " + text);
+      };
+      return serve::make_batch_engine(options, counts);
+    };
+    serve::model_set models =
+        wanted.models.empty()
+            ? serve::model_set(serve::make_batch_engine(wanted.engine, counts))
+            : serve::model_set(wanted.models, wanted.memory, wanted.engine.any_name, wanted.engine.queue, make);
     std::optional<serve::walk_service> walks;
     if (!wanted.index.empty())
       wanted.api.walks = &walks.emplace(intaglio::tool::model_options{wanted.engine.model, wanted.engine.i2s_layout},
                                         wanted.index, wanted.engine.log);
-    serve::api application(*engine, counts, wanted.api);
+    serve::api application(models, counts, wanted.api);
     serve::http_server server(application, wanted.listen, wanted.api.limit, counts.connections);
     serve::log_line("info", "listening",
                     {{"url", url_of(wanted.listen, server.port())},
                      {"address", wanted.listen.address},
                      {"port", std::int64_t{server.port()}},
                      {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});
-    engine->start();
+    models.start();
+    if (!wanted.models.empty())
+      serve::log_line("info", "ready",
+                      {{"detail", "models of " + wanted.models + " are loaded when they are asked for"}});
     server.run(
         [&] {
           serve::log_line("info", "draining", {});
-          engine->refuse_more();
+          models.refuse_more();
         },
-        [&] { engine->end_all(); });
-    engine->end_all();
+        [&] { models.end_all(); });
+    models.end_all();
     serve::log_line("info", "stopped", {});
     return failed ? 3 : 0;
   } catch (const std::exception& problem) {

@@ -244,22 +244,20 @@ json chat_of_messages(const json& body, const limits& limit) {
   return out;
 }
 
-http_reply api::messages(const http_request& request, std::function<void()> wake) {
-  const json body = parse_json(request.body, options_.limit);
-  const json chat = chat_of_messages(body, options_.limit);
+http_reply api::messages(const asked& of) {
+  const json chat = chat_of_messages(of.body, options_.limit);
   if (!chat.contains("max_tokens")) refuse_field("max_tokens", "a number of tokens", "nothing");
-  completion_request wanted = read_chat_request(chat, facts(), options_.limit);
+  completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
   http_reply out;
-  out.pending = std::make_shared<messages_reply>(facts().id, wanted.stream, begin(wanted, wake), counts_);
+  out.pending = std::make_shared<messages_reply>(of.facts().id, wanted.stream, begin(of, wanted), counts_);
   return out;
 }
 
-http_reply api::count_tokens(const http_request& request, std::function<void()>) {
-  const json chat = chat_of_messages(parse_json(request.body, options_.limit), options_.limit);
-  completion_request wanted = read_chat_request(chat, facts(), options_.limit);
-  http_reply out;
-  out.body = json_text({{"input_tokens", prompts_of(wanted)[0].size()}});
-  return out;
+http_reply api::count_tokens(const asked& of) {
+  const json chat = chat_of_messages(of.body, options_.limit);
+  completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
+  std::uint32_t left_out = 0;
+  return json_reply({{"input_tokens", prompts_of(of, wanted, left_out)[0].size()}});
 }
 
 }  // namespace intaglio::serve

@@ -18,6 +18,40 @@ std::string single(const std::string& name, const std::string& help, const char*
   return head(name, help, type) + name + ' ' + std::to_string(value) + '\n';
 }
 
+/// model="NAME", with what the format asks to be escaped.
+std::string label_of(const std::string& model) {
+  std::string out = "model=\"";
+  for (const char each : model) {
+    if (each == '"' || each == '\\') out += '\\';
+    if (each == '\n') out += "\\n";
+    else out += each;
+  }
+  return out + '"';
+}
+
+struct gauge {
+  const char *name, *help;
+  std::atomic<std::uint64_t> engine_gauges::*value;
+};
+constexpr std::array engine_gauge_list{
+    gauge{"intaglio_running", "Generations on the device.", &engine_gauges::running},
+    gauge{"intaglio_queue", "Generations that wait.", &engine_gauges::waiting},
+    gauge{"intaglio_ready", "1 when tokens have been generated and the device is well.", &engine_gauges::ready},
+    gauge{"intaglio_weights_bytes", "Weights in the device's memory.", &engine_gauges::weights_bytes},
+    gauge{"intaglio_kv_cache_bytes", "KV cache in the device's memory.", &engine_gauges::cache_bytes},
+    gauge{"intaglio_slots", "Generations that can run at once.", &engine_gauges::slot_count},
+    gauge{"intaglio_kv_page_positions", "Positions of a page of the KV cache.", &engine_gauges::page_size},
+    gauge{"intaglio_kv_pages", "Pages of the KV cache.", &engine_gauges::pages},
+    gauge{"intaglio_kv_pages_free", "Pages that no generation uses; they may still hold prompts to share.",
+          &engine_gauges::free_pages},
+    gauge{"intaglio_waiting_for_pages", "Generations that gave their pages to earlier ones and wait for others.",
+          &engine_gauges::waiting_for_pages},
+    gauge{"intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.",
+          &engine_gauges::device_free_bytes},
+    gauge{"intaglio_device_used_bytes",
+          "Memory of the device that this process has, as its driver tells; 0 where it does not.",
+          &engine_gauges::device_used_bytes}};
+
 }  // namespace
 
 void histogram::observe(double seconds) {
@@ -57,12 +91,7 @@ void metrics::token(double seconds) {
   token_seconds_.observe(seconds);
 }
 
-void metrics::device_times(std::vector<kernel_seconds> list) {
-  const std::lock_guard lock(mutex_);
-  kernels_ = std::move(list);
-}
-
-std::string metrics::text() const {
+std::string metrics::text(std::span<const labelled_gauges> engines) const {
   const std::lock_guard lock(mutex_);
   std::string out = head("intaglio_requests_total", "Requests answered, by path and status.", "counter");
   for (const auto& [key, count] : requests_)
@@ -79,9 +108,10 @@ std::string metrics::text() const {
       "intaglio_kernel_seconds_total",
       "Time on the device by kernel, of the passes that were timed: one in 128 that draw tokens, one in 16 of prompts.",
       "counter");
-  for (const kernel_seconds& each : kernels_)
-    out += "intaglio_kernel_seconds_total{pass=\"" + each.pass + "\",kernel=\"" + each.kernel + "\"} " +
-           decimal_text(each.seconds) + '\n';
+  for (const labelled_gauges& of : engines)
+    for (const kernel_seconds& each : of.gauges->kernels())
+      out += "intaglio_kernel_seconds_total{" + (of.model.empty() ? "" : label_of(of.model) + ",") + "pass=\"" +
+             each.pass + "\",kernel=\"" + each.kernel + "\"} " + decimal_text(each.seconds) + '\n';
   out += head("intaglio_device_busy_seconds_total", "Time while passes of the model were under way.", "counter") +
          "intaglio_device_busy_seconds_total " + decimal_text(busy_seconds_) + '\n';
   out += single("intaglio_cancelled_total", "Generations whose client went away.", "counter", cancelled_);
@@ -89,23 +119,12 @@ std::string metrics::text() const {
   out += single("intaglio_device_restarts_total", "Times the device was opened anew after it failed.", "counter",
                 restarts_);
   out += single("intaglio_connections", "Connections open.", "gauge", connections);
-  out += single("intaglio_running", "Generations on the device.", "gauge", running);
-  out += single("intaglio_queue", "Generations that wait.", "gauge", waiting);
-  out += single("intaglio_ready", "1 when tokens have been generated and the device is well.", "gauge", ready ? 1 : 0);
-  out += single("intaglio_weights_bytes", "Weights in the device's memory.", "gauge", weights_bytes);
-  out += single("intaglio_kv_cache_bytes", "KV cache in the device's memory.", "gauge", cache_bytes);
-  out += single("intaglio_slots", "Generations that can run at once.", "gauge", slot_count);
-  out += single("intaglio_kv_page_positions", "Positions of a page of the KV cache.", "gauge", page_size);
-  out += single("intaglio_kv_pages", "Pages of the KV cache.", "gauge", pages);
-  out += single("intaglio_kv_pages_free", "Pages that no generation uses; they may still hold prompts to share.",
-                "gauge", free_pages);
-  out += single("intaglio_waiting_for_pages", "Generations that gave their pages to earlier ones and wait for others.",
-                "gauge", waiting_for_pages);
-  out += single("intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.", "gauge",
-                device_free_bytes);
-  out += single("intaglio_device_used_bytes",
-                "Memory of the device that this process has, as its driver tells; 0 where it does not.", "gauge",
-                device_used_bytes);
+  for (const gauge& each : engine_gauge_list) {
+    out += head(each.name, each.help, "gauge");
+    for (const labelled_gauges& of : engines)
+      out += std::string(each.name) + (of.model.empty() ? "" : '{' + label_of(of.model) + '}') + ' ' +
+             std::to_string((of.gauges->*each.value).load()) + '\n';
+  }
   return out;
 }
 

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace intaglio::serve {
@@ -26,6 +28,37 @@ class histogram {
   double sum_ = 0;
 };
 
+/// Time of the device by kernel, in passes of one kind; of those that were timed since it was opened.
+struct kernel_seconds {
+  std::string pass, kernel;
+  double seconds = 0;
+};
+
+/// What an engine has and does at the moment. Any thread may write and read.
+struct engine_gauges {
+  std::atomic<std::uint64_t> running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0},
+      device_used_bytes{0}, slot_count{0}, page_size{0}, pages{0}, free_pages{0}, waiting_for_pages{0}, ready{0};
+
+  void set_kernels(std::vector<kernel_seconds> list) {
+    const std::lock_guard lock(mutex_);
+    kernels_ = std::move(list);
+  }
+  std::vector<kernel_seconds> kernels() const {
+    const std::lock_guard lock(mutex_);
+    return kernels_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<kernel_seconds> kernels_;
+};
+
+/// An engine's gauges. @param model the label that tells engines apart; empty: there is one engine
+struct labelled_gauges {
+  std::string model;
+  const engine_gauges* gauges = nullptr;
+};
+
 /// Any thread may write and read.
 class metrics {
  public:
@@ -34,12 +67,6 @@ class metrics {
                  double first_token_seconds);
   /// Between two tokens of a generation.
   void token(double seconds);
-  /// What the device spent on passes of a kind, kernel by kernel; of those that were timed since it was opened.
-  struct kernel_seconds {
-    std::string pass, kernel;
-    double seconds = 0;
-  };
-  void device_times(std::vector<kernel_seconds> list);
   /// While passes were under way.
   void device_busy(double seconds) {
     const std::lock_guard lock(mutex_);
@@ -49,19 +76,14 @@ class metrics {
   void failed() { failed_ += 1; }
   void restarted() { restarts_ += 1; }
 
-  // Gauges.
-  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0},
-      device_free_bytes{0}, device_used_bytes{0}, slot_count{0}, page_size{0}, pages{0}, free_pages{0},
-      waiting_for_pages{0};
-  std::atomic<bool> ready{false};
+  std::atomic<std::uint64_t> connections{0};
 
-  std::string text() const;
+  std::string text(std::span<const labelled_gauges> engines) const;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, std::uint64_t> requests_;
   histogram request_seconds_, first_token_seconds_, token_seconds_;
-  std::vector<kernel_seconds> kernels_;
   double busy_seconds_ = 0;
   std::uint64_t prompt_tokens_ = 0, cached_tokens_ = 0, completion_tokens_ = 0;
   std::atomic<std::uint64_t> cancelled_{0}, failed_{0}, restarts_{0};

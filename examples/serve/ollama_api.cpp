@@ -11,12 +11,6 @@ namespace {
 
 using nanoseconds = std::chrono::nanoseconds;
 
-/// Names of Ollama's have a tag behind them.
-std::string without_tag(const std::string& name) {
-  constexpr std::string_view tag = ":latest";
-  return name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
-}
-
 /// What both of its bodies have: model, format, options, think, stream.
 void take_common(const fields& from, bool ignore, json& out) {
   if (from.find("model") != nullptr) out["model"] = without_tag(from.text("model"));
@@ -28,6 +22,8 @@ void take_common(const fields& from, bool ignore, json& out) {
     else if (think->is_string()) out["reasoning_effort"] = *think;
     else refuse_field("think", "true, false, 'low', 'medium' or 'high'", shown(*think));
   }
+  if (from.boolean("truncate", false)) out["truncation"] = "auto";
+  from.refuse_unless_absent("shift", "the server does not go on behind the context's end");
   from.without_effect({"keep_alive"});
   const json* const options = from.find("options");
   if (options == nullptr) return;
@@ -113,6 +109,7 @@ class ollama_reply : public generations_reply {
     to["prompt_eval_count"] = all.prompt;
     to["prompt_eval_duration"] = span(of.from->first_token - of.from->arrived);
     to["eval_count"] = all.completion;
+    if (all.left_out != 0) to["truncated_messages"] = all.left_out;
     to["eval_duration"] = span(of.from->last_token - of.from->first_token);
   }
 
@@ -121,13 +118,10 @@ class ollama_reply : public generations_reply {
   std::size_t told_ = 0;  ///< calls
 };
 
-json details_of(const language& words) {
-  return {{"parent_model", ""},
-          {"format", "gguf"},
-          {"family", words.file.architecture},
-          {"families", json::array({words.file.architecture})},
-          {"parameter_size", ""},
-          {"quantization_level", ""}};
+/// @param family of the model; empty: it is not loaded, and its file was not read
+json details_of(const std::string& family) {
+  return {{"parent_model", ""},   {"format", "gguf"},        {"family", family}, {"families", json::array({family})},
+          {"parameter_size", ""}, {"quantization_level", ""}};
 }
 
 json ready_reply(const std::string& model, bool chat, const char* reason) {
@@ -197,69 +191,84 @@ json chat_of_ollama_prompt(const json& body, const limits& limit) {
   return out;
 }
 
-http_reply api::ollama_chat(const http_request& request, std::function<void()> wake) {
-  const json chat = chat_of_ollama(parse_json(request.body, options_.limit), options_.limit);
+http_reply api::ollama_chat(const asked& of) {
+  const json chat = chat_of_ollama(of.body, options_.limit);
   http_reply out;
   if (chat["messages"].empty()) {  // who asks for nothing wants the model loaded, or gone
-    out.body = json_text(ready_reply(facts().id, true, "load"));
+    out.body = json_text(ready_reply(of.facts().id, true, "load"));
     return out;
   }
-  completion_request wanted = read_chat_request(chat, facts(), options_.limit);
-  out.pending = std::make_shared<ollama_reply>(facts().id, true, wanted.stream, begin(wanted, wake), counts_);
+  completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
+  out.pending = std::make_shared<ollama_reply>(of.facts().id, true, wanted.stream, begin(of, wanted), counts_);
   return out;
 }
 
-http_reply api::ollama_generate(const http_request& request, std::function<void()> wake) {
-  const json body = parse_json(request.body, options_.limit);
+http_reply api::ollama_generate(const asked& of) {
+  const json& body = of.body;
   const json chat = chat_of_ollama_prompt(body, options_.limit);
   http_reply out;
   if (body.value("prompt", json()) == json() || body["prompt"] == "") {
-    out.body = json_text(ready_reply(facts().id, false, "load"));
+    out.body = json_text(ready_reply(of.facts().id, false, "load"));
     return out;
   }
-  completion_request wanted = chat.contains("prompt") ? read_completion_request(chat, facts(), options_.limit)
-                                                      : read_chat_request(chat, facts(), options_.limit);
-  out.pending = std::make_shared<ollama_reply>(facts().id, false, wanted.stream, begin(wanted, wake), counts_);
+  completion_request wanted = chat.contains("prompt") ? read_completion_request(chat, of.facts(), options_.limit)
+                                                      : read_chat_request(chat, of.facts(), options_.limit);
+  out.pending = std::make_shared<ollama_reply>(of.facts().id, false, wanted.stream, begin(of, wanted), counts_);
   return out;
 }
 
-http_reply api::ollama_tags(const http_request&, std::function<void()>) {
-  http_reply out;
-  const model_facts& model = facts();
-  out.body = json_text({{"models", json::array({{{"name", model.id + ":latest"},
-                                                 {"model", model.id + ":latest"},
-                                                 {"modified_at", utc_text(static_cast<std::time_t>(model.created))},
-                                                 {"size", counts_.weights_bytes.load()},
-                                                 {"digest", ""},
-                                                 {"details", details_of(words())}}})}});
-  return out;
+http_reply api::ollama_tags(const asked& of) {
+  const bool running = of.request.path == "/api/ps";
+  json all = json::array();
+  for (const listed_model& each : listed()) {
+    if (running && !each.loaded) continue;
+    json next{{"name", each.id + ":latest"},
+              {"model", each.id + ":latest"},
+              {"modified_at", utc_text(static_cast<std::time_t>(each.modified))},
+              {"size", each.file_bytes},
+              {"digest", ""},
+              {"details", details_of(each.loaded ? each.loaded->words.file.architecture : std::string())}};
+    if (each.loaded) {
+      const engine_gauges& gauges = each.loaded->engine.gauges();
+      if (each.file_bytes == 0 || running) next["size"] = gauges.weights_bytes.load();
+      if (running) {
+        next["size_vram"] = gauges.weights_bytes + gauges.cache_bytes;
+        next["context_length"] = each.loaded->facts.context;
+        next["expires_at"] = "9999-12-31T00:00:00Z";  // until others need its memory
+      }
+    }
+    all.push_back(std::move(next));
+  }
+  return json_reply({{"models", std::move(all)}});
 }
 
-http_reply api::ollama_show(const http_request& request, std::function<void()>) {
-  const json body = parse_json(request.body, options_.limit);
-  const fields from(body, {});
+http_reply api::ollama_show(const asked& of) {
+  const fields from(of.body, {});
   const std::string name = without_tag(from.find("model") != nullptr ? from.text("model") : from.text("name"));
   from.without_effect({"verbose", "name", "system", "template", "options"});
   from.refuse_unknown(options_.limit.ignore_unknown);
-  require_model(name, facts());
-  const language& of = words();
+  // Editors ask this of each model in the list: it is no reason to load one.
+  const listed_model model = listed(name);
+  model_head head;
+  if (!model.loaded) head = options_.read_head(model.path);
+  const language& words = model.loaded ? model.loaded->words : *head.words;
+  const std::uint32_t context = model.loaded ? model.loaded->facts.context : head.context;
+  const std::string& family = words.file.architecture;
   json capabilities = json::array({"completion"});
-  if (of.chat) capabilities.push_back("tools");
-  if (of.layout.thinks()) capabilities.push_back("thinking");
-  http_reply out;
-  out.body = json_text({{"modelfile", ""},
-                        {"parameters", ""},
-                        {"template", of.file.chat_template.value_or("")},
-                        {"details", details_of(of)},
-                        {"model_info",
-                         {{"general.architecture", of.file.architecture},
-                          {of.file.architecture + ".context_length", facts().context},
-                          {of.file.architecture + ".vocab_size", facts().vocab_size}}},
-                        {"capabilities", std::move(capabilities)}});
-  return out;
+  if (words.chat) capabilities.push_back("tools");
+  if (words.layout.thinks()) capabilities.push_back("thinking");
+  return json_reply({{"modelfile", ""},
+                     {"parameters", ""},
+                     {"template", words.file.chat_template.value_or("")},
+                     {"details", details_of(family)},
+                     {"model_info",
+                      {{"general.architecture", family},
+                       {family + ".context_length", context},
+                       {family + ".vocab_size", words.view.texts.size()}}},
+                     {"capabilities", std::move(capabilities)}});
 }
 
-http_reply api::ollama_version(const http_request&, std::function<void()>) {
+http_reply api::ollama_version(const asked&) {
   http_reply out;
   out.body = json_text({{"version", std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
                                         std::to_string(version_patch)}});

@@ -38,6 +38,12 @@ inline std::string as_utf8(std::string_view bytes) {
   return out;
 }
 
+/// Names of Ollama's have a tag behind them.
+inline std::string without_tag(const std::string& name) {
+  constexpr std::string_view tag = ":latest";
+  return name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
+}
+
 /// "2026-11-26T18:40:00Z"
 inline std::string utc_text(std::time_t at) {
   std::tm parts{};

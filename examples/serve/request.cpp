@@ -292,7 +292,8 @@ void read_thought_tokens(const fields& from, completion_request& out) {
 }  // namespace
 
 void require_model(const std::string& name, const model_facts& model) {
-  if (name != model.id && std::find(model.aliases.begin(), model.aliases.end(), name) == model.aliases.end())
+  if (!model.any_name && name != model.id &&
+      std::find(model.aliases.begin(), model.aliases.end(), name) == model.aliases.end())
     throw api_error(404, "model: expected '" + model.id + "', found '" + printable(name, 60) + "'", "model",
                     "model_not_found");
 }
@@ -304,6 +305,12 @@ completion_request read_chat_request(const json& body, const model_facts& model,
   read_tools(from, limit, out.talk);
   read_template_names(from, out.talk);
   read_thought_tokens(from, out);
+  if (from.find("truncation") != nullptr) {
+    const std::string wanted = from.text("truncation");
+    if (wanted != "auto" && wanted != "disabled")
+      refuse_field("truncation", "'auto' or 'disabled'", "'" + printable(wanted, 40) + "'");
+    out.truncate = wanted == "auto";
+  }
   const auto alternatives = from.natural("top_logprobs", 0, limit.top_logprobs);
   if (from.boolean("logprobs", false)) out.shape.logprobs = alternatives.value_or(0);
   else if (alternatives.value_or(0) != 0)
@@ -334,6 +341,7 @@ completion_request read_completion_request(const json& body, const model_facts& 
 tokenize_request read_tokenize_request(const json& body, const limits& limit) {
   const fields from(body, {});
   tokenize_request out{from.text("content"), from.boolean("add_special", false), from.boolean("parse_special", false)};
+  from.without_effect({"model"});  // who is asked is known by it
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
@@ -342,6 +350,7 @@ std::vector<std::int32_t> read_detokenize_request(const json& body, const model_
   const fields from(body, {});
   const json& tokens = from.need("tokens", "an array of token ids");
   if (!tokens.is_array()) refuse_field("tokens", "an array of token ids", shown(tokens));
+  from.without_effect({"model"});  // who is asked is known by it
   from.refuse_unknown(limit.ignore_unknown);
   return tokens.empty() ? std::vector<std::int32_t>{} : read_ids(tokens, "tokens", model);
 }
@@ -353,6 +362,7 @@ infer_request read_infer_request(const json& body, const limits& limit) {
   if (out.mode != "walk" && out.mode != "dense" && out.mode != "compare")
     refuse_field("mode", "'walk', 'dense' or 'compare'", "'" + printable(out.mode, 40) + "'");
   if (out.prompt.empty()) refuse_field("prompt", "a text", "an empty one");
+  from.without_effect({"model"});  // who is asked is known by it
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }
@@ -364,6 +374,7 @@ trace_request read_trace_request(const json& body, const limits& limit) {
   const bool chat = from.find("messages") != nullptr;
   if (chat) out.messages = read_messages(from.need("messages", "an array"), limit);
   out.text = from.text(chat ? "reply" : "prompt");
+  from.without_effect({"model"});  // who is asked is known by it
   from.refuse_unknown(limit.ignore_unknown);
   return out;
 }

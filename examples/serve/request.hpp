@@ -27,6 +27,7 @@ struct model_facts {
   std::vector<std::string> aliases;  ///< other names that clients may ask for
   std::uint32_t vocab_size = 0, context = 0;
   std::int64_t created = 0;  ///< Unix time
+  bool any_name = false;     ///< any other name means this model too
 };
 
 /// A text, or token ids as they are.
@@ -58,6 +59,7 @@ struct reply_reading {
 struct completion_request {
   bool chat = false;
   conversation talk;      ///< of a chat
+  bool truncate = false;  ///< a chat that the context has no room for loses its oldest turns
   form_writer form_rule;  ///< of shaping::form, for grammars that have more than it
   std::optional<reply_reading> reading;
   std::vector<prompt_input> prompts;  ///< of a completion

@@ -219,7 +219,7 @@ class response_reply : public generations_reply {
     if (std::string_view(status) == "in_progress") return out;
     const token_counts all = counted();
     out["usage"] = {{"input_tokens", all.prompt},
-                    {"input_tokens_details", {{"cached_tokens", all.cached}}},
+                    {"input_tokens_details", all.prompt_details()},
                     {"output_tokens", all.completion},
                     {"output_tokens_details", {{"reasoning_tokens", all.thought}}},
                     {"total_tokens", all.prompt + all.completion}};
@@ -271,6 +271,7 @@ json chat_of_response(const json& body, const limits& limit) {
                 {"parallel_tool_calls", "parallel_tool_calls"},
                 {"tools", "tools"},
                 {"tool_choice", "tool_choice"},
+                {"truncation", "truncation"},
                 {"chat_template_kwargs", "chat_template_kwargs"}});
   if (const json* const reasoning = from.find("reasoning")) {
     const fields inside(*reasoning, "reasoning");
@@ -292,9 +293,6 @@ json chat_of_response(const json& body, const limits& limit) {
     inside.without_effect({"verbosity"});
     inside.refuse_unknown(limit.ignore_unknown);
   }
-  if (from.find("truncation") != nullptr && from.text("truncation") != "disabled")
-    refuse_field("truncation", "'disabled': the server cuts no conversation",
-                 "'" + printable(from.text("truncation"), 40) + "'", "unsupported_parameter");
   from.refuse_unless_absent({"background", "conversation", "prompt", "max_tool_calls", "top_logprobs"},
                             "the server does not do this");
   from.without_effect({"instructions", "previous_response_id", "store", "include", "metadata", "service_tier", "user",
@@ -303,8 +301,8 @@ json chat_of_response(const json& body, const limits& limit) {
   return out;
 }
 
-http_reply api::responses(const http_request& request, std::function<void()> wake) {
-  const json body = parse_json(request.body, options_.limit);
+http_reply api::responses(const asked& of) {
+  const json& body = of.body;
   json chat = chat_of_response(body, options_.limit);
   const fields from(body, {});
   json messages = json::array();
@@ -323,24 +321,24 @@ http_reply api::responses(const http_request& request, std::function<void()> wak
   if (from.find("instructions") != nullptr) all.push_back({{"role", "system"}, {"content", from.text("instructions")}});
   all.insert(all.end(), messages.begin(), messages.end());
   chat["messages"] = std::move(all);
-  completion_request wanted = read_chat_request(chat, facts(), options_.limit);
+  completion_request wanted = read_chat_request(chat, of.facts(), options_.limit);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  response_identity identity{facts().id,       std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+  response_identity identity{of.facts().id,    std::chrono::duration_cast<std::chrono::seconds>(now).count(),
                              told_again(body), std::move(messages),
                              wanted.stream,    from.boolean("store", true)};
   http_reply out;
-  out.pending = std::make_shared<response_reply>(std::move(identity), stored_, begin(wanted, wake), counts_);
+  out.pending = std::make_shared<response_reply>(std::move(identity), stored_, begin(of, wanted), counts_);
   return out;
 }
 
-http_reply api::stored_response(const http_request& request, std::function<void()>) {
-  const std::string id = request.path.substr(std::string_view("/v1/responses/").size());
+http_reply api::stored_response(const asked& of) {
+  const std::string id = of.request.path.substr(std::string_view("/v1/responses/").size());
   const auto found = stored_.find(id);
   if (!found)
     throw api_error(404, "response: expected one that is stored, found '" + printable(id, 60) + "'", {}, "not_found");
   http_reply out;
   out.body = json_text(found->document);
-  if (request.method == "DELETE") {
+  if (of.request.method == "DELETE") {
     stored_.remove(id);
     out.body = json_text({{"id", id}, {"object", "response"}, {"deleted", true}});
   }

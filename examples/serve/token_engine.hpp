@@ -62,6 +62,12 @@ struct language {
   std::string call_text(const tool_call& call) const;
 };
 
+/// What a model's file says of it without being loaded.
+struct model_head {
+  std::unique_ptr<const language> words;
+  std::uint32_t context = 0;  ///< of the plan that it would get
+};
+
 enum class engine_state : std::uint8_t { loading, ready, recovering, failed };
 
 struct engine_status {
@@ -95,6 +101,7 @@ class token_engine {
   /// Known when the model's file is read; nullptr before. Both then stay.
   virtual const language* words() const = 0;
   virtual const model_facts* facts() const = 0;
+  virtual const engine_gauges& gauges() const = 0;
   /// The plan as a page, and the device's name.
   virtual std::string plan_page() const = 0;
   virtual std::string device() const = 0;

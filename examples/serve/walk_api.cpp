@@ -80,81 +80,80 @@ void refusing(later_reply& reply, Work&& work) {
 
 }  // namespace
 
-http_reply api::infer(const http_request& request, std::function<void()> wake) {
-  const infer_request wanted = read_infer_request(parse_json(request.body, options_.limit), options_.limit);
-  const auto ids = checked_prompt(words().encode(wanted.prompt), "prompt");
-  const auto reply = std::make_shared<later_reply>(std::move(wake));
+http_reply api::infer(const asked& of) {
+  const infer_request wanted = read_infer_request(of.body, options_.limit);
+  const auto ids = checked_prompt(of.facts(), of.words().encode(wanted.prompt), "prompt");
+  const auto reply = std::make_shared<later_reply>(of.wake);
   const auto whole = std::make_shared<inference>();
   whole->prompt = wanted.prompt, whole->mode = wanted.mode, whole->reply = reply;
   if (wanted.mode != "dense") {
-    walks("mode").submit([whole, ids, wanted, &language = words(), &service = walks("mode")](tool::walker& walker) {
+    walks("mode").submit([whole, ids, wanted, model = of.model, &service = walks("mode")](tool::walker& walker) {
       const auto start = steady::now();
       refusing(*whole->reply, [&] {
         const auto logits =
             walker.logits(ids, wanted.features, [&] { return whole->reply->cancelled() || service.stops(); });
         if (logits.empty()) return whole->reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
         const std::lock_guard lock(whole->mutex);
-        whole->walked = likeliest(language, logits, wanted.top);
+        whole->walked = likeliest(model->words, logits, wanted.top);
         whole->walk_ms = milliseconds_since(start);
         whole->tell();
       });
     });
   }
   if (wanted.mode != "walk") {
-    engine_.predict({ids, wanted.top,
-                     [whole](std::vector<prediction> found) {
-                       const std::lock_guard lock(whole->mutex);
-                       whole->dense = std::move(found);
-                       whole->dense_ms = milliseconds_since(whole->start);
-                       whole->tell();
-                     },
-                     [reply](const api_error& error) { reply->refuse(error); }});
+    of.model->engine.predict({ids, wanted.top,
+                              [whole, model = of.model](std::vector<prediction> found) {
+                                const std::lock_guard lock(whole->mutex);
+                                whole->dense = std::move(found);
+                                whole->dense_ms = milliseconds_since(whole->start);
+                                whole->tell();
+                              },
+                              [reply](const api_error& error) { reply->refuse(error); }});
   }
   http_reply out;
   out.pending = reply;
   return out;
 }
 
-http_reply api::trace(const http_request& request, std::function<void()> wake) {
-  const trace_request wanted = read_trace_request(parse_json(request.body, options_.limit), options_.limit);
+http_reply api::trace(const asked& of) {
+  const trace_request wanted = read_trace_request(of.body, options_.limit);
   std::vector<std::int32_t> ids =
-      wanted.messages.empty() ? words().encode(wanted.text) : words().encode({.turns = wanted.messages}).ids;
+      wanted.messages.empty() ? of.words().encode(wanted.text) : of.words().encode({.turns = wanted.messages}).ids;
   const std::size_t before = wanted.messages.empty() ? 0 : ids.size();
   if (!wanted.messages.empty()) {
-    const auto more = words().tokens.encode(wanted.text, {});
+    const auto more = of.words().tokens.encode(wanted.text, {});
     ids.insert(ids.end(), more.begin(), more.end());
   }
-  ids = checked_prompt(std::move(ids), wanted.messages.empty() ? "prompt" : "messages");
-  const auto reply = std::make_shared<later_reply>(std::move(wake));
-  walks().submit(
-      [reply, ids, wanted, before, id = facts().id, &language = words(), &service = walks()](tool::walker& walker) {
-        const auto start = steady::now();
-        refusing(*reply, [&] {
-          const auto found = walker.trace(ids, wanted.top, [&] { return reply->cancelled() || service.stops(); });
-          if (!found) return reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
-          const auto piece = [&](std::int32_t token) { return as_utf8(language.tokens.piece(token)); };
-          json out{{"model", id},
-                   {"reply_from", before},
-                   {"tokens", json::array()},
-                   {"fired", json::array()},
-                   {"promotes", json::array()}};
-          for (std::size_t i = 0; i < ids.size(); ++i)
-            out["tokens"].push_back({{"id", ids[i]}, {"piece", piece(ids[i])}, {"added_by_layer", found->added[i]}});
-          for (const auto& each : found->list)
-            out["fired"].push_back({{"token", each.position},
-                                    {"layer", each.layer},
-                                    {"feature", each.feature},
-                                    {"score", each.score},
-                                    {"contribution", each.contribution}});
-          for (const auto& [at, tokens] : found->promoted) {
-            json pieces = json::array();
-            for (const std::uint32_t token : tokens) pieces.push_back(piece(static_cast<std::int32_t>(token)));
-            out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", std::move(pieces)}});
-          }
-          out["latency_ms"] = one_place(milliseconds_since(start));
-          reply->give(json_reply(out));
-        });
-      });
+  ids = checked_prompt(of.facts(), std::move(ids), wanted.messages.empty() ? "prompt" : "messages");
+  const auto reply = std::make_shared<later_reply>(of.wake);
+  walks().submit([reply, ids, wanted, before, model = of.model, &service = walks()](tool::walker& walker) {
+    const auto start = steady::now();
+    refusing(*reply, [&] {
+      const auto found = walker.trace(ids, wanted.top, [&] { return reply->cancelled() || service.stops(); });
+      if (!found) return reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
+      const auto piece = [&](std::int32_t token) { return as_utf8(model->words.tokens.piece(token)); };
+      json out{{"model", model->facts.id},
+               {"reply_from", before},
+               {"tokens", json::array()},
+               {"fired", json::array()},
+               {"promotes", json::array()}};
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        out["tokens"].push_back({{"id", ids[i]}, {"piece", piece(ids[i])}, {"added_by_layer", found->added[i]}});
+      for (const auto& each : found->list)
+        out["fired"].push_back({{"token", each.position},
+                                {"layer", each.layer},
+                                {"feature", each.feature},
+                                {"score", each.score},
+                                {"contribution", each.contribution}});
+      for (const auto& [at, tokens] : found->promoted) {
+        json pieces = json::array();
+        for (const std::uint32_t token : tokens) pieces.push_back(piece(static_cast<std::int32_t>(token)));
+        out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", std::move(pieces)}});
+      }
+      out["latency_ms"] = one_place(milliseconds_since(start));
+      reply->give(json_reply(out));
+    });
+  });
   http_reply out;
   out.pending = reply;
   return out;

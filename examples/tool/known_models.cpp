@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <list>
+#include <mutex>
 
 namespace intaglio::tool {
 namespace {
@@ -22,14 +23,15 @@ struct kept_plans {
   families::weight_types types;
   std::string name;
   std::uint32_t context = 0;
-  shape_rule shape = nullptr;
+  shape_rule shape;
   std::optional<plan::planned> cpu, portable;
   engraved_model tables;
   plan::planned planned(const plan::profile& target, plan::ffn_form form) const {
     // A batch walks nothing and keeps no trace.
-    const bool batched = shape != nullptr && form.traced == 0 && !form.walk;
+    const bool batched = shape.of != nullptr && form.traced == 0 && !form.walk;
     return families::planned_of(config, types, name, target, context,
-                                batched ? shape(config, target, context) : plan::batch_shape{}, form);
+                                batched ? shape.of(config, target, context, shape.slot_count) : plan::batch_shape{},
+                                form);
   }
 };
 
@@ -55,6 +57,8 @@ std::uint32_t default_context(const decoder_config& config) {
 const engraved_model& planned_model(const decoder_config& config, const families::weight_types& types,
                                     std::string_view name, std::uint32_t context, shape_rule shape) {
   static std::list<kept_plans> made;
+  static std::mutex one_at_a_time;  // a server loads several models at once
+  const std::lock_guard lock(one_at_a_time);
   if (context == 0) context = default_context(config);
   if (context > config.max_position_embeddings)
     throw argument_error("--context", "at most " + std::to_string(config.max_position_embeddings) + " (the model's)",

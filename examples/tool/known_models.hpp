@@ -21,8 +21,13 @@ namespace intaglio::tool {
 std::vector<dtype> known_codecs();
 std::vector<std::string_view> known_models();
 
-/// The batch that a model's plan gets, by config, profile and context.
-using shape_rule = plan::batch_shape (*)(const decoder_config&, const plan::profile&, std::uint32_t);
+/// The batch that a model's plan gets, by config, profile, context and the number of sessions that was asked for.
+struct shape_rule {
+  plan::batch_shape (*of)(const decoder_config&, const plan::profile&, std::uint32_t context,
+                          std::uint32_t slot_count) = nullptr;
+  std::uint32_t slot_count = 0;  ///< 0: the rule's own number
+  bool operator==(const shape_rule&) const = default;
+};
 
 /// Positions of a plan where nobody asks for others: the model's own, at most 16,384 (a cache of 131,072 takes 16 GB
 /// for a 7B).
@@ -33,7 +38,7 @@ std::uint32_t default_context(const decoder_config& config);
 /// @param shape none: a session alone
 /// @throws argument_error: a shape or a codec that kernels do not take; a context beyond the model's own
 const engraved_model& planned_model(const decoder_config& config, const families::weight_types& types,
-                                    std::string_view name, std::uint32_t context = 0, shape_rule shape = nullptr);
+                                    std::string_view name, std::uint32_t context = 0, shape_rule shape = {});
 
 /// Plans of a known model; nullptr for another name.
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
@@ -46,8 +51,8 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
 
 /// Plans of a file's model, by its own config, in those codecs.
 /// @throws argument_error as above
-const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context = 0,
-                                       shape_rule shape = nullptr, const std::string& codec = {});
+const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context = 0, shape_rule shape = {},
+                                       const std::string& codec = {});
 
 /// The codec of a plan's layers; absent for ternary ones.
 std::optional<dtype> layer_codec(const plan::table& of);

@@ -75,7 +75,7 @@ const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t con
 
 const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context, const std::string& codec) {
   const engraved_model* const engraved = engraved_for(file, context, codec);
-  return engraved != nullptr ? *engraved : planned_model_of(file, context, nullptr, codec);
+  return engraved != nullptr ? *engraved : planned_model_of(file, context, {}, codec);
 }
 
 std::string computed_text(const plan::table& of) {

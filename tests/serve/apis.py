@@ -60,7 +60,12 @@ done = next(each for each in events if each.type == "response.function_call_argu
 check.equal("".join(each.delta for each in events if each.type == "response.function_call_arguments.delta"), done.arguments, "arguments as a stream")
 form = ask(input="Rome?", text={"format": {"type": "json_schema", "name": "x", "schema": schema}}, max_output_tokens=100)
 check.equal(sorted(json.loads(form.output_text)), ["city", "unit"], "a form")
-for more, field in [({"truncation": "auto"}, "truncation"), ({"background": True}, "background"), ({"input": [{"type": "web_search_call", "id": "1"}]}, "input[0].type"), ({"extra_body": {"temprature": 1}}, "temprature"),
+long = [{"role": role, "content": f"{i} mouse and a cat went home." * 12} for i in range(3) for role in ("user", "assistant")] + [{"role": "user", "content": story}]
+refused(openai.BadRequestError, 400, "a conversation over the context", lambda: ask(input=long))
+cut = ask(input=long, truncation="auto", instructions="Be kind.")
+check((cut.truncation, cut.status) == ("auto", "incomplete") and cut.usage.input_tokens_details.truncated_messages in (2, 4), f"the oldest turns are left out, found {cut.usage}")
+check.equal(cut.output_text, ask(input=long[cut.usage.input_tokens_details.truncated_messages:], instructions="Be kind.").output_text, "as if they had never been")
+for more, field in [({"truncation": "middle"}, "truncation"), ({"background": True}, "background"), ({"input": [{"type": "web_search_call", "id": "1"}]}, "input[0].type"), ({"extra_body": {"temprature": 1}}, "temprature"),
                     ({"reasoning": {"effort": "high"}}, "reasoning_effort")]:
     check(field in refused(openai.BadRequestError, 400, field, lambda: ask(**more)), f"{field} is named")
 

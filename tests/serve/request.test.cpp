@@ -317,3 +317,36 @@ TEST_CASE("messages of calls and their results") {
     CHECK(status_of([&] { turns(bad); }) == 400);
   }
 }
+
+TEST_CASE("the oldest turns are left out whole, and what the system says stays", "[conversation]") {
+  const auto turns_of = [](std::string_view roles) {
+    std::vector<turn> out;
+    for (std::size_t i = 0; i < roles.size(); ++i)
+      out.push_back({roles[i] == 's'   ? "system"
+                     : roles[i] == 'u' ? "user"
+                     : roles[i] == 'a' ? "assistant"
+                                       : "tool",
+                     std::to_string(i)});
+    return out;
+  };
+  const auto left_of = [&](std::string_view roles, std::size_t most) {
+    auto turns = turns_of(roles);
+    const std::size_t count =
+        leave_out_oldest(turns, [&](const std::vector<turn>& some) { return some.size() <= most; });
+    std::string out = std::to_string(count) + ':';
+    for (const turn& each : turns) out += ' ' + each.content;
+    return out;
+  };
+  CHECK(left_of("suauau", 6) == "0: 0 1 2 3 4 5");
+  CHECK(left_of("suauau", 5) == "2: 0 3 4 5");
+  CHECK(left_of("suauau", 3) == "4: 0 5");
+  CHECK(left_of("suauau", 1) == "4: 0 5");       // the last turn stays, whether it fits or not
+  CHECK(left_of("suatatau", 5) == "6: 0 7");     // calls and results go with their question
+  CHECK(left_of("suuausu", 5) == "3: 0 4 5 6");  // two messages in a row are one turn; a system's later text stays
+  CHECK(left_of("auau", 3) == "2: 2 3");         // what is in front of the first question goes with it
+  CHECK(left_of("su", 1) == "0: 0 1");
+  CHECK(left_of("", 0) == "0:");
+  CHECK(chat_of(R"(,"truncation":"auto")").truncate);
+  CHECK_FALSE(chat_of(R"(,"truncation":"disabled")").truncate);
+  CHECK(refusal_of(R"(,"truncation":"last")") == "truncation: expected 'auto' or 'disabled', found 'last'");
+}
