@@ -29,6 +29,7 @@ layout(constant_id = 10) const uint window = 0;
 layout(constant_id = 11) const uint ring = 0;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
+layout(constant_id = 14) const uint narrow = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -50,7 +51,8 @@ layout(push_constant, scalar) uniform Push {
 #include "slots.glsl"
 
 const uint octets_of_span = 32u;
-const uint row_quads = quads < 32u ? quads : 32u;  // channels are summed 128 at a time
+// Channels are summed 128 at a time, 64 where shared memory is narrow.
+const uint row_limit = narrow != 0u ? 16u : 32u, row_quads = quads < row_limit ? quads : row_limit;
 const uint narrowest = subgroup_width == 0u ? 4u : subgroup_width;
 shared vec4 octet_sums[octets_of_span * row_quads];  // of values
 shared float octet_totals[octets_of_span];           // of probabilities
@@ -60,15 +62,16 @@ shared bool came_last;
 
 // Octets of a subgroup, and whether their values fit into registers beside their keys.
 #define own_octets ((octets_of_span + subgroups - 1u) / subgroups)
-#define resident (own_octets <= 2u && virtual_count == 1u && quads <= 32u)
+#define resident (own_octets <= 2u && virtual_count == 1u && quads <= row_limit)
 #define octet_of(n) ((n)*subgroups + subgroup_index)
 
 // Where a GPU's subgroups of 32 stand in a wide workgroup, an invocation is one virtual lane and has one slot of each
-// 128 channels: that one is written out, so that its numbers stay in registers. The others are left to loops, which
-// drivers do not take long to compile. Slot s + 8 r of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size
-// of the r-th 32 of a head.
+// row of channels: that one is written out, so that its numbers stay in registers. The others are left to loops, which
+// drivers do not take long to compile. sum_place(s, r) of an invocation: quad gl_LocalInvocationIndex + s *
+// workgroup_size of the r-th row of a head.
 #define more_slots(s) for (uint s = 1u; s * workgroup_size < row_quads; ++s)
-#define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 2u; ++r) if (32u * r < quads)
+#define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 64u / row_limit; ++r) if (row_limit * r < quads)
+#define sum_place(s, row) ((s) + row_limit / 4u * (row))
 #define quad_in_row(s) (gl_LocalInvocationIndex + (s)*workgroup_size)
 
 vec4 sums[16];
@@ -141,7 +144,7 @@ void sum_octet(uint first_row, uint count, uint octet, uint i, uint row, vec4 p_
   uint quad = virtual_lane + virtual_index * virtual_width;
   precise vec4 a = vec4(0.0);
   LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) {
-    uvec4 raw = resident ? raw_values[i][r] : octet_value(first_row, octet, r, count, 32u * row + quad);
+    uvec4 raw = resident ? raw_values[i][r] : octet_value(first_row, octet, r, count, row_limit * row + quad);
     precise vec4 product = (r < 4u ? p_low[r & 3u] : p_high[r & 3u]) * widened_value(raw);
     a = a + product;
   }
@@ -158,7 +161,7 @@ void sum_span(uint s, uint row, uint octets, bool merges, vec2 f) {
         group[g] + octet_sums[o * row_quads + at];
   }
   precise vec4 all = (group[0] + group[1]) + (group[2] + group[3]);
-  sums[s + 8u * row] = merges ? merged_sums(sums[s + 8u * row], all, f) : all;
+  sums[sum_place(s, row)] = merges ? merged_sums(sums[sum_place(s, row)], all, f) : all;
 }
 
 // Takes a span of `count` positions into the totals. first_row: its first position's row among the values; key: index
@@ -256,7 +259,7 @@ bool comes_last(uint head, uint spans) {
 
 // Merges one slot of a head's spans, in order. first: index of the first span's row.
 void merge_spans(uint first, uint spans, uint s, uint row) {
-  uint quad = min(32u * row + quad_in_row(s), quads - 1u);
+  uint quad = min(row_limit * row + quad_in_row(s), quads - 1u);
   vec4 merged = vec4(0.0);
   for (uint span = 0u; span < spans; span += 8u) {
     vec4 ends[8], later[8];
@@ -275,17 +278,17 @@ void merge_spans(uint first, uint spans, uint s, uint row) {
       }
     }
   }
-  sums[s + 8u * row] = merged;
+  sums[sum_place(s, row)] = merged;
 }
 
-bool has_quad(uint s, uint row) { return quad_in_row(s) < row_quads && 32u * row + quad_in_row(s) < quads; }
+bool has_quad(uint s, uint row) { return quad_in_row(s) < row_quads && row_limit * row + quad_in_row(s) < quads; }
 
 void store_result(uint first_quad, uint s, uint row) {
-  precise vec4 result = sums[s + 8u * row] / weight.y;
-  if (has_quad(s, row)) FloatQuads(output_).at[first_quad + 32u * row + quad_in_row(s)] = result;
+  precise vec4 result = sums[sum_place(s, row)] / weight.y;
+  if (has_quad(s, row)) FloatQuads(output_).at[first_quad + row_limit * row + quad_in_row(s)] = result;
 }
 void store_partial(uint first_quad, uint s, uint row) {
-  if (has_quad(s, row)) partials.at[first_quad + 32u * row + quad_in_row(s)] = sums[s + 8u * row];
+  if (has_quad(s, row)) partials.at[first_quad + row_limit * row + quad_in_row(s)] = sums[sum_place(s, row)];
 }
 
 void attend(uint token, uint head, uint count) {

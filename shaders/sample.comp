@@ -26,6 +26,7 @@ layout(constant_id = 7) const uint first_count = 0;
 layout(constant_id = 8) const uint slot_words = 0;
 layout(constant_id = 9) const uint slice = 256;
 layout(constant_id = 10) const uint form = 0;
+layout(constant_id = 11) const uint narrow = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "first_token.glsl"
@@ -68,9 +69,10 @@ const uint sums_row = lists * slice, heads_row = sums_row + 4u * lists * blocks,
 // are left, as many as there is room for. Items are summed in so many parts of their range (bins); what lists hold down
 // to so many keys (pivots) is counted exactly, blocks searched in so many parts at once. Loads for so many points are
 // made together.
-const uint points = 20u, pivots = 4u, parts = 8u, bins = 256u, batch = 5u;
-// Room for a usual top-k of each list, where 32 KiB in all allow it (plan::shared_memory_bytes).
-const uint most_room = 40u * lists > 4096u ? 40u * lists : 4096u,
+const uint points = narrow != 0u ? 5u : 20u, pivots = 4u, parts = 8u, bins = 256u, batch = 5u;
+// Room for a usual top-k of each list, where 32 KiB in all allow it, or 16 KiB where shared memory is narrow.
+const uint least_room = narrow != 0u ? 1536u : 4096u, room_of_points = 2u * points * lists,
+           most_room = room_of_points > least_room ? room_of_points : least_room,
            room = lists * slice < most_room ? lists * slice : most_room;
 // Words that invocations share: a list, marks behind it; or counts at pivots and their sums; or items and bins.
 const uint amounts_at = pivots * lists, masses_at = points * lists, bins_at = room;

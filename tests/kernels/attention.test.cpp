@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "intaglio/kernels/declared_modules.hpp"
 #include "kernels/attention_problem.hpp"
 
 using namespace intaglio;
@@ -9,7 +10,7 @@ namespace {
 /// All tokens at once, each head's spans by one workgroup or by `splits`; twice, since counters must be left as they
 /// were found.
 void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroups, std::uint32_t splits,
-           std::uint32_t together) {
+           std::uint32_t together, bool narrow = false) {
   const auto& s = p.shape;
   INFO("head_dim " << s.head_dim << ", position " << p.position << ", " << subgroups << " subgroups of "
                    << on.subgroup_size() << ", " << splits << " splits, " << together << " heads together");
@@ -18,7 +19,7 @@ void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroup
   const auto partials = on.poisoned(kernels::attention_partial_bytes(p.room, s.heads, splits, s.head_dim));
   const auto counters = on.filled(std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
   auto constants = attention_constants(s);
-  constants.insert(constants.end(), {{"splits", splits}, {"heads_together", together}});
+  constants.insert(constants.end(), {{"splits", splits}, {"heads_together", together}, {"narrow", narrow ? 1u : 0u}});
   for (int time = 0; time < (splits > 1 ? 2 : 1); ++time) {
     const auto output = on.poisoned(p.expected.size() * 4);
     on.run(kernels::kernel::attention, subgroups, constants,
@@ -77,6 +78,20 @@ TEST_CASE("attention: a workgroup of each width that a profile may ask for") {
   const attention_problem p =
       attention_problem::make(random, {.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 250, 2, 2);
   for (const std::uint32_t subgroups : {8u, 12u, 16u, 32u}) check(on, p, subgroups, 1, 1);
+}
+
+TEST_CASE("attention: the same bits in half of the shared memory", "[dear]") {
+  kernel_device on;
+  random_numbers random(8);
+  for (const std::uint32_t head_dim : {64u, 128u, 160u, 256u}) {
+    const std::uint32_t splits = head_dim == 128 ? 3 : 1;
+    const attention_problem p = attention_problem::make(
+        random, {.heads = 2, .kv_heads = 1, .head_dim = head_dim, .context = 600}, splits == 1 ? 260 : 590, 1, 1);
+    for (const std::uint32_t subgroups : {1u, 16u}) check(on, p, subgroups, splits, 1, true);
+    CHECK(kernels::shared_memory_bytes(
+              "attention",
+              {{"workgroup_size", 16 * 16}, {"head_dim", head_dim}, {"subgroup_width", 16}, {"narrow", 1}}) <= 16384);
+  }
 }
 
 TEST_CASE("attention: spans by workgroups of their own give the same bits, with one span and with several", "[dear]") {

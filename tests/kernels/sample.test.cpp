@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "intaglio/kernels/declared_modules.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "kernels/kernel_device.hpp"
 
@@ -18,7 +19,7 @@ constexpr std::uint32_t max_tokens = 3, context = 60, ring_size = 7;
 /// Runs kernel, in each form that is right for it, and reference on the same state; all must leave the same words
 /// everywhere.
 std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vector<std::uint32_t> state,
-                   std::uint32_t subgroups, bool cpu = false, std::uint32_t groups = 1000) {
+                   std::uint32_t subgroups, bool cpu = false, std::uint32_t groups = 1000, bool narrow = false) {
   on.wide_loads = cpu;  // the module for CPU drivers
   std::uint32_t token = 0;
   for (const kernels::sample_form form :
@@ -48,7 +49,8 @@ std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vec
             {"max_tokens", max_tokens},
             {"draws", 1u},
             {"slice", kernels::sample_slice(vocab)},
-            {"form", static_cast<std::uint32_t>(form)}},
+            {"form", static_cast<std::uint32_t>(form)},
+            {"narrow", narrow ? 1u : 0u}},
            {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}, {"counters", &counters}},
            {cpu ? 1u : std::min(groups, kernels::sample_lists(vocab)), 1, 1});
     CHECK(s.read<std::uint32_t>() == left);
@@ -95,7 +97,7 @@ TEST_CASE("sample: the reference's token for every combination of parameters", "
                          << options.top_k.value_or(0) << ", top_p " << options.top_p << ", min_p " << options.min_p
                          << ", penalty " << options.repeat_penalty);
       const std::uint32_t subgroups[] = {1, 2, 4};
-      both(on, logits, state, subgroups[round % 3], round % 4 == 3, round % 2 == 0 ? 1000 : 5);
+      both(on, logits, state, subgroups[round % 3], round % 4 == 3, round % 2 == 0 ? 1000 : 5, round % 4 == 1);
     }
 }
 
@@ -114,8 +116,16 @@ TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan
                                      .seed = random.below(~0u)};
       INFO("vocabulary " << vocab << ", round " << round);
       both(on, logits, state_for(options, context - 1, random, vocab), kernels::least_sample_subgroups(vocab),
-           round == 0);
+           round == 0, 1000, round == 1);
     }
+  for (const std::uint32_t vocab : {8192u, 32'000u, 128'256u, 262'208u})
+    CHECK(kernels::shared_memory_bytes("sample", {{"workgroup_size", 16 * 16},
+                                                  {"subgroup_width", 16},
+                                                  {"vocab_size", vocab},
+                                                  {"slice", kernels::sample_slice(vocab)},
+                                                  {"draws", 1},
+                                                  {"form", 2},
+                                                  {"narrow", 1}}) <= 16384);
 }
 
 TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to the largest vocabulary", "[dear]") {
@@ -159,8 +169,8 @@ TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to 
         how.seed = random.below(~0u);
         INFO("vocabulary " << vocab << ", " << name << ", top_k " << how.top_k.value_or(0) << ", top_p " << how.top_p);
         for (const bool cpu : {false, true})
-          CHECK(both(on, logits, state_for(how, 7, random, vocab), kernels::least_sample_subgroups(vocab), cpu) <
-                vocab);
+          CHECK(both(on, logits, state_for(how, 7, random, vocab), kernels::least_sample_subgroups(vocab), cpu, 1000,
+                     vocab > 1000 && how.top_p < 1) < vocab);
       }
   }
 }

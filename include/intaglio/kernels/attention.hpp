@@ -17,7 +17,7 @@ namespace intaglio::kernels {
 /// workgroup goes through all spans; partials and counters are then unused. scale: what scores are multiplied with, 0
 /// for 1 / sqrt(head_dim). window: how many positions a token sees, itself the last, 0 for all; splits are then those
 /// of a window (attention_window_spans). ring 1: position p stands in slot p % context of the cache, context being a
-/// multiple of 256.
+/// multiple of 256. narrow 1: the same sums in half of the shared memory.
 inline constexpr kernel_interface attention_interface{
     "attention",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}},
@@ -34,7 +34,8 @@ inline constexpr kernel_interface attention_interface{
       {"window"},
       {"ring"},
       {"slot_words"},
-      {"page_size"}}}};
+      {"page_size"},
+      {"narrow"}}}};
 
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits,
@@ -64,6 +65,7 @@ struct attention_kernel {
     std::uint32_t ring{};
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
+    std::uint32_t narrow{};
   };
 };
 

@@ -27,6 +27,8 @@ inline constexpr matrix_shape f16_wide{16, 16, 16, matrix_element::f16, matrix_e
 inline constexpr matrix_shape f16_narrow{16, 8, 16, matrix_element::f16, matrix_element::f32};
 inline constexpr std::array<matrix_shape, 4> known_matrix_shapes{int8_wide, int8_narrow, f16_wide, f16_narrow};
 
+/// Shared memory that plans count on. Kernels with a constant `narrow` do with half of it.
+inline constexpr std::uint32_t usual_shared_memory_bytes = 32768;
 /// Shared memory and subgroup width that the modules with matrices rely on.
 inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152, matrix_subgroup_width = 32;
 

@@ -20,7 +20,7 @@ namespace intaglio::kernels {
 /// logits row y, as if the tokens behind it were not there, and only write it to drawn u32[draws]; rows of scratch are
 /// as far apart as sample_scratch_bytes says. In a batch workgroups y draw for slot y, whose ring is the y-th of
 /// ring_size words; where the next position reaches the slot's limit count becomes 0. Of a row that draws nothing
-/// sample_greedy_workers workgroups do all, the others leave.
+/// sample_greedy_workers workgroups do all, the others leave. narrow 1: the same tokens in half of the shared memory.
 inline constexpr kernel_interface sample_interface{
     "sample",
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}, {"counters"}}},
@@ -34,7 +34,8 @@ inline constexpr kernel_interface sample_interface{
       {"first_count"},
       {"slot_words"},
       {"slice"},
-      {"form"}}}};
+      {"form"},
+      {"narrow"}}}};
 /// The token is the same by each that may pick it.
 enum class sample_form : std::uint32_t {
   any,      ///< whatever state asks for
@@ -96,6 +97,7 @@ struct sample_kernel {
     std::uint32_t slot_words{};
     std::uint32_t slice{};
     sample_form form{};
+    std::uint32_t narrow{};
   };
 
   /// Another form of one that draws, with as many workgroups as that needs.

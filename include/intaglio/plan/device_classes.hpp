@@ -108,9 +108,59 @@ inline constexpr device_class adreno{.name = "adreno",
                                      .float16 = true,
                                      .ballot = true};
 
+/// Radeons before RDNA (GCN 3 to 5, Ryzen 2000 to 5000; RADV).
+inline constexpr device_class gcn{.name = "gcn",
+                                  .subgroup_size = 64,
+                                  .selects_subgroup_size = true,
+                                  .workgroup_invocations = 1024,
+                                  .shared_memory_bytes = 65536,
+                                  .integer_dot = true,
+                                  .int64 = true,
+                                  .int8 = true,
+                                  .float16 = true,
+                                  .ballot = true};
+/// Radeon RX 5000 and 6000, Steam Deck (RADV).
+inline constexpr device_class rdna = [] {
+  device_class out = amd_wave32;
+  out.name = "rdna";
+  out.mixed_dot = false;
+  out.matrices = {};
+  return out;
+}();
+/// Jetson Orin: as nvidia, with one memory.
+inline constexpr device_class jetson = [] {
+  device_class out = nvidia;
+  out.name = "jetson";
+  out.shares_memory = true;
+  return out;
+}();
+/// Mali of Valhall and later, at least: Mali-G57's 512 invocations.
+inline constexpr device_class mali{.name = "mali",
+                                   .shares_memory = true,
+                                   .subgroup_size = 16,
+                                   .workgroup_invocations = 512,
+                                   .shared_memory_bytes = 32768,
+                                   .integer_dot = true,
+                                   .int64 = true,
+                                   .int8 = true,
+                                   .float16 = true,
+                                   .ballot = true};
+/// VideoCore 7 of the Raspberry Pi 5 (V3DV).
+inline constexpr device_class v3d{.name = "v3d",
+                                  .shares_memory = true,
+                                  .subgroup_size = 16,
+                                  .workgroup_invocations = 256,
+                                  .shared_memory_bytes = 16384,
+                                  .integer_dot = true,
+                                  .ballot = true};
+/// The least that Vulkan lets a device have, with the widest subgroups of a GPU.
+inline constexpr device_class least{.name = "least", .subgroup_size = 64};
+
 /// Of CPU drivers and of GPUs, the strongest first.
 inline constexpr const device_class* cpus[] = {&llvmpipe, &cpu};
 inline constexpr const device_class* gpus[] = {&h100, &nvidia, &amd_wave32, &xe, &apple, &adreno, &baseline};
+/// And GPUs that no plan is made for beforehand: what each gets is tested (docs/devices.md).
+inline constexpr const device_class* other_gpus[] = {&gcn, &rdna, &jetson, &mali, &v3d, &least};
 }  // namespace classes
 
 /// How much of what plans use a class has: the larger, the sooner its plan is taken.

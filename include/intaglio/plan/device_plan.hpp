@@ -126,4 +126,12 @@ class device_plan {
   std::vector<narrower> fewer_;
 };
 
+/// Whether a plan fits to a device and can be proven for it.
+[[gnu::cold]] inline bool is_provable(const table& engraved, const device_class& device) {
+  try {
+    const device_plan fitted(engraved, device);
+    return true;
+  } catch (const argument_error&) { return false; }
+}
+
 }  // namespace intaglio::plan

@@ -47,6 +47,8 @@ constexpr dispatch fitted(const dispatch& d, const device_class& device, const k
     out.variant = kernels::fit<Kernel>(c, of, device, pass);
     if constexpr (requires { Kernel::any_subgroups; }) of.subgroups = fewer_subgroups(of.subgroups, device);
     c.workgroup_size = of.subgroups * device.subgroup_size;
+    if constexpr (requires { c.narrow; })
+      c.narrow = device.shared_memory_bytes < kernels::usual_shared_memory_bytes ? 1 : 0;
     if constexpr (requires { c.subgroup_width; }) c.subgroup_width = device.subgroup_size;
     if constexpr (Kernel::id == kernels::kernel::layers_coded)
       out.unrolls = kernels::layers_coded::asks_for_loops(static_cast<std::uint32_t>(c.codec), c.inner_norms != 0);

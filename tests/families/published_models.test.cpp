@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// The published models on every class of devices: which plan each gets, proven for it, or the sentence that refuses it.
+// The table of docs/devices.md is what comes out.
+#include "intaglio/families/published_models.hpp"
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/plan/device_plan.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+using plan::device_class;
+
+std::vector<const device_class*> all_gpus() {
+  std::vector<const device_class*> out(std::begin(plan::classes::gpus), std::end(plan::classes::gpus));
+  out.insert(out.end(), std::begin(plan::classes::other_gpus), std::end(plan::classes::other_gpus));
+  return out;
+}
+
+/// Its plan with these weights; nothing where the codec's blocks do not divide its rows.
+std::optional<plan::planned> planned(const families::published_model& model, dtype codec, const plan::profile& target) {
+  try {
+    return families::planned_of(*model.config, model.types(codec), model.name, target,
+                                (std::min)(4096u, model.config->max_position_embeddings));
+  } catch (const argument_error&) { return std::nullopt; }
+}
+
+/// A model's plans by the two profiles, in one codec.
+struct both_plans {
+  std::string_view name;
+  plan::planned portable, narrow;
+};
+std::vector<both_plans> plans_in(dtype codec) {
+  std::vector<both_plans> out;
+  for (const families::published_model& model : families::published_models) {
+    const dtype its = model.ternary() ? dtype::f16 : codec;
+    auto portable = planned(model, its, plan::profiles::portable), narrow = planned(model, its, plan::profiles::cpu);
+    if (portable && narrow) out.push_back({model.name, std::move(*portable), std::move(*narrow)});
+  }
+  return out;
+}
+
+/// Whose plans are proven for a class: those of the portable profile, or of the narrow one, which is that of CPUs, or
+/// of neither for some models; each refusal is one sentence.
+std::string outcome(const device_class& of, const std::vector<both_plans>& plans) {
+  bool all_portable = true, some_refused = false;
+  for (const both_plans& each : plans) {
+    if (plan::is_provable(each.portable.table(), of)) continue;
+    all_portable = false;
+    if (plan::is_provable(each.narrow.table(), of)) continue;
+    some_refused = true;
+    try {
+      const plan::device_plan none(each.narrow.table(), of);
+    } catch (const argument_error& refused) {
+      const std::string_view said = refused.what();
+      INFO(of.name << ", " << each.name << ": " << said);
+      CHECK(said.size() <= 400);
+      CHECK(said.find("expected 1 to ") != std::string_view::npos);
+    }
+  }
+  return all_portable ? "portable" : some_refused ? "narrow, some refused" : "narrow";
+}
+
+/// Classes whose plans a compiler of the device made without it (tests/amd), and those that models ran on.
+constexpr std::array<std::string_view, 3> compiled{"amd_wave32", "gcn", "rdna"};
+constexpr std::array<std::string_view, 2> run{"h100", "nvidia"};
+template <std::size_t Size>
+std::string yes(const std::array<std::string_view, Size>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end() ? "yes" : "no";
+}
+
+std::string table() {
+  const auto coded = plans_in(dtype::q4_0), dense = plans_in(dtype::f16);
+  std::string out =
+      "| class | lanes | shared memory | invocations | Q4_0 and ternary | F16 | compiled | run |\n"
+      "|---|--:|--:|--:|---|---|---|---|\n";
+  for (const device_class* each : all_gpus())
+    out += "| `" + std::string(each->name) + "` | " + std::to_string(each->subgroup_size) + " | " +
+           std::to_string(each->shared_memory_bytes / 1024) + " KiB | " + std::to_string(each->workgroup_invocations) +
+           " | " + outcome(*each, coded) + " | " + outcome(*each, dense) + " | " + yes(compiled, each->name) + " | " +
+           yes(run, each->name) + " |\n";
+  return out;
+}
+
+/// What stands between two marks of a page.
+std::string marked(const std::string& page, const std::string& mark) {
+  const std::string begin = "<!-- " + mark + " -->\n", end = "<!-- end of " + mark + " -->";
+  const std::size_t from = page.find(begin), to = page.find(end);
+  return from == std::string::npos || to == std::string::npos
+             ? "no marks"
+             : page.substr(from + begin.size(), to - from - begin.size());
+}
+
+}  // namespace
+
+TEST_CASE("published models have names of their own, and are found by them", "[families]") {
+  for (const families::published_model& each : families::published_models)
+    CHECK(families::find_published_model(each.name) == &each);
+  CHECK(families::find_published_model("none") == nullptr);
+}
+
+TEST_CASE("each published model has a plan that is proven for each class of GPUs, or one sentence", "[families]") {
+  const std::string found = table();
+  std::ifstream file(INTAGLIO_SOURCE "/docs/devices.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  INFO("expected in docs/devices.md:\n" << found);
+  CHECK(marked(page.str(), "classes") == found);
+}
+
+TEST_CASE("what does not fit into 16 KiB names the step and the bytes", "[families]") {
+  const families::published_model* model = families::find_published_model("llama_3_8b");
+  REQUIRE(model != nullptr);
+  const auto narrow = planned(*model, dtype::f16, plan::profiles::cpu);
+  REQUIRE(narrow);
+  try {
+    const plan::device_plan none(narrow->table(), plan::classes::v3d);
+    FAIL("a head of 4,096 columns in f16 is staged for 16 KiB");
+  } catch (const argument_error& refused) {
+    CHECK(std::string_view(refused.what()).find("output (dense_matmul): expected 1 to 16384 bytes of shared memory") !=
+          std::string_view::npos);
+  }
+}
