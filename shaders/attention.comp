@@ -30,11 +30,15 @@ layout(constant_id = 11) const uint ring = 0;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 14) const uint narrow = 0;
+layout(constant_id = 15) const float softcap = 0.0;
+layout(constant_id = 16) const uint has_sinks = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
 #define attention_ring ring
 #define attention_scale scale
+#define attention_softcap softcap
+#define attention_sinks has_sinks
 #include "attention.glsl"
 
 // What workgroups tell each other: a row of head_dim sums, maximum, total and two words of nothing for each token, head
@@ -46,6 +50,7 @@ layout(push_constant, scalar) uniform Push {
   Words query, keys, values, output_, state;
   Partials partials;
   Counters counters;
+  Floats sinks;
 };
 #define PAGED
 #include "slots.glsl"
@@ -283,8 +288,8 @@ void merge_spans(uint first, uint spans, uint s, uint row) {
 
 bool has_quad(uint s, uint row) { return quad_in_row(s) < row_quads && row_limit * row + quad_in_row(s) < quads; }
 
-void store_result(uint first_quad, uint s, uint row) {
-  precise vec4 result = sums[sum_place(s, row)] / weight.y;
+void store_result(uint first_quad, uint s, uint row, float sink) {
+  vec4 result = attended(sums[sum_place(s, row)], weight, sink);
   if (has_quad(s, row)) FloatQuads(output_).at[first_quad + row_limit * row + quad_in_row(s)] = result;
 }
 void store_partial(uint first_quad, uint s, uint row) {
@@ -318,9 +323,10 @@ void attend(uint token, uint head, uint count) {
       more_slots(s) merge_spans(token_head * splits, spans, s, row);
     }
   }
+  float sink = has_sinks != 0u ? sinks.at[head] : 0.0;
   each_row(row) {
-    store_result(token_head * quads, 0u, row);
-    more_slots(s) store_result(token_head * quads, s, row);
+    store_result(token_head * quads, 0u, row, sink);
+    more_slots(s) store_result(token_head * quads, s, row, sink);
   }
 }
 

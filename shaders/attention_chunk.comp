@@ -26,15 +26,22 @@ layout(constant_id = 6) const uint max_tokens = 512;
 layout(constant_id = 7) const float scale = 0.0;
 layout(constant_id = 8) const uint window = 0;
 layout(constant_id = 9) const uint ring = 0;
+layout(constant_id = 10) const float softcap = 0.0;
+layout(constant_id = 11) const uint has_sinks = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it
 #include "subgroup.glsl"
 #define attention_window window
 #define attention_ring ring
 #define attention_scale scale
+#define attention_softcap softcap
+#define attention_sinks has_sinks
 #include "attention.glsl"
 
-layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; };
+layout(push_constant, scalar) uniform Push {
+  Words query, keys, values, output_, state;
+  Floats sinks;
+};
 
 const uint tile = 8u;  // kernels::attention_tile
 const uint parties = 128u;
@@ -196,7 +203,7 @@ void merge_span(uint head, uint span, uint row) {
       all = merged_sums(FloatQuads(output_).at[place], all, f);
     }
     if (quad == 0u) weights[span % 2u * tile + t] = weight;
-    precise vec4 result = all / weight.y;
+    vec4 result = attended(all, weight, has_sinks != 0u ? sinks.at[head] : 0.0);
     FloatQuads(output_).at[place] = (span + 1u) * span_positions >= count ? result : all;
   }
 }

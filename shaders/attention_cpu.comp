@@ -28,16 +28,24 @@ layout(constant_id = 10) const uint window = 0;
 layout(constant_id = 11) const uint ring = 0;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
+layout(constant_id = 15) const float softcap = 0.0;
+layout(constant_id = 16) const uint has_sinks = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
 #define attention_ring ring
 #define attention_scale scale
+#define attention_softcap softcap
+#define attention_sinks has_sinks
 #include "attention.glsl"
 
-layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; }
+layout(push_constant, scalar) uniform Push {
+  Words query, keys, values, output_, state, partials, counters;
+  Floats sinks;
+}
 pushed;
 Words query, keys, values, output_, state, partials, counters;
+Floats sinks;
 void take_pushed() {
   query = pushed.query;
   keys = pushed.keys;
@@ -46,6 +54,7 @@ void take_pushed() {
   state = pushed.state;
   partials = pushed.partials;
   counters = pushed.counters;
+  sinks = pushed.sinks;
 }
 #define PAGED
 #include "slots.glsl"

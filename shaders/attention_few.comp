@@ -25,13 +25,20 @@ layout(constant_id = 8) const uint window = 0;
 layout(constant_id = 9) const uint ring = 0;
 layout(constant_id = 10) const uint slot_words = 0;
 layout(constant_id = 11) const uint page_size = 0;
+layout(constant_id = 12) const float softcap = 0.0;
+layout(constant_id = 13) const uint has_sinks = 0;
 layout(local_size_x_id = 0) in;
 #define attention_window window
 #define attention_ring ring
 #define attention_scale scale
+#define attention_softcap softcap
+#define attention_sinks has_sinks
 #include "attention.glsl"
 
-layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; };
+layout(push_constant, scalar) uniform Push {
+  Words query, keys, values, output_, state;
+  Floats sinks;
+};
 #define PAGED
 #include "slots.glsl"
 
@@ -241,8 +248,8 @@ void main() {
     for (uint row = 0u; row * row_quads < quads; ++row) {
       uint quad = row_quads * row + item % row_quads, at = item / row_quads * quads + quad;
       if (quad < quads) {
-        precise vec4 result = sums[at] / weights[item].y;
-        FloatQuads(output_).at[first_quad + at] = result;
+        float sink = has_sinks != 0u ? sinks.at[first_head + item / row_quads] : 0.0;
+        FloatQuads(output_).at[first_quad + at] = attended(sums[at], weights[item], sink);
       }
     }
 }

@@ -28,15 +28,22 @@ layout(constant_id = 6) const uint max_tokens = 512;
 layout(constant_id = 7) const float scale = 0.0;
 layout(constant_id = 8) const uint window = 0;
 layout(constant_id = 9) const uint ring = 0;
+layout(constant_id = 10) const float softcap = 0.0;
+layout(constant_id = 11) const uint has_sinks = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 32u;
 #include "subgroup.glsl"
 #define attention_window window
 #define attention_ring ring
 #define attention_scale scale
+#define attention_softcap softcap
+#define attention_sinks has_sinks
 #include "attention.glsl"
 
-layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; };
+layout(push_constant, scalar) uniform Push {
+  Words query, keys, values, output_, state;
+  Floats sinks;
+};
 
 // Tokens of the workgroup, and positions of a step; subgroups that share tokens, and what each has of the channels in
 // fragments of 16.
@@ -95,6 +102,10 @@ void stage_values() {
 }
 
 const float unseen = -1e30;  // less than any score
+const float log2_e = 1.44269504;
+
+// A score, by which power of 2 it counts.
+float turned(float sum, float in_turns) { return softcap != 0.0 ? scaled_score(sum) * log2_e : sum * in_turns; }
 
 #define subgroup_barrier() \
   controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)
@@ -134,7 +145,7 @@ void main() {
                   gl_CooperativeMatrixLayoutRowMajor);
     sums[c] = sum_matrix(0.0);
   }
-  float greatest = unseen, total = 0.0, in_turns = (scale != 0.0 ? scale : 1.0 / sqrt(float(head_dim))) * 1.44269504;
+  float greatest = unseen, total = 0.0, in_turns = (scale != 0.0 ? scale : 1.0 / sqrt(float(head_dim))) * log2_e;
 
   for (; first < end; first += tile) {
     barrier();  // queries or values have been read
@@ -162,7 +173,7 @@ void main() {
       if (parts == 2u) s[i] += uintBitsToFloat(scores[(gl_SubgroupID ^ 1u) * 16u * score_stride + at]);
       uint position = first + 8u * i + 4u * side;
       LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) {
-        s[i][c] = position + c < own_count && position + c >= own_first ? s[i][c] * in_turns : unseen;
+        s[i][c] = position + c < own_count && position + c >= own_first ? turned(s[i][c], in_turns) : unseen;
         largest = max(largest, s[i][c]);
       }
     }
@@ -199,9 +210,14 @@ void main() {
     }
   }
 
+  float inverse = 1.0 / total;
+  if (has_sinks != 0u) {  // one score more, whose value is 0
+    float sink = sinks.at[head] * log2_e, merged = max(greatest, sink), kept = exp2(greatest - merged);
+    inverse = kept / (total * kept + exp2(sink - merged));
+  }
   subgroup_barrier();  // factors have been read
-  spread[own_spread + 4u * row + 2u * side] = floatBitsToUint(vec4(1.0 / total));
-  spread[own_spread + 4u * row + 2u * side + 1u] = floatBitsToUint(vec4(1.0 / total));
+  spread[own_spread + 4u * row + 2u * side] = floatBitsToUint(vec4(inverse));
+  spread[own_spread + 4u * row + 2u * side + 1u] = floatBitsToUint(vec4(inverse));
   subgroup_barrier();
   sum_matrix factors;
   coopMatLoad(factors, spread, own_spread, 4u, gl_CooperativeMatrixLayoutRowMajor);

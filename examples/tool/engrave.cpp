@@ -88,8 +88,9 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
                          std::string(name(types.layers)) + " all in one, which changes values)",
                      found.list);
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
-  if (c.model_type == architecture::gemma3)
-    return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
+  if (is_gemma(c.model_type))
+    return {std::string(name(c.model_type)), std::string(name(c.model_type)),
+            argument(types.layers) + argument(types.embedding)};
   if (c.model_type == architecture::qwen3moe)
     return {"qwen3moe", "qwen3moe", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.num_local_experts != 0)
@@ -162,6 +163,8 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   if (c.attention_multiplier != 0.f) field("attention_multiplier", number(c.attention_multiplier));
   if (c.residual_multiplier != 1.f) field("residual_multiplier", number(c.residual_multiplier));
   if (c.logits_scaling != 1.f) field("logits_scaling", number(c.logits_scaling));
+  if (c.attn_logit_softcapping != 0.f) field("attn_logit_softcapping", number(c.attn_logit_softcapping));
+  if (c.final_logit_softcapping != 0.f) field("final_logit_softcapping", number(c.final_logit_softcapping));
   if (c.num_local_experts != 0)
     field("num_local_experts", std::to_string(c.num_local_experts)),
         field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));

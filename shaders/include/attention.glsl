@@ -79,8 +79,32 @@ vec4 merged_sums(vec4 sums, vec4 later, vec2 f) {
   return merged;
 }
 
+// Kernels that are no part of another one bound scores where attention_softcap is not 0, by
+// bound * tanh(score / bound), and may have sinks.
+#ifdef attention_softcap
+float bounded_score(float score) {
+  precise float part = score / attention_softcap;
+  precise float power = canonical_exp(2.0 * part) + 1.0;
+  precise float bounded = attention_softcap * (1.0 - 2.0 / power);
+  return bounded;
+}
+
+// Sums of values over their total. A head's sink is one score more, whose value is 0.
+vec4 attended(vec4 sums, vec2 weight, float sink) {
+  if (attention_sinks != 0u) {
+    vec2 f = merge_factors(weight, vec2(sink, 1.0));
+    sums = merged_sums(sums, vec4(0.0), f);
+  }
+  precise vec4 result = sums / weight.y;
+  return result;
+}
+#endif
+
 float scaled_score(float sum) {
   precise float score = sum * (attention_scale != 0.0 ? attention_scale : 1.0 / sqrt(float(head_dim)));
+#ifdef attention_softcap
+  if (attention_softcap != 0.0) score = bounded_score(score);
+#endif
   return score;
 }
 

@@ -139,7 +139,11 @@ void attend(uint token, uint first_head, uint count) {
     }
   }
   each_head(h) each_slot(s) if (lane + s * subgroup_size < quads) {
+#ifdef attention_sinks
+    vec4 result = attended(head_sums[h][s], head_weight[h], attention_sinks != 0u ? sinks.at[first_head + h] : 0.0);
+#else
     precise vec4 result = head_sums[h][s] / head_weight[h].y;
+#endif
     store_floats(output_, row + h * quads + quad_of(s), result);
   }
 }

@@ -16,6 +16,7 @@ void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroup
                    << on.subgroup_size() << ", " << splits << " splits, " << together << " heads together");
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
              state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context));
+  const auto sinks = sinks_on(on, s);
   const auto partials = on.poisoned(kernels::attention_partial_bytes(p.room, s.heads, splits, s.head_dim));
   const auto counters = on.filled(std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
   auto constants = attention_constants(s);
@@ -29,7 +30,8 @@ void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroup
             {"output", &output},
             {"state", &state},
             {"partials", &partials},
-            {"counters", &counters}},
+            {"counters", &counters},
+            {"sinks", &sinks}},
            {s.heads / together, p.room, splits});
     CHECK_SAME(on, output.read<float>(), p.expected);
     CHECK(counters.read<std::uint32_t>() == std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
@@ -144,5 +146,32 @@ TEST_CASE("attention: a window of positions, in a cache of all or in a ring, wit
     const attention_problem p = attention_problem::make(random, shape, position, 2, 2);
     check(on, p, 4, 1, 1);
     check(on, p, 1, kernels::attention_window_spans(shape.window), 2);
+  }
+}
+
+// What a softmax has besides, over one span and over several.
+TEST_CASE("attention: bounds of scores and sinks of heads give the reference's bits") {
+  kernel_device on;
+  on.wide_loads = GENERATE(false, true);
+  random_numbers random(53);
+  for (const auto& [shape, position] :
+       {std::pair{reference::attention_shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 600, .softcap = 3},
+                  530u},
+        std::pair{
+            reference::attention_shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 600, .sinks = some_sinks},
+            530u},
+        std::pair{reference::attention_shape{.heads = 4,
+        .kv_heads = 1,
+        .head_dim = 256,
+        .context = 256,
+        .scale = 0.0625f,
+        .window = 16,
+        .ring = true,
+        .softcap = 8,
+        .sinks = some_sinks},
+                  300u}}) {
+    const attention_problem p = attention_problem::make(random, shape, position, 2, 2);
+    check(on, p, 4, 1, 1);
+    if (shape.window == 0) check(on, p, 1, 3, 2);
   }
 }

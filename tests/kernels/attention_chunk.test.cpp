@@ -8,13 +8,19 @@ namespace {
 
 std::vector<float> run(kernel_device& on, const attention_problem& p, std::uint32_t subgroups) {
   const auto& s = p.shape;
+  const auto sinks = sinks_on(on, s);
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
              state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
              output = on.poisoned(p.expected.size() * 4);
   auto constants = attention_constants(s);
   constants.push_back({"max_tokens", p.room});
   on.run(kernels::kernel::attention_chunk, subgroups, constants,
-         {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}},
+         {{"query", &query},
+          {"keys", &keys},
+          {"values", &values},
+          {"output", &output},
+          {"state", &state},
+          {"sinks", &sinks}},
          {s.heads, (p.room + kernels::attention_tile - 1) / kernels::attention_tile, 1});
   return output.read<float>();
 }
@@ -103,6 +109,31 @@ TEST_CASE("attention_chunk: windows in a ring, and heads of more than 128 channe
         .window = 5,
         .ring = true},
                   500u}}) {
+    const attention_problem p = attention_problem::make(random, shape, position, 19, 24);
+    CHECK_SAME(on, run(on, p, 4), p.expected);
+  }
+}
+
+// What a softmax has besides, over one span and over several.
+TEST_CASE("attention_chunk: bounds of scores and sinks of heads give the reference's bits") {
+  kernel_device on;
+  random_numbers random(53);
+  for (const auto& [shape, position] :
+       {std::pair{reference::attention_shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 600, .softcap = 3},
+                  500u},
+        std::pair{
+            reference::attention_shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 600, .sinks = some_sinks},
+            500u},
+        std::pair{reference::attention_shape{.heads = 4,
+        .kv_heads = 1,
+        .head_dim = 256,
+        .context = 256,
+        .scale = 0.0625f,
+        .window = 16,
+        .ring = true,
+        .softcap = 8,
+        .sinks = some_sinks},
+                  300u}}) {
     const attention_problem p = attention_problem::make(random, shape, position, 19, 24);
     CHECK_SAME(on, run(on, p, 4), p.expected);
   }

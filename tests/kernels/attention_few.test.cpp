@@ -8,13 +8,19 @@ namespace {
 
 std::vector<float> run(kernel_device& on, const attention_problem& p, std::uint32_t subgroups, std::uint32_t together) {
   const auto& s = p.shape;
+  const auto sinks = sinks_on(on, s);
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
              state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
              output = on.poisoned(p.expected.size() * 4);
   auto constants = attention_constants(s);
   constants.push_back({"heads_together", together});
   on.run(kernels::kernel::attention_few, subgroups, constants,
-         {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}},
+         {{"query", &query},
+          {"keys", &keys},
+          {"values", &values},
+          {"output", &output},
+          {"state", &state},
+          {"sinks", &sinks}},
          {s.heads / together, p.room, 1});
   return output.read<float>();
 }
@@ -71,4 +77,30 @@ TEST_CASE("attention_few: a token whose values are no numbers leaves those befor
   const std::vector<float> found = run(on, p, 4, 1), sound(p.expected.begin(), p.expected.begin() + 5 * 16);
   CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + 5 * 16), sound);
   for (std::size_t i = 5 * 16; i < 8 * 16; ++i) CHECK(std::isnan(found[i]));
+}
+
+// What a softmax has besides, over one span and over several.
+TEST_CASE("attention_few: bounds of scores and sinks of heads give the reference's bits") {
+  kernel_device on;
+  random_numbers random(53);
+  for (const auto& [shape, position] :
+       {std::pair{reference::attention_shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 600, .softcap = 3},
+                  530u},
+        std::pair{
+            reference::attention_shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 600, .sinks = some_sinks},
+            530u},
+        std::pair{reference::attention_shape{.heads = 4,
+        .kv_heads = 1,
+        .head_dim = 256,
+        .context = 256,
+        .scale = 0.0625f,
+        .window = 16,
+        .ring = true,
+        .softcap = 8,
+        .sinks = some_sinks},
+                  300u}}) {
+    const attention_problem p = attention_problem::make(random, shape, position, 3, 4);
+    CHECK_SAME(on, run(on, p, 4, 2), p.expected);
+    CHECK_SAME(on, run(on, p, 4, 1), p.expected);
+  }
 }

@@ -8,6 +8,7 @@ namespace {
 
 std::vector<float> run(kernel_device& on, const attention_problem& p) {
   const auto& s = p.shape;
+  const auto sinks = sinks_on(on, s);
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
              state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
              output = on.filled(std::vector<float>(p.expected.size(), std::bit_cast<float>(0xa5a5a5a5u)));
@@ -15,7 +16,12 @@ std::vector<float> run(kernel_device& on, const attention_problem& p) {
   constants.push_back({"max_tokens", p.room});
   const std::uint32_t tile = kernels::attention_halves_tile(s.head_dim);
   on.run(kernels::kernel::attention_halves, 4, constants,
-         {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}},
+         {{"query", &query},
+          {"keys", &keys},
+          {"values", &values},
+          {"output", &output},
+          {"state", &state},
+          {"sinks", &sinks}},
          {s.heads, (p.room + tile - 1) / tile, 1});
   return output.read<float>();
 }
@@ -34,31 +40,24 @@ TEST_CASE("attention_halves: every module, heads of all sizes, windows, rings an
       reference::attention_shape shape;
       std::uint32_t position, tokens;
     };
-    for (const auto& [shape, position, tokens] :
-         {sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 390}, 235, 70},
-          sizes{{.heads = 2, .kv_heads = 2, .head_dim = 128, .context = 100}, 0, 66},
-          sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 150}, 61, 40},
-          sizes{{.heads = 1, .kv_heads = 1, .head_dim = 80, .context = 40, .cache_element = kernels::element::f32},
-                30,
-                10},
-          sizes{{.heads = 2,
-          .kv_heads = 1,
-          .head_dim = 64,
-          .context = 512,
-          .scale = 0.0625f,
-          .window = 300,
-          .ring = true},
-                1270,
-                19},
-          sizes{{.heads = 2,
-          .kv_heads = 1,
-          .head_dim = 160,
-          .context = 512,
-          .scale = 0.0625f,
-          .window = 50,
-          .ring = true},
-                1000,
-                50}}) {
+    for (
+        const auto& [shape, position, tokens] :
+        {sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 390}, 235, 70},
+         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 128, .context = 100}, 0, 66},
+         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 150}, 61, 40},
+         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 80, .context = 40, .cache_element = kernels::element::f32},
+               30,
+               10},
+         sizes{
+             {.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true},
+             1270,
+             19},
+         sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 390, .softcap = 3, .sinks = some_sinks}, 235, 70},
+         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 150, .softcap = 8, .sinks = some_sinks}, 61, 40},
+         sizes{
+             {.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 512, .scale = 0.0625f, .window = 50, .ring = true},
+             1000,
+             50}}) {
       INFO("head_dim " << shape.head_dim << ", position " << position << ", matrix " << on.half_matrix);
       const attention_problem p = attention_problem::make(random, shape, position, tokens, tokens + 3);
       const auto found = run(on, p);

@@ -16,7 +16,15 @@ inline std::vector<named_value> attention_constants(const reference::attention_s
           {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
           {"scale", s.scale},
           {"window", s.window},
-          {"ring", s.ring ? 1u : 0u}};
+          {"ring", s.ring ? 1u : 0u},
+          {"softcap", s.softcap},
+          {"has_sinks", s.sinks.empty() ? 0u : 1u}};
+}
+/// Sinks of heads, among them some that take most of a softmax and some that take nothing.
+inline constexpr std::array<float, 4> some_sinks{0.5f, -3.f, 7.f, 1.25f};
+/// The sinks of a shape on the device.
+inline auto sinks_on(kernel_device& on, const reference::attention_shape& s) {
+  return on.filled(s.sinks.empty() ? std::vector<float>{0.f} : std::vector<float>(s.sinks.begin(), s.sinks.end()));
 }
 
 /// Random queries and caches, and what attention makes of them.

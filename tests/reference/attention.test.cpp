@@ -65,8 +65,11 @@ TEST_CASE("attention agrees with 0xBitNet's reference") {
 TEST_CASE("attention is a softmax over all positions, whatever the spans", "[law]") {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
+  const std::array<float, 6> sinks{0.5f, -3.f, 7.f, 1.25f, 0.f, -0.5f};
   for (const std::uint32_t position : {0u, 6u, 7u, 63u, 64u, 254u, 255u, 256u, 300u, 513u}) {
-    const reference::attention_shape shape{6, 2, 32, 517, kernels::element::f16};
+    reference::attention_shape shape{6, 2, 32, 517, kernels::element::f16};
+    if (position % 2 == 0) shape.softcap = 1.5f;
+    if (position % 3 == 0) shape.sinks = sinks;
     std::vector<float> q(2 * 6 * 32), k((position + 2) * 2 * 32), v(k.size()), output(q.size());
     for (auto& x : q) x = 2 * normal(random);
     for (auto* list : {&k, &v})
@@ -80,10 +83,13 @@ TEST_CASE("attention is a softmax over all positions, whatever the spans", "[law
           double score = 0;
           for (std::size_t c = 0; c < 32; ++c)
             score += double{q[(token * 6 + head) * 32 + c]} * k[(p * 2 + head / 3) * 32 + c];
-          const double e = std::exp(score / std::sqrt(32.0));
+          score /= std::sqrt(32.0);
+          if (shape.softcap != 0) score = double{shape.softcap} * std::tanh(score / double{shape.softcap});
+          const double e = std::exp(score);
           total += e;
           for (std::size_t c = 0; c < 32; ++c) sums[c] += e * v[(p * 2 + head / 3) * 32 + c];
         }
+        if (!shape.sinks.empty()) total += std::exp(double{sinks[head]});
         for (std::size_t c = 0; c < 32; ++c)
           CHECK(std::abs(output[(token * 6 + head) * 32 + c] - sums[c] / total) < 2e-6);
       }

@@ -140,7 +140,11 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"olmo2-tiny", "base", "hf"}, golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-f32.gguf"},
       golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"}, golden_file{"lfm2-tiny", "base", "hf"},
       golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-f32.gguf"},
-      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-bf16.gguf"});
+      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-bf16.gguf"},
+
+      golden_file{"gemma2-tiny", "base", "hf"}, golden_file{"gemma2-tiny", "qpas", "hf-qpas"},
+      golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-f32.gguf"},
+      golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);
@@ -177,6 +181,7 @@ TEST_CASE("files of several codecs give the goldens, each matrix in its own", "[
                                     golden_file{"qwen3u-tiny", "q6_k", "gguf/qwen3u-tiny-q6_k.gguf"},
                                     golden_file{"qwen2-tiny", "q4_k_m", "gguf/qwen2-tiny-q4_k_m.gguf"},
                                     golden_file{"phi3-tiny", "q4_k_m", "gguf/phi3-tiny-q4_k_m.gguf"},
+                                    golden_file{"gemma2-tiny", "q4_k_m", "gguf/gemma2-tiny-q4_k_m.gguf"},
                                     golden_file{"qwen3moe-tiny", "q4_k_m", "gguf/qwen3moe-tiny-q4_k_m.gguf"},
                                     golden_file{"qwen3moe-tiny", "mxfp4_moe", "gguf/qwen3moe-tiny-mxfp4_moe.gguf"});
   INFO(each);

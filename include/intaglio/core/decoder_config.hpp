@@ -24,10 +24,11 @@ enum class architecture : std::uint8_t {
   granite,
   olmo2,
   phi3,
-  lfm2
+  lfm2,
+  gemma2
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::lfm2;
+inline constexpr architecture last_architecture = architecture::gemma2;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -137,7 +138,7 @@ struct decoder_config {
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {"bitnet",  "llama",   "gemma3", "qwen3", "qwen3moe", "qwen2",
-                                        "smollm3", "granite", "olmo2",  "phi3",  "lfm2"};
+                                        "smollm3", "granite", "olmo2",  "phi3",  "lfm2",     "gemma2"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

@@ -34,23 +34,26 @@ struct family {
   bool norms_behind = false;      ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
   bool sub_norms = false;         ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
-  bool windows = false;             ///< config.json's sliding_window is the window of all layers
-  bool fused = false;               ///< files have q, k and v as one matrix, and gate and up
-  bool partial_rotary = false;      ///< the first channels of a head may turn alone, by factors of longrope
-  bool gguf_rows_in_pairs = false;  ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
-  float hf_norm_addend = 0.f;       ///< safetensors has norm weights less this
+  bool windows = false;               ///< config.json's sliding_window is the window of all layers
+  std::uint32_t window_interval = 0;  ///< where files state none: every n-th layer sees all positions; 0: none does
+  std::uint32_t default_window = 0;   ///< of families with window_interval, where files state none
+  bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
+  bool partial_rotary = false;        ///< the first channels of a head may turn alone, by factors of longrope
+  bool gguf_rows_in_pairs = false;    ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
+  float hf_norm_addend = 0.f;         ///< safetensors has norm weights less this
   mixtures experts = mixtures::none;
-  recurrence recurrent = recurrence::none;  ///< of the config's recurrent_layers
-  bool embedding_norm = false;              ///< the last norm is token_embd_norm, not output_norm
-  bool multipliers = false;                 ///< of embedding, scores, what is added to the stream, and logits
-  bool softcaps = false;                    ///< scores and logits may be bounded by a scaled tanh
-  std::uint32_t no_rope_interval = 0;       ///< where files state none: every n-th layer is without rotation
-  std::uint32_t default_head_dim = 0;       ///< where config.json states none; 0: hidden_size / num_attention_heads
-  activation act = activation::silu;        ///< where config.json states none
+  recurrence recurrent = recurrence::none;        ///< of the config's recurrent_layers
+  bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
+  bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
+  bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
+  float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
+  std::uint32_t no_rope_interval = 0;             ///< where files state none: every n-th layer is without rotation
+  std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
+  activation act = activation::silu;   ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 11> families_table{{
+inline constexpr std::array<family, 12> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -69,6 +72,8 @@ inline constexpr std::array<family, 11> families_table{{
      .gguf_names = "gemma3",
      .head_norms = true,
      .norms_behind = true,
+     .window_interval = 6,
+     .default_window = 4096,
      .hf_norm_addend = 1.f,
      .default_head_dim = 256,
      .act = activation::gelu_tanh},
@@ -120,11 +125,26 @@ inline constexpr std::array<family, 11> families_table{{
      .window = gguf_window::refused,
      .recurrent = recurrence::short_conv,
      .embedding_norm = true},
+    {.type = architecture::gemma2,
+     .config_names = "gemma2",
+     .gguf_names = "gemma2",
+     .norms_behind = true,
+     .window_interval = 2,
+     .default_window = 4096,
+     .hf_norm_addend = 1.f,
+     .softcaps = true,
+     .attn_softcap = 50.f,
+     .final_softcap = 30.f,
+     .default_head_dim = 256,
+     .act = activation::gelu_tanh},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
 /// Whether a model's matrices are ternary: of all in the family, or of this one.
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
+
+/// Whether a model is one of Gemma's.
+constexpr bool is_gemma(architecture type) { return type == architecture::gemma2 || type == architecture::gemma3; }
 
 /// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.
 constexpr const family* family_with(std::string_view family::*member, std::string_view name) {

@@ -11,6 +11,7 @@
 
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/falcon_e.hpp"
+#include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/granite.hpp"
 #include "intaglio/models/lfm2.hpp"
@@ -91,6 +92,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::gemma3:
       models::gemma3_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::gemma2:
+      models::gemma2_graph<any>(c, types.embedding).forward(t);
       break;
   }
   return t.graph();

@@ -72,6 +72,9 @@ inline constexpr std::array published_models{
     coded_entry<models::lfm2_700m>(),
     coded_entry<models::lfm2_12b>(),
     coded_entry<models::lfm2_26b>(),
+    coded_entry<models::gemma2_2b>(),
+    coded_entry<models::gemma2_9b>(),
+    coded_entry<models::gemma2_27b>(),
 };
 
 /// nullptr for another name.

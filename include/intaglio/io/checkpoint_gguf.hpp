@@ -72,7 +72,7 @@ class gguf_config {
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
     read_head_dim();
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
-    config_.hidden_act = gemma                                 ? activation::gelu_tanh
+    config_.hidden_act = is_gemma(config_.model_type)          ? activation::gelu_tanh
                          : bitnet && architecture_ != "bitnet" ? activation::relu_squared
                                                                : activation::silu;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
@@ -89,8 +89,9 @@ class gguf_config {
     config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
     if (family_of(config_.model_type).multipliers) read_multipliers();
     if (family_of(config_.model_type).softcaps) {
-      config_.attn_logit_softcapping = real("attn_logit_softcapping").value_or(0.f);
-      config_.final_logit_softcapping = real("final_logit_softcapping").value_or(0.f);
+      const family& of = family_of(config_.model_type);
+      config_.attn_logit_softcapping = real("attn_logit_softcapping").value_or(of.attn_softcap);
+      config_.final_logit_softcapping = real("final_logit_softcapping").value_or(of.final_softcap);
     }
     read_pooling();
     judge_keys();
@@ -328,18 +329,20 @@ class gguf_config {
     if (meaning == gguf_window::inert)
       return not_used({"attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"},
                       architecture_ + " has no windows");
-    config_.sliding_window = window.value_or(0);
-    if (config_.sliding_window >= config_.max_position_embeddings) config_.sliding_window = 0;  // all of them
+    const std::uint32_t interval = family_of(config_.model_type).window_interval;
+    config_.sliding_window = window.value_or(gemma ? 0 : family_of(config_.model_type).default_window);
+    if (interval == 0 && config_.sliding_window >= config_.max_position_embeddings)
+      config_.sliding_window = 0;  // all of them
     if (config_.sliding_window == 0)
       return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "the model has no window");
-    config_.sliding_window_pattern = window_pattern(gemma ? 6 : 0);
+    config_.sliding_window_pattern = window_pattern(interval);
     if (gemma) config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
     else if (const auto base = real("rope.freq_base_swa"); base && *base != config_.rope_theta)
       refuse(key("rope.freq_base_swa"), number_text(config_.rope_theta) + " as rope.freq_base", number_text(*base));
     if (config_.sliding_window_pattern == 1)  // every layer sees all
       config_.sliding_window = config_.sliding_window_pattern = 0;
-    // No key says it: llama.cpp knows the 27B, whose scores are scaled otherwise, by its layers.
-    if (gemma && config_.num_hidden_layers == 62)
+    // No key says it: llama.cpp knows the 27B models, whose scores are scaled otherwise, by their layers.
+    if (is_gemma(config_.model_type) && config_.num_hidden_layers == (gemma ? 62u : 46u))
       config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
   }
   /// How often a layer sees all keys: a number, or for each layer whether it has the window.

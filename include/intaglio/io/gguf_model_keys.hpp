@@ -94,7 +94,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
 /// @throws argument_error for a model that no architecture of GGUF stands for
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
   const decoder_config& c = model.config();
-  const bool bitnet = c.model_type == architecture::bitnet, gemma = c.model_type == architecture::gemma3,
+  const bool bitnet = c.model_type == architecture::bitnet, gemma = is_gemma(c.model_type),
              llama = c.model_type == architecture::llama;
   const activation expected = bitnet ? activation::silu : family_of(c.model_type).act;
   if (c.hidden_act != expected && !(bitnet && c.hidden_act == activation::relu_squared))

@@ -75,7 +75,7 @@ class hf_config_reader {
     if (const json_place embedding = text["tie_embedding"]; found->embedding_norm && embedding.present())
       out_.tie_word_embeddings = embedding.boolean_or(true);
     else if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
-    else if (out_.config.model_type == architecture::gemma3 || found->embedding_norm) out_.tie_word_embeddings = true;
+    else if (is_gemma(out_.config.model_type) || found->embedding_norm) out_.tie_word_embeddings = true;
     read_quantization(root["quantization_config"].present() ? root["quantization_config"]
                                                             : text["quantization_config"]);
     judge_keys(root, text);
@@ -208,8 +208,10 @@ class hf_config_reader {
     decoder_config& c = out_.config;
     for (const auto& [key, to] : {std::pair{"attn_logit_softcapping", &c.attn_logit_softcapping},
                                   {"final_logit_softcapping", &c.final_logit_softcapping}}) {
+      const family& of = family_of(c.model_type);
+      if (!text[key].is_null()) *to = key[0] == 'a' ? of.attn_softcap : of.final_softcap;
       if (!text[key].present()) continue;
-      if (!family_of(c.model_type).softcaps) text[key].refuse("none");
+      if (!of.softcaps) text[key].refuse("none");
       if (*to = text[key].real(); !(*to > 0.f)) text[key].refuse("a number above 0");
     }
   }
@@ -241,7 +243,7 @@ class hf_config_reader {
   [[gnu::cold]] void read_sizes(const json_place& text) {
     decoder_config& c = out_.config;
     // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
-    const bool gemma = c.model_type == architecture::gemma3;
+    const bool gemma = is_gemma(c.model_type), second = c.model_type == architecture::gemma2;
     const auto size_or = [&](const char* key, std::uint32_t absent) {
       return gemma && !text[key].present() ? absent : size(text[key]);
     };
@@ -255,8 +257,8 @@ class hf_config_reader {
                             : gemma                                             ? 4
                             : mistral && !text["num_key_value_heads"].is_null() ? (std::min)(8u, c.num_attention_heads)
                                                                                 : c.num_attention_heads;
-    c.vocab_size = size_or("vocab_size", 262'208);
-    c.max_position_embeddings = size_or("max_position_embeddings", 131'072);
+    c.vocab_size = size_or("vocab_size", second ? 256'000 : 262'208);
+    c.max_position_embeddings = size_or("max_position_embeddings", second ? 8192 : 131'072);
     if (text["head_dim"].present()) {
       c.head_dim = size(text["head_dim"]);
     } else if (const std::uint32_t usual = family_of(c.model_type).default_head_dim; usual != 0) {
@@ -401,20 +403,21 @@ class hf_config_reader {
   /// transformers 5 lists the kind of each layer.
   [[gnu::cold]] void read_windows(const json_place& text) {
     decoder_config& c = out_.config;
-    const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral",
-               mixtral = out_.model_type == "mixtral";
+    const std::uint32_t interval = family_of(c.model_type).window_interval;
+    const bool mistral = out_.model_type == "mistral", mixtral = out_.model_type == "mixtral";
     // Qwen's key of a window is inert unless another one says so.
     if (text["use_sliding_window"].boolean_or(false) && text["sliding_window"].present())
       document_.refuse("use_sliding_window", "false", "true");
     const bool phi = family_of(c.model_type).windows;
-    if (!gemma && !mistral && !mixtral && !phi) return;
+    if (interval == 0 && !mistral && !mixtral && !phi) return;
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
-    else if (!mixtral && !phi && !text["sliding_window"].is_null()) c.sliding_window = 4096;
+    else if (!mixtral && !phi && !text["sliding_window"].is_null())
+      c.sliding_window = mistral ? 4096 : family_of(c.model_type).default_window;
     if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // all of them
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
       if (text[key].present()) c.sliding_window_pattern = size(text[key]);
-    if (gemma && c.sliding_window_pattern == 0) c.sliding_window_pattern = 6;
+    if (c.sliding_window_pattern == 0) c.sliding_window_pattern = interval;
     if (text["layer_types"].present()) read_layer_types(text["layer_types"]);
     if (c.sliding_window_pattern == 1) c.sliding_window = c.sliding_window_pattern = 0;
   }
@@ -442,7 +445,7 @@ class hf_config_reader {
   }
 
   [[gnu::cold]] void read_activation(const json_place& text) {
-    const bool gemma = out_.config.model_type == architecture::gemma3;
+    const bool gemma = is_gemma(out_.config.model_type);
     const json_place place =
         gemma && text["hidden_activation"].present() ? text["hidden_activation"] : text["hidden_act"];
     const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));

@@ -30,7 +30,7 @@ enum class op_kind : std::uint8_t {
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
   attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that
-              ///< is 0
+              ///< is 0; with a weight, [heads], each head's softmax has one score more, whose value is 0
   gated,      ///< act of gate and up
   short_conv,  ///< of each channel over its last `taps` tokens: weight [width, taps]
   route,       ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
@@ -74,6 +74,7 @@ struct op {
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  float softcap = 0;        ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay
   std::uint32_t taps = 0;   ///< short_conv: tokens that it sees, its own among them
   bool multiplied = false;  ///< short_conv: its input is B, C and h, and it gives C conv(B h), not silu(conv(x))
   bool over_all = false;    ///< route: the softmax is over all experts, not over those that are chosen

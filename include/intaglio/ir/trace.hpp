@@ -149,8 +149,10 @@ class trace {
   }
 
   /// @param scale of the scores, 0: 1 / sqrt(head_dim)  @param window as of cache_write
+  /// @param softcap bound of scores, 0: none  @param sinks tensor [heads] of what each softmax has besides; empty: none
   constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
-                               float scale = 0, std::uint32_t window = 0) {
+                               float scale = 0, std::uint32_t window = 0, float softcap = 0,
+                               std::string_view sinks = {}) {
     if (head_dim == 0 || head_dim % 8 != 0)
       fail(where("self_attention").view(), "head_dim in multiples of ", 8, "", head_dim);
     if (kv_heads == 0 || heads % kv_heads != 0)
@@ -161,11 +163,13 @@ class trace {
            width(query));
     op o{.kind = op_kind::attention,
          .in = {query, none, none},
+         .weight = sinks.empty() ? none : weight(sinks, 1, heads, dtype::f32),
          .scale = scale,
          .heads = heads,
          .kv_heads = kv_heads,
          .head_dim = head_dim,
-         .window = window};
+         .window = window,
+         .softcap = softcap};
     return push(o, "attention", "self_attention", dtype::f32, width(query));
   }
 

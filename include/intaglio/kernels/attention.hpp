@@ -17,10 +17,12 @@ namespace intaglio::kernels {
 /// workgroup goes through all spans; partials and counters are then unused. scale: what scores are multiplied with, 0
 /// for 1 / sqrt(head_dim). window: how many positions a token sees, itself the last, 0 for all; splits are then those
 /// of a window (attention_window_spans). ring 1: position p stands in slot p % context of the cache, context being a
-/// multiple of 256. narrow 1: the same sums in half of the shared memory.
+/// multiple of 256. narrow 1: the same sums in half of the shared memory. softcap: scores s are
+/// softcap * tanh(s / softcap), 0 for none. With has_sinks 1 a head's softmax has one score more, sinks f32 [heads],
+/// whose value is 0.
 inline constexpr kernel_interface attention_interface{
     "attention",
-    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}},
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}, {"sinks"}}},
     {{{"workgroup_size"},
       {"heads"},
       {"kv_heads"},
@@ -35,7 +37,9 @@ inline constexpr kernel_interface attention_interface{
       {"ring"},
       {"slot_words"},
       {"page_size"},
-      {"narrow"}}}};
+      {"narrow"},
+      {"softcap", field_type::f32},
+      {"has_sinks"}}}};
 
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits,
@@ -66,6 +70,8 @@ struct attention_kernel {
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
     std::uint32_t narrow{};
+    float softcap{};
+    std::uint32_t has_sinks{};
   };
 };
 

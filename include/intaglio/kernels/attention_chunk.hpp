@@ -10,18 +10,21 @@ namespace intaglio::kernels {
 
 /// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from
 /// (its number from the end) * attention_tile on. head_dim at most 256.
-inline constexpr kernel_interface attention_chunk_interface{"attention_chunk",
-                                                            {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
-                                                            {{{"workgroup_size"},
-                                                              {"heads"},
-                                                              {"kv_heads"},
-                                                              {"head_dim"},
-                                                              {"context"},
-                                                              {"cache_element"},
-                                                              {"max_tokens"},
-                                                              {"scale", field_type::f32},
-                                                              {"window"},
-                                                              {"ring"}}}};
+inline constexpr kernel_interface attention_chunk_interface{
+    "attention_chunk",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"context"},
+      {"cache_element"},
+      {"max_tokens"},
+      {"scale", field_type::f32},
+      {"window"},
+      {"ring"},
+      {"softcap", field_type::f32},
+      {"has_sinks"}}}};
 inline constexpr std::uint32_t attention_tile = 8;
 
 struct attention_chunk_kernel {
@@ -38,6 +41,8 @@ struct attention_chunk_kernel {
     float scale{};
     std::uint32_t window{};
     std::uint32_t ring{};
+    float softcap{};
+    std::uint32_t has_sinks{};
   };
 };
 

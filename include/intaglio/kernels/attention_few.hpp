@@ -10,20 +10,23 @@ namespace intaglio::kernels {
 
 /// attention with splits 1 for passes of a few tokens: workgroup (x, y) does heads_together heads, 1 or 2 that share
 /// keys and values, of a token. head_dim at most 256; workgroup_size a multiple of heads_together.
-inline constexpr kernel_interface attention_few_interface{"attention_few",
-                                                          {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
-                                                          {{{"workgroup_size"},
-                                                            {"heads"},
-                                                            {"kv_heads"},
-                                                            {"head_dim"},
-                                                            {"context"},
-                                                            {"cache_element"},
-                                                            {"heads_together"},
-                                                            {"scale", field_type::f32},
-                                                            {"window"},
-                                                            {"ring"},
-                                                            {"slot_words"},
-                                                            {"page_size"}}}};
+inline constexpr kernel_interface attention_few_interface{
+    "attention_few",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"context"},
+      {"cache_element"},
+      {"heads_together"},
+      {"scale", field_type::f32},
+      {"window"},
+      {"ring"},
+      {"slot_words"},
+      {"page_size"},
+      {"softcap", field_type::f32},
+      {"has_sinks"}}}};
 inline constexpr std::uint32_t attention_few_heads = 2;
 
 struct attention_few_kernel {
@@ -42,6 +45,8 @@ struct attention_few_kernel {
     std::uint32_t ring{};
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
+    float softcap{};
+    std::uint32_t has_sinks{};
   };
 };
 

@@ -11,18 +11,21 @@ namespace intaglio::kernels {
 /// attention_chunk in another arithmetic, in tiles of attention_halves_tile tokens: queries, keys, values and
 /// probabilities as f16, sums in f32. The module for cooperative matrices wants workgroups of 4 subgroups of 32, and
 /// head_dim a multiple of 16, beyond 128 of 32.
-inline constexpr kernel_interface attention_halves_interface{"attention_halves",
-                                                             {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
-                                                             {{{"workgroup_size"},
-                                                               {"heads"},
-                                                               {"kv_heads"},
-                                                               {"head_dim"},
-                                                               {"context"},
-                                                               {"cache_element"},
-                                                               {"max_tokens"},
-                                                               {"scale", field_type::f32},
-                                                               {"window"},
-                                                               {"ring"}}}};
+inline constexpr kernel_interface attention_halves_interface{
+    "attention_halves",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"context"},
+      {"cache_element"},
+      {"max_tokens"},
+      {"scale", field_type::f32},
+      {"window"},
+      {"ring"},
+      {"softcap", field_type::f32},
+      {"has_sinks"}}}};
 constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
 
 struct attention_halves_kernel {
@@ -40,6 +43,8 @@ struct attention_halves_kernel {
     float scale{};
     std::uint32_t window{};
     std::uint32_t ring{};
+    float softcap{};
+    std::uint32_t has_sinks{};
   };
 };
 

@@ -12,8 +12,9 @@ namespace intaglio::kernels {
 /// has the activation); width a multiple of 4. Two products left gate and up because their weights are of two codecs,
 /// with scale 1; or both are logits, which are bounded in their place (shader::softcap). Workgroups share a token's
 /// quads (x); one row of them a token (y).
-inline constexpr kernel_interface gated_interface{
-    "gated", {{{"gate"}, {"up"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}}}};
+inline constexpr kernel_interface gated_interface{"gated",
+                                                  {{{"gate"}, {"up"}, {"output"}, {"state"}}},
+                                                  {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}}}};
 
 struct gated_kernel {
   static constexpr kernel id = kernel::gated;

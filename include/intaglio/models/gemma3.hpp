@@ -24,13 +24,13 @@ constexpr float embedding_scale(std::uint32_t hidden_size, dtype embedding) {
   return embedding == dtype::f32 || embedding == dtype::f16 ? root : f32_from_bf16(bf16_from_f32(root));
 }
 
-/// A block of a Gemma 3.
-template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+/// A block of a Gemma 3 or, without norms of q and k, of a Gemma 2.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms>
 constexpr auto gemma3_block(const decoder_config& c, const graph::attention_reach& reach) {
   using namespace intaglio::graph;
   // clang-format off
   return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                | self_attention<W, input_type<W>, qk_norm::rms>{c, reach}
+                | self_attention<W, input_type<W>, Norm>{c, reach}
                 | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
                 | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
        | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
@@ -40,17 +40,17 @@ constexpr auto gemma3_block(const decoder_config& c, const graph::attention_reac
   // clang-format on
 }
 
-/// The layers of a Gemma 3, for a model type and for plans that are made at run time.
-template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+/// The layers of a Gemma 3 or a Gemma 2, for a model type and for plans that are made at run time.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms>
 constexpr auto gemma3_graph(const decoder_config& c, dtype embedding_type) {
   using namespace intaglio::graph;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
                      embedding_scale(c.hidden_size, embedding_type)}
-       | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, gemma3_block<W, FFN>(c, sliding(c)),
-                                              gemma3_block<W, FFN>(c, full(c))))
+       | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, gemma3_block<W, FFN, Norm>(c, sliding(c)),
+                                              gemma3_block<W, FFN, Norm>(c, full(c))))
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
-       | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type};
+       | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type, c.final_logit_softcapping};
   // clang-format on
 }
 

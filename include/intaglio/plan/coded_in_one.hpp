@@ -102,7 +102,7 @@ class coded_layers_in_one : public layers_in_one {
       const std::uint32_t qkv = config_.q_size() + 2 * config_.kv_size();
       if (!coded(at(0), true, turns_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
       const dispatch& attends = at(attention_step());
-      if (attends.kernel != kernel::attention ||
+      if (attends.kernel != kernel::attention || !has_plain_scores(attends) ||
           constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
           constant(attends, "scale") != constant(period[attention_step()], "scale"))
         return false;

@@ -35,7 +35,7 @@ class batch_layers_in_one {
   static constexpr bool attends(const dispatch& d, bool has_window = false) {
     return d.kernel == kernel::attention_few &&
            constant(d, "cache_element") == static_cast<std::uint32_t>(kernels::element::f16) &&
-           (constant(d, "window") != 0) == has_window && constant(d, "ring") == 0;
+           (constant(d, "window") != 0) == has_window && constant(d, "ring") == 0 && has_plain_scores(d);
   }
   /// Halves of a product's input, and a product of halves.
   static constexpr bool prepares(const dispatch& d, bool normalises, std::uint32_t width, std::uint32_t eps) {

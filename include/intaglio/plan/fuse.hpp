@@ -93,6 +93,8 @@ struct node {
   float eps = 0, scale = 0;  ///< scale 0: the kernel's own
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  float softcap = 0;               ///< of attention
+  ir::weight_id sinks = ir::none;  ///< of attention
   shader::activation_function act{};
   bool walk = false;                    ///< one token's features may be walked: walk_gate_up, walk_down
   ir::weight_id value_norm = ir::none;  ///< of walk_gate_up: the norm that walk_down puts in front of its values
@@ -207,6 +209,7 @@ class fuser {
         n.kernel = kernels::kernel::attention;
         n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim;
         n.scale = o.scale, n.window = o.window;
+        n.softcap = o.softcap, n.sinks = o.weight;
         return n;
       }
       case kind::short_conv:

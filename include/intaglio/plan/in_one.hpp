@@ -86,7 +86,8 @@ class layers_in_one {
     if (this->epilogue.size() != (this->epilogue[0].kernel == kernel::head_screen || normalises_first() ? 3u : 2u))
       return false;
     if (!product(period[0], epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) ||
-        period[1].kernel != kernel::attention || (!resident() && constant(period[1], "splits") != 1) ||
+        period[1].kernel != kernel::attention || !has_plain_scores(period[1]) ||
+        (!resident() && constant(period[1], "splits") != 1) ||
         !product(period[2], epilogue::add, config_.q_size(), hidden) ||
         !product(period[3], epilogue::gated, hidden, 2 * ffn) || !product(period[4], epilogue::add, ffn, hidden))
       return false;

@@ -964,6 +964,11 @@ class lowering {
     set("head_dim", n.head_dim);
     set("scale", n.scale);
     set("window", n.window);
+    set("softcap", n.softcap);
+    if (n.sinks != ir::none) {
+      bind_norm(n.sinks, "sinks");
+      set("has_sinks", 1u);
+    }
     if (d_->kernel == kernels::kernel::attention_chunk || d_->kernel == kernels::kernel::attention_halves) {
       const std::uint32_t tile = d_->kernel == kernels::kernel::attention_chunk
                                      ? kernels::attention_tile

@@ -18,9 +18,11 @@ namespace intaglio::reference {
 struct attention_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   kernels::element cache_element = kernels::element::f16;
-  float scale = 0;           ///< of scores; 0: 1 / sqrt(head_dim)
-  std::uint32_t window = 0;  ///< positions that a token sees; 0: all
-  bool ring = false;         ///< position p stands in slot p % context, context being a multiple of a span
+  float scale = 0;                 ///< of scores; 0: 1 / sqrt(head_dim)
+  std::uint32_t window = 0;        ///< positions that a token sees; 0: all
+  bool ring = false;               ///< position p stands in slot p % context, context being a multiple of a span
+  float softcap = 0;               ///< scores s are softcap * tanh(s / softcap); 0: they stay
+  std::span<const float> sinks{};  ///< [heads]: a score more in each head's softmax, whose value is 0; empty: none
 };
 
 /// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values
@@ -53,8 +55,11 @@ inline float attention_score(const attention_shape& shape, std::span<const float
   }
   std::array<float, 4> h{};
   for (std::size_t k = 0; k < 4; ++k) h[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
-  return product((h[0] + h[1]) + (h[2] + h[3]),
-                 shape.scale != 0 ? shape.scale : 1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
+  const float score = product((h[0] + h[1]) + (h[2] + h[3]),
+                              shape.scale != 0 ? shape.scale : 1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
+  if (shape.softcap == 0) return score;
+  const float power = kernels::arithmetic::exp(2.0f * (score / shape.softcap)) + 1.0f;
+  return product(shape.softcap, 1.0f - 2.0f / power);
 }
 
 /// One span, `count` positions from `first` on, of which those from `from` on are seen: octets of 8 positions, four
@@ -118,6 +123,7 @@ inline void attention(const attention_shape& shape, std::span<const float> query
       attention_sums all = span_at(begin);
       for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span)
         all.merge(span_at(first));
+      if (!shape.sinks.empty()) all.merge({shape.sinks[head], 1, std::vector<float>(d)});
       for (std::size_t c = 0; c < d; ++c) output[at + c] = all.values[c] / all.total;
     }
 }

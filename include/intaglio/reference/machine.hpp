@@ -565,9 +565,17 @@ class machine {
     }
 
     void attention() {
-      const attention_shape shape{constant("heads"),   constant("kv_heads"),     constant("head_dim"),
-                                  constant("context"), element("cache_element"), real("scale"),
-                                  constant("window"),  constant("ring") != 0};
+      const attention_shape shape{
+          constant("heads"),
+          constant("kv_heads"),
+          constant("head_dim"),
+          constant("context"),
+          element("cache_element"),
+          real("scale"),
+          constant("window"),
+          constant("ring") != 0,
+          real("softcap"),
+          constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{}};
       const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
       reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"),
                            memory<std::byte>("values"), position(), tokens(), memory<float>("output").first(width));

@@ -22,7 +22,8 @@ namespace intaglio::runtime::proofs {
                                    static_cast<kernels::element>(trial.constant(call, "cache_element")),
                                    trial.real(call, "scale"),
                                    trial.constant(call, "window"),
-                                   trial.constant(call, "ring") != 0};
+                                   trial.constant(call, "ring") != 0,
+                                   trial.real(call, "softcap")};
   const std::size_t size = std::size_t{shape.heads} * shape.head_dim,
                     element = shape.cache_element == kernels::element::f32 ? 4 : 2;
   const bool few = call.kernel == kernels::kernel::attention_few, alone = call.kernel == kernels::kernel::attention,
@@ -42,7 +43,9 @@ namespace intaglio::runtime::proofs {
     positions.push_back(shape.context + kernel_trial::position);
     filled_positions = shape.context;
   }
-  const auto query = trial.floats(trial.tokens * size);
+  const auto query = trial.floats(trial.tokens * size), sink_values = trial.floats(shape.heads);
+  if (trial.constant(call, "has_sinks") != 0) shape.sinks = sink_values;
+  const gpu::buffer sinks = trial.filled(sink_values, shape.heads);
   const gpu::buffer in = trial.filled(query, trial.width * size), keys = trial.room(trial.cache_of(call).key_bytes),
                     values = trial.room(trial.cache_of(call).value_bytes),
                     partials =
@@ -59,6 +62,7 @@ namespace intaglio::runtime::proofs {
     const gpu::buffer out = trial.room(4 * trial.width * size), memory = trial.memory_of(trial.state(first));
     kernel_trial::named_buffers buffers{
         {"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
+    if (!shape.sinks.empty()) buffers.emplace_back("sinks", &sinks);
     if (alone) buffers.insert(buffers.end(), {{"partials", &partials}, {"counters", &counters}});
     trial.run(call, buffers);
     std::vector<float> expected, found;

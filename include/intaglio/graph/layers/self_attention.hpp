@@ -23,19 +23,26 @@ enum class qk_norm : std::uint8_t { none, rms, rms_all };
 /// Whether biases are added to q, k and v.
 enum class qkv_bias : bool { none, added };
 
+/// Whether each head's softmax has a learned score more, whose value is 0.
+enum class attention_sink : bool { none, learned };
+
 /// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache, of the last `window`
 /// positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm and
 /// attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added attn_q.bias, attn_k.bias and
-/// attn_v.bias, f32 as wide as what they are added to.
+/// attn_v.bias, f32 as wide as what they are added to. Scores s are softcap * tanh(s / softcap) where the config has
+/// attn_logit_softcapping; with attention_sink::learned each head's softmax has one score more, of attn_sinks,
+/// [num_attention_heads].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 /// @error  does not fit: heads do not share kv heads evenly; head_dim is no multiple of 4
 /// @source Ainslie et al. 2023 (GQA); Su et al. 2021 (RoPE, NeoX pairs); Beltagy et al. 2020 (windows); Gemma 3 report
-/// 2025 (norms of q and k)
-template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none, qkv_bias Bias = qkv_bias::none>
+/// 2025 (norms of q and k); Gemma 2 report 2024 (bounds of scores); Xiao et al. 2023 (sinks)
+template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none, qkv_bias Bias = qkv_bias::none,
+          attention_sink Sink = attention_sink::none>
 struct self_attention {
   std::uint32_t hidden_size, num_attention_heads, num_key_value_heads, head_dim;  ///< config.json's
   attention_reach reach;                                                          ///< positions that the layer sees
   float scale, eps;  ///< of scores, 0: by head_dim; of the norms of q and k
+  float softcap;     ///< of scores, 0: none
 
   /// Attention of a model whose layers are all alike.
   constexpr self_attention(const decoder_config& c)
@@ -44,7 +51,7 @@ struct self_attention {
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
         num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r), scale(score_scale(c, r)),
-        eps(c.rms_norm_eps) {
+        eps(c.rms_norm_eps), softcap(c.attn_logit_softcapping) {
     if (all_turn(c)) reach.rope.scaling.attention_factor = 1;
   }
 
@@ -79,7 +86,8 @@ struct self_attention {
     q = t.rope(q, "attn_q", head_dim, reach.rope);
     k = t.rope(k, "attn_k", head_dim, reach.rope);
     t.cache_write(k, v, num_key_value_heads, head_dim, reach.window);
-    return t.attention(q, num_attention_heads, num_key_value_heads, head_dim, scale, reach.window);
+    return t.attention(q, num_attention_heads, num_key_value_heads, head_dim, scale, reach.window, softcap,
+                       Sink == attention_sink::learned ? "attn_sinks.weight" : "");
   }
 };
 
