@@ -99,7 +99,8 @@ static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_c
 static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_spirv)>::agrees);
-static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu_spirv)>::agrees);
+static_assert(
+    shader_interface<matches(attention_interface, spirv::attention_cpu_spirv, unused_constants::allowed)>::agrees);
 static_assert(shader_interface<matches(attention_chunk_interface, spirv::attention_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_few_interface, spirv::attention_few_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_halves_spirv)>::agrees);
@@ -113,7 +114,7 @@ static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen
 static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(head_rescore_interface, spirv::head_rescore_spirv)>::agrees);
 static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);
-static_assert(shader_interface<matches(sample_interface, spirv::sample_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(sample_interface, spirv::sample_cpu_spirv, unused_constants::allowed)>::agrees);
 static_assert(shader_interface<matches(accept_interface, spirv::accept_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv)>::agrees);

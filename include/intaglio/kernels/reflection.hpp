@@ -339,10 +339,14 @@ constexpr bool same_type(field_type expected, spirv_type found) {
   return false;
 }
 
+/// Whether a module may lack specialization constants: the form of a kernel for CPU drivers has no use for `narrow`.
+enum class unused_constants : bool { refused, allowed };
+
 /// The first difference between a module and the C++ interface as one sentence, empty where they agree:
 /// "ternary_matmul: push constant 3 is 'weights' at offset 24 in the shader, 'weight' at offset 24 in the C++
 /// interface".
-constexpr text<> difference(const kernel_interface& expected, const reflected_module& module) {
+constexpr text<> difference(const kernel_interface& expected, const reflected_module& module,
+                            unused_constants unused = unused_constants::refused) {
   text<> out(expected.name);
   if (!module.problem.empty())
     return out.append(": the SPIR-V module is unusable at word ", module.problem_word, ": ", module.problem);
@@ -377,6 +381,7 @@ constexpr text<> difference(const kernel_interface& expected, const reflected_mo
   for (std::size_t i = 0; i < constants || at < module.constant_count; ++i) {
     const bool in_module = at < module.constant_count && module.constants[at].id == i;
     const bool in_interface = i < constants;
+    if (in_interface && !in_module && unused == unused_constants::allowed) continue;
     if (!in_interface && !in_module) i = module.constants[at].id;
     const reflected_constant found = in_module || !in_interface ? module.constants[at++] : reflected_constant{};
     const specialization_constant wanted = in_interface ? expected.specialization[i] : specialization_constant{};
@@ -401,8 +406,9 @@ constexpr text<> difference(const kernel_interface& expected, const reflected_mo
 
 /// Whether a shader is the one that the interface describes; empty, or the sentence that tells where not.
 template <std::size_t N>
-constexpr text<> matches(const kernel_interface& expected, const char (&module)[N]) {
-  return difference(expected, reflect(module));
+constexpr text<> matches(const kernel_interface& expected, const char (&module)[N],
+                         unused_constants unused = unused_constants::refused) {
+  return difference(expected, reflect(module), unused);
 }
 
 /// `agrees` where Difference, a text, is empty; otherwise compiling ends here, and the compiler shows the text.
