@@ -16,6 +16,9 @@
 INTAGLIO_SERVE_FILE(intaglio_serve_chat_html, "chat.html")
 INTAGLIO_SERVE_FILE(intaglio_serve_chat_css, "chat.css")
 INTAGLIO_SERVE_FILE(intaglio_serve_chat_js, "chat.js")
+INTAGLIO_SERVE_FILE(intaglio_serve_store_js, "store.js")
+INTAGLIO_SERVE_FILE(intaglio_serve_highlight_js, "highlight.js")
+INTAGLIO_SERVE_FILE(intaglio_serve_math_js, "math.js")
 INTAGLIO_SERVE_FILE(intaglio_serve_markdown_js, "markdown.js")
 INTAGLIO_SERVE_FILE(intaglio_serve_tldr_js, "tldr.js")
 INTAGLIO_SERVE_FILE(intaglio_serve_tldr_html, "tldr.html")
@@ -31,6 +34,9 @@ std::vector<page_file> page_files() {
   return {{"/", html, text(intaglio_serve_chat_html, intaglio_serve_chat_html_end)},
           {"/chat.css", style, text(intaglio_serve_chat_css, intaglio_serve_chat_css_end)},
           {"/chat.js", script, text(intaglio_serve_chat_js, intaglio_serve_chat_js_end)},
+          {"/store.js", script, text(intaglio_serve_store_js, intaglio_serve_store_js_end)},
+          {"/highlight.js", script, text(intaglio_serve_highlight_js, intaglio_serve_highlight_js_end)},
+          {"/math.js", script, text(intaglio_serve_math_js, intaglio_serve_math_js_end)},
           {"/markdown.js", script, text(intaglio_serve_markdown_js, intaglio_serve_markdown_js_end)},
           {"/tldr.js", script, text(intaglio_serve_tldr_js, intaglio_serve_tldr_js_end)},
           {"/tldr.html", html, text(intaglio_serve_tldr_html, intaglio_serve_tldr_html_end)}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The chat page and the TL;DR widget in a real Chromium: load, chat, stream, stop, edit, regenerate, reload with history, a server that dies and comes
-// back, phone width, dark; each state held against axe-core's rules. With a folder as argument it writes the screenshots of docs/ there.
+// back, phone width, dark, a full context, files, two tabs, a reload within an answer; each state held against axe-core's rules. With a folder as argument it writes the screenshots of docs/ there.
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,6 +48,7 @@ const first = (await answers())[0];
 check(first.startsWith('Once upon a time, there was a brave mouse named Pepper.'), `the story, found ${first}`);
 check(/first token \d+ ms/.test(await page.textContent('#first')) && /[\d.]+ tokens\/s/.test(await page.textContent('#speed')) && (await page.textContent('#count')) === '60 tokens', `figures: ${await page.textContent('#numbers')}`);
 check((await page.textContent('.turn.assistant .tools')).includes('cut at the longest length'), 'its end is told');
+check(/^context \d+ of 512$/.test(await page.textContent('#context span')) && await page.locator('#room').isHidden(), `the context's share, found ${await page.textContent('#context')}`);
 await audit(page, 'conversation');
 await picture('chat-desktop');
 
@@ -85,7 +86,7 @@ await page.getByRole('button', { name: 'Later version of message 1' }).click();
 check((await answers())[0] === second, 'and those behind it');
 
 // Thoughts, Markdown and code, as a server would send them.
-const told = [{ reasoning_content: 'They want *code*.' }, { content: '# Head\n\nSome **bold** & <b>raw</b> text, `x < y`:\n\n```js\nlet a = "<i>";\n```\n\n1. one\n2. two\n   - in\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[here](https://example.org/) [bad](javascript:alert(1))' }];
+const told = [{ reasoning_content: 'They want *code*.' }, { content: '# Head\n\nSome **bold** & <b>raw</b> text, `x < y`:\n\n```js\nlet a = "<i>";\n```\n\n1. one\n2. two\n   - in\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nEuler: $e^{i\\pi} = -1$ costs $5.\n\n\\[\n\\frac{1}{2}\n\\]\n\n[here](https://example.org/) [bad](javascript:alert(1))' }];
 await page.click('#new');
 await page.route('**/v1/chat/completions', route => route.fulfill({ contentType: 'text/event-stream', body: told.map(delta => 'data: ' + JSON.stringify({ choices: [{ index: 0, delta, finish_reason: null }] }) + '\n\n').join('') + 'data: [DONE]\n\n' }));
 await ask('Some code?');
@@ -97,6 +98,8 @@ await page.click('.thought summary');
 check(await page.locator('.thought p').isVisible(), 'and can be read');
 check((await page.textContent('.text pre code')) === 'let a = "<i>";' && (await page.locator('.text b, .text i').count()) === 0, 'code and raw tags stay text');
 check((await page.locator('.text strong, .text ol > li, .text li li, .text td, .text .heading').count()) === 7, `Markdown, found ${await page.innerHTML('.text')}`);
+check((await page.locator('.text math').count()) === 2 && (await page.locator('.text mfrac mn').count()) === 2 && (await page.textContent('.turn.assistant .text')).includes('costs $5.'), `formulas, found ${await page.innerHTML('.turn.assistant .text')}`);
+check((await page.textContent('.code .code-word')) === 'let' && (await page.textContent('.code .code-string')) === '"<i>"', 'colours of code');
 check((await page.locator('.text a').count()) === 1, 'links to the web alone');
 await audit(page, 'Markdown');
 await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: server.url });
@@ -133,11 +136,77 @@ await page.waitForSelector('.turn.assistant');
 check((await page.locator('#chats li').count()) === 2 && (await answers())[0] === stopped, 'conversations after a reload');
 const [file] = await Promise.all([page.waitForEvent('download'), page.click('#export')]);
 const kept = JSON.parse(readFileSync(await file.path(), 'utf8'));
-check(kept.chats.length === 2 && kept.chats[0].messages[1].content === await page.evaluate(() => JSON.parse(localStorage.getItem('intaglio.chats'))[0].messages[1].content), 'the export');
+check(kept.chats.length === 2 && kept.chats[0].messages[1].content === stopped, 'the export');
 await page.click('#chats li:last-child button:last-child');
 check((await page.locator('#chats li').count()) === 1, 'a deleted conversation');
 await page.setInputFiles('#import-file', await file.path());
 await page.waitForFunction(() => document.querySelectorAll('#chats li').length === 2);
+
+// Files of text go along with a message; others are refused by name.
+await page.click('#new');
+await page.setInputFiles('#attach-files', [{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('The mouse is called ```Pip```.') }, { name: 'paper.pdf', mimeType: 'application/pdf', buffer: Buffer.from('%PDF-1.7') }]);
+await page.waitForSelector('#attached li');
+check((await page.textContent('#trouble')).startsWith('paper.pdf: expected a file of text') && (await page.locator('#attached li').count()) === 1, 'a file of text, and none');
+await audit(page, 'files');
+const [request] = await Promise.all([page.waitForRequest('**/v1/chat/completions'), ask('What is its name?')]);
+check(request.postDataJSON().messages.at(-1).content === 'What is its name?\n\nFile notes.txt:\n````\nThe mouse is called ```Pip```.\n````', `what is sent, found ${request.postData()}`);
+await idle();
+await page.click('.file summary');
+check((await page.textContent('.file pre')) === 'The mouse is called ```Pip```.', 'the file is shown');
+
+// The context is full: why there is no answer is told, and what to do is offered; the oldest turns are then left out.
+await page.click('#settings-open');
+await page.fill('[name=max_tokens]', '8');
+await page.click('#settings-open');
+await page.click('#new');
+for (const name of ['One', 'Two', 'Three']) {
+  await ask(name + ' mouse and a cat went home.'.repeat(28));
+  await page.waitForFunction(() => document.querySelectorAll('.turn').length % 2 === 0 && document.getElementById('stop').hidden);
+  if (name === 'Two') check(/fills 8\d %/.test(await page.textContent('#room')) && await page.locator('#room').isVisible(), `the context's end is told before, found ${await page.textContent('#context')}`);
+}
+check(await page.locator('.problem').isVisible() && /maximum context length/.test(await page.textContent('.problem')), `a full context is told, found ${await page.textContent('.turn:last-child')}`);
+await audit(page, 'full context');
+await page.locator('.problem').getByRole('button', { name: 'Leave the oldest turns out' }).click();
+await idle();
+check(/without the oldest [24] messages/.test(await page.textContent('.turn:last-child .tools')) && (await page.locator('.problem').count()) === 0, `the oldest turns are left out, found ${await page.textContent('.turn:last-child')}`);
+await page.click('#settings-open');
+await page.fill('[name=max_tokens]', '');
+await page.click('#settings-open');
+
+// Two tabs share what is kept; a reload within an answer goes on with it, and so does another conversation's.
+const other = await context.newPage();
+await other.goto(server.url);
+await other.waitForSelector('.turn.assistant');
+const before = await page.locator('#chats li').count();
+await other.click('#new');
+await other.waitForFunction(() => !document.getElementById('send').disabled);
+await other.fill('#input', 'From the other tab.');
+await other.press('#input', 'Enter');
+await page.waitForFunction(count => document.querySelectorAll('#chats li').length === count, before + 1);
+await other.waitForFunction(() => document.querySelector('.turn.assistant .tools') && document.getElementById('stop').hidden);
+await page.getByRole('button', { name: 'From the other tab.', exact: true }).click();
+await page.waitForFunction(text => document.querySelector('.turn.assistant .text')?.textContent === text, await other.textContent('.turn.assistant .text'));
+await other.close();
+await page.route('**/v1/chat/completions', async route => { const body = JSON.parse(route.request().postData()); await route.continue({ postData: JSON.stringify({ ...body, ignore_eos: true, max_tokens: -1 }) }); });
+await page.click('#new');
+await ask('A long one.');
+await page.waitForFunction(() => document.querySelector('.turn.assistant .text')?.textContent.length > 100);
+await page.waitForTimeout(600);  // what came is kept twice a second
+await page.reload();
+await page.waitForSelector('.turn.assistant');
+const part = (await answers())[0];
+await idle();
+const whole = (await answers())[0];
+check(part.length > 50 && whole.startsWith(part.slice(0, 50)) && whole.length > part.length + 100 && !(await page.textContent('.turn.assistant .tools')).includes('not finished'), `an answer goes on behind a reload, found ${part.length} and ${whole.length} letters`);
+await page.click('#new');
+await ask('Another long one.');
+await page.waitForFunction(() => document.querySelector('.turn.assistant .text')?.textContent.length > 5);
+await page.locator('#chats li button').nth(3).click();
+await page.waitForTimeout(300);
+await page.getByRole('button', { name: 'Another long one.', exact: true }).click();
+await idle();
+check((await answers())[0].length > 200, 'an answer goes on while another conversation is shown');
+await page.unroute('**/v1/chat/completions');
 
 // The plan; dark; the phone.
 await page.click('#plan-open');
@@ -166,7 +235,7 @@ await ask('And now?');
 await page.waitForFunction(() => document.querySelector('.turn.assistant .text')?.textContent.length > 5);
 await server.kill();
 await page.waitForSelector('#trouble:not([hidden])');
-check(/No answer|does not answer/.test(await page.textContent('#trouble')) && (await answers())[0].length > 0, 'the error is shown, what came is kept');
+check(/does not answer/.test(await page.textContent('#trouble')) && (await page.textContent('.problem')).startsWith('No answer') && (await answers())[0].length > 0, 'the error is shown, what came is kept');
 await page.unroute('**/v1/chat/completions');
 await audit(page, 'error');
 server = await start('--port', String(server.port));
@@ -174,6 +243,10 @@ await page.waitForFunction(() => document.getElementById('trouble').hidden && !d
 await page.click('text=Regenerate');
 await idle();
 check((await answers())[0].length > 0 && !(await page.textContent('.turn.assistant .tools')).includes('not finished'), 'an answer from the server that came back');
+
+let scripts = 0;
+for (const name of ['chat', 'highlight', 'markdown', 'math', 'store']) scripts += statSync(new URL(`../../examples/serve/page/${name}.js`, import.meta.url)).size;
+check(scripts < 200000, `scripts of the page: expected under 200,000 bytes, found ${scripts}`);
 
 // The widget.
 const size = statSync(new URL('../../examples/serve/page/tldr.js', import.meta.url)).size;

@@ -1,5 +1,5 @@
-// Markdown as nodes of the page: headings, lists, quotes, tables, code with a button that copies it, emphasis and links. Nothing of a text ever becomes
-// markup of the page: every piece is set as text.
+// Markdown as nodes of the page: headings, lists, quotes, tables, formulas (math.js), code with its colours (highlight.js) and a button that copies it,
+// emphasis and links. Nothing of a text ever becomes markup of the page: every piece is set as text.
 'use strict';
 
 function markdown(text) {
@@ -11,14 +11,16 @@ function markdown(text) {
 
   // Emphasis, code, links and plain addresses within a line.
   function inline(line) {
-    const out = [], mark = /(`+)(.+?)\1(?!`)|\*\*(?=\S)(.+?\S?)\*\*|(?<![\w*])\*(?=\S)([^*]+?)\*(?!\w)|(?<!\w)_(?=\S)([^_]+?)_(?!\w)|~~(.+?)~~|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/;
+    const out = [], mark = /(`+)(.+?)\1(?!`)|\\\((.+?)\\\)|\$\$(.+?)\$\$|(?<![\w$\\])\$(?=[^\s$])([^$]*?[^\s$\\])\$(?![\w$])|\*\*(?=\S)(.+?\S?)\*\*|(?<![\w*])\*(?=\S)([^*]+?)\*(?!\w)|(?<!\w)_(?=\S)([^_]+?)_(?!\w)|~~(.+?)~~|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/;
     for (let rest = line; rest;) {
       const found = mark.exec(rest);
       if (!found) { out.push(rest); break; }
       if (found.index) out.push(rest.slice(0, found.index));
-      const [all, ticks, code, strong, star, under, gone, label, address, plain] = found;
+      const [all, ticks, code, bracketed, displayed, dollars, strong, star, under, gone, label, address, plain] = found;
       const link = (to, inside) => make('a', { href: to, target: '_blank', rel: 'noopener noreferrer' }, ...inside);
       if (ticks) out.push(make('code', { textContent: code.trim() || code }));
+      else if (bracketed || dollars) out.push(formula(bracketed || dollars, false));
+      else if (displayed) out.push(formula(displayed, true));
       else if (strong) out.push(make('strong', {}, ...inline(strong)));
       else if (star || under) out.push(make('em', {}, ...inline(star || under)));
       else if (gone) out.push(make('del', {}, ...inline(gone)));
@@ -36,7 +38,7 @@ function markdown(text) {
       button.textContent = 'Copied';
       setTimeout(() => { button.textContent = 'Copy code'; }, 1500);
     };
-    return make('figure', { className: 'code' }, make('figcaption', {}, make('span', { textContent: language || 'code' }), button), make('pre', { tabIndex: 0 }, make('code', { textContent: body })));
+    return make('figure', { className: 'code' }, make('figcaption', {}, make('span', { textContent: language || 'code' }), button), make('pre', { tabIndex: 0 }, make('code', {}, ...highlight(body, language))));
   }
 
   const item = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/, cells = line => line.trim().replace(/^\||\|$/g, '').split(/(?<!\\)\|/).map(each => each.trim().replaceAll('\\|', '|'));
@@ -70,6 +72,12 @@ function markdown(text) {
       for (++at; at < lines.length && !lines[at].trim().startsWith(fence[1]); ++at) inside.push(lines[at]);
       ++at;
       out.append(code(inside, fence[2]));
+    } else if (/^\s*(\$\$|\\\[)/.test(line)) {
+      const open = line.trim().slice(0, 2), close = open === '$$' ? '$$' : '\\]', rest = lines.slice(at).join('\n').trimStart().slice(2), end = rest.indexOf(close);
+      // What is not ended yet is still on its way.
+      const inside = end < 0 ? rest : rest.slice(0, end), behind = end < 0 ? '' : rest.slice(end + 2).split('\n', 1)[0].trim();
+      out.append(make('p', {}, end < 0 ? make('code', { textContent: inside }) : formula(inside, true), ...(behind ? inline(behind) : [])));
+      at += inside.split('\n').length;
     } else if (heading) {
       out.append(make('p', { className: 'heading h' + heading[1].length }, ...inline(heading[2])));
       ++at;
@@ -90,7 +98,7 @@ function markdown(text) {
       out.append(make('table', {}, make('thead', {}, head), body));
     } else {
       const inside = [];
-      for (; at < lines.length && lines[at].trim() && !/^\s*(```|~~~|>|#{1,6}\s)/.test(lines[at]) && (!inside.length || !item.test(lines[at])); ++at) inside.push(lines[at]);
+      for (; at < lines.length && lines[at].trim() && !/^\s*(```|~~~|>|#{1,6}\s|\$\$|\\\[)/.test(lines[at]) && (!inside.length || !item.test(lines[at])); ++at) inside.push(lines[at]);
       const paragraph = make('p');
       inside.forEach((each, i) => paragraph.append(...(i ? [make('br')] : []), ...inline(each)));
       out.append(paragraph);
