@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // bench: prompt and decode speed of a model, real or made up, what the host does meanwhile, and where the device's time
 // goes.
+#include "bench_cut.hpp"
 #include "bench_result.hpp"
 #include "commands.hpp"
 #include "device_choice.hpp"
@@ -282,6 +283,8 @@ class bench_run {
 }  // namespace
 
 void bench(const bench_options& options, const common_options& common) {
+  if (!options.model.devices.empty()) return bench_cut(options, common);
+  if (!options.model.cut.empty()) throw argument_error("--cut", "--devices beside it", "none");
   bench_run run(options, common);
   const graceful_stop guard;
   run.measure();

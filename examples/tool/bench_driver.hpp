@@ -57,13 +57,16 @@ class bench_driver {
   void complete() { run_->complete(); }
 
   /// Feeds a prompt from position 0 and waits for its end.
-  double prompt_seconds(std::uint32_t prompt) {
-    const std::uint32_t widest = run_->table().prefill.max_tokens;
+  /// @param chunk tokens of a pass; 0: the plan's
+  double prompt_seconds(std::uint32_t prompt, std::uint32_t chunk = 0) {
+    const std::uint32_t widest = chunk != 0 ? chunk : run_->table().prefill.max_tokens;
     const std::vector<std::uint32_t> ids(widest, 1);
+    const std::vector<std::int32_t> all(prompt, 1);  // for stages before the executor's
     const auto start = std::chrono::steady_clock::now();
     for (std::uint32_t at = 0; at < prompt;) {
       const std::uint32_t count = std::min(prompt - at, widest);
       run_->begin(runtime::pass_kind::prefill, at, std::span(ids).first(count), {}, 1);
+      run_->ask_ahead(runtime::pass_kind::prefill, at + count, std::span(all).subspan(at + count), widest);
       while (run_->pending()) {
         if (!run_->may_submit()) run_->wait();
         run_->submit(submit_budget_ms, runtime::executor::max_buffers);

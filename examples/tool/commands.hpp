@@ -75,6 +75,7 @@ struct chat_options {
 };
 struct plan_options {
   std::string name, codec, profile = "cpu", html, bench;
+  model_options over;  ///< of it devices and cut
   bool json = false;
 };
 struct bench_options {
@@ -172,7 +173,7 @@ void logits(const logits_options& options, const common_options& common);
 void embed(const embed_command_options& options, const common_options& common);
 void run(const run_options& options, const common_options& common);
 void chat(const chat_options& options, const common_options& common);
-void plan(const plan_options& options);
+void plan(const plan_options& options, const common_options& common);
 void bench(const bench_options& options, const common_options& common);
 void tune(const tune_options& options, const common_options& common);
 void convert(const convert_options& options);

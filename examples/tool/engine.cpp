@@ -3,7 +3,7 @@
 #include "engine.hpp"
 
 #include "console.hpp"
-#include "device_choice.hpp"
+#include "cut.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
 #include "template_engine.hpp"
@@ -37,13 +37,16 @@ kernel_shares shares_of(const runtime::pass_times& times) {
 
 /// The file's plans. Where nobody asks for a context, one that the device's memory has room for is planned: half of the
 /// positions each time that it has not.
-const engraved_model& plans_that_fit(const io::checkpoint& file, const model_options& model, const gpu::device& on) {
+/// Of several devices, those that the model is cut over, the last one's plan stands for all.
+const engraved_model& plans_that_fit(const io::checkpoint& file, const model_options& model,
+                                     std::span<const gpu::device> on) {
   constexpr std::uint32_t least = 512;
   const std::uint32_t context = model.context;
   const engraved_model* plans = &engraved_model_of(file, context, model.codec);
-  const std::uint64_t available = runtime::available_memory(on);
+  std::uint64_t available = 0;
+  for (const gpu::device& each : on) available += runtime::available_memory(each) / runtime::same_devices(on, each);
   const auto table = [&]() -> const plan::table& {
-    return plans->table(on.description().type == gpu::device_type::cpu);
+    return plans->table(on.back().description().type == gpu::device_type::cpu);
   };
   const auto needed = [&] {
     return runtime::needed_memory(table(), model.weight_budget
@@ -55,7 +58,8 @@ const engraved_model& plans_that_fit(const io::checkpoint& file, const model_opt
     plans = &engraved_model_of(file, table().context / 2, model.codec);
   if (context == 0 && table().context < default_context(file.config()))
     note("context of " + std::to_string(table().context) + " positions, which is what fits into the " +
-         gpu::bytes_text(available) + " that the device has free; --context asks for another");
+         gpu::bytes_text(available) + " that " + (on.size() == 1 ? "the device has" : "the devices have") +
+         " free; --context asks for another");
   judge_codecs(file, *plans, model.codec);
   return *plans;
 }
@@ -64,18 +68,22 @@ const engraved_model& plans_that_fit(const io::checkpoint& file, const model_opt
 
 struct engine::parts {
   std::string file;
-  gpu::device device;
+  std::vector<gpu::device> devices;  ///< by stage
   basic_session session;
+  const gpu::device& device() const { return devices.back(); }
   double load_ms = 0;
 };
 
 engine::engine(const model_options& model, const common_options& common) {
   const auto start = clock::now();
   // A driver takes longer to open than a vocabulary to be read.
-  std::future<gpu::device> opening = begin_opening(common);
+  const bool cut = !model.devices.empty();
+  if (!cut && !model.cut.empty()) throw argument_error("--cut", "--devices beside it", "none");
+  std::future<gpu::device> opening = cut ? std::future<gpu::device>{} : begin_opening(common);
   load_model(model, [&](const io::checkpoint& checkpoint) {
-    gpu::device device = open_device(common, std::move(opening));
-    const engraved_model& plans = plans_that_fit(checkpoint, model, device);
+    std::vector<gpu::device> devices =
+        cut ? open_devices(model, common) : std::vector{open_device(common, std::move(opening))};
+    const engraved_model& plans = plans_that_fit(checkpoint, model, devices);
     progress_bar bar("loading");
     session_options options;
     options.find_first_nan = common.validate;
@@ -89,18 +97,18 @@ engine::engine(const model_options& model, const common_options& common) {
                    std::to_string(at.tensors_total) + " tensors");
     };
     const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
-    basic_session session(device, tables, checkpoint, options);
+    basic_session session = cut_session(devices, tables, checkpoint, options, cut_choice(devices, model.cut));
     bar.clear();
     for (std::size_t i = checkpoint.warnings().size(); i < session.warnings().size(); ++i)
       warn(session.warnings()[i]);  // the first ones were said
     parts_ = std::make_unique<parts>(
-        parts{checkpoint.path(), std::move(device), std::move(session), milliseconds_since(start)});
+        parts{checkpoint.path(), std::move(devices), std::move(session), milliseconds_since(start)});
   });
 }
 engine::~engine() = default;
 
 const std::string& engine::file() const { return parts_->file; }
-const std::string& engine::device() const { return parts_->device.label(); }
+const std::string& engine::device() const { return parts_->device().label(); }
 double engine::load_ms() const { return parts_->load_ms; }
 std::uint32_t engine::context() const { return parts_->session.context(); }
 
@@ -182,6 +190,8 @@ std::pair<sampling_options, std::string> engine::restore(const std::string& path
 }
 void engine::reset() { parts_->session.reset(); }
 
-void engine::require_silence() const { require_no_messages(parts_->device); }
+void engine::require_silence() const {
+  for (const gpu::device& each : parts_->devices) require_no_messages(each);
+}
 
 }  // namespace intaglio::tool

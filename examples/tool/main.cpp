@@ -76,6 +76,22 @@ void add_context(CLI::App& to, model_options& model) {
       ->check(CLI::PositiveNumber);
 }
 
+/// @param more what else the help says
+void add_devices(CLI::App& to, model_options& model, const char* more = "") {
+  to.add_option("--devices", model.devices,
+                "cut the model over several devices: their numbers, UUIDs or parts of their names, with commas, in the "
+                "order of the\nlayers" +
+                    std::string(more))
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->excludes("--device");
+  to.add_option("--cut", model.cut,
+                "layers in front of each cut, with commas: 16 ends the first stage behind layer 15; by default as the "
+                "devices' memory\nand rates have it")
+      ->type_name("LIST")
+      ->delimiter(',');
+}
+
 void add_sampling(CLI::App& to, sampling_flags& flags) {
   to.add_option("--temperature", flags.temperature, "0 takes the most probable token (the default)")->type_name("T");
   to.add_option("--top-k", flags.top_k, "draw from the K most probable tokens")->type_name("K");
@@ -204,6 +220,7 @@ class command_line {
     add_context(*c, run_.model);
     add_codec(*c, run_.model);
     add_budget(*c, run_.model);
+    add_devices(*c, run_.model);
     auto* prompt = c->add_option("-p,--prompt", run_.prompt,
                                  "text to continue, as it is, behind one BOS token where the model wants it; "
                                  "control tokens written in it count as such")
@@ -281,6 +298,7 @@ class command_line {
     add_context(*c, chat_.model);
     add_codec(*c, chat_.model);
     add_budget(*c, chat_.model);
+    add_devices(*c, chat_.model);
     c->add_option("--system", chat_.system, "system message")->type_name("TEXT");
     c->add_option("-n,--tokens", chat_.tokens, "tokens a reply at most")->type_name("N");
     add_sampling(*c, chat_.sampling);
@@ -296,6 +314,7 @@ class command_line {
         "with opening the device. Figures of the host are for one decoded token.");
     add_model(*c, bench_.model);
     add_budget(*c, bench_.model);
+    add_devices(*c, bench_.model, "; measured is the whole, and each stage's part of a token");
     auto* synthetic =
         c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
             ->type_name("NAME")
@@ -419,6 +438,7 @@ class command_line {
     add_model(*c, logits_.model);
     add_context(*c, logits_.model);
     add_codec(*c, logits_.model);
+    add_devices(*c, logits_.model);
     c->add_option("--ids", logits_.ids, "token ids, taken as they are: 1,2,3")->type_name("LIST")->required();
     c->add_option("-o,--out", logits_.out, "folder for the arrays; made where it is missing")
         ->type_name("DIR")
@@ -701,11 +721,12 @@ class command_line {
 
   void add_device_commands() {
     auto* c = add(
-        "plan", "Print an engraved command sequence", [this] { tool::plan(plan_); },
+        "plan", "Print an engraved command sequence", [this] { tool::plan(plan_, common_); },
         "  intaglio plan fable\n  intaglio plan MODEL.gguf --profile portable\n  intaglio plan bitnet_2b_4t --profile "
         "portable --json\n  intaglio bench --json "
         ">bench.json && intaglio "
-        "plan fable --html plan.html --bench bench.json");
+        "plan fable --html plan.html --bench bench.json\n  intaglio plan MODEL.gguf --devices 0,1\n  intaglio plan "
+        "mistral_7b --cut 16");
     c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable, or a model's file or folder")->required();
     c->add_option("--codec", plan_.codec, "codec of the matrices, where a model comes in several")->type_name("C");
     c->add_option("--profile", plan_.profile,
@@ -713,6 +734,7 @@ class command_line {
                   "has a screened head")
         ->check(CLI::IsMember({"cpu", "portable", "exact", "screened"}))
         ->capture_default_str();
+    add_devices(*c, plan_.over, "; the stages are said, with their bytes");
     auto* json = c->add_flag("--json", plan_.json, "one JSON object");
     c->add_option("--html", plan_.html, "write a page with timeline, memory map and fusions")
         ->type_name("FILE")

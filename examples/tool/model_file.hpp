@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace intaglio::tool {
 
@@ -19,6 +20,8 @@ struct model_options {
   std::optional<std::uint64_t> weight_budget{};  ///< bytes, of commands that load
   std::uint32_t context = 0;                     ///< positions, of commands that load; 0: what fits, or as engraved
   std::string codec{};                           ///< to compute in, whatever the file's; empty: the file's own
+  std::vector<std::string> devices{};            ///< over which it is cut, as --device names one; empty: one device
+  std::vector<std::uint32_t> cut{};              ///< layers in front of each cut; empty: chosen
   bool embedded() const { return path.empty(); }
   /// As errors name it.
   std::string shown() const { return embedded() ? "fable.gguf (embedded)" : path; }

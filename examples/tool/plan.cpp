@@ -2,6 +2,7 @@
 // plan: the engraved sequence as text, JSON or a page.
 #include "commands.hpp"
 #include "console.hpp"
+#include "cut_text.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
 #include "plan_page.hpp"
@@ -57,15 +58,26 @@ bool is_model_name(std::string_view text) {
          std::find(known.begin(), known.end(), text) != known.end();
 }
 
-}  // namespace
-
-void plan(const plan_options& options) {
-  std::optional<io::checkpoint> file;
+/// The plans of a name or file. @param file is opened where it is one
+const engraved_model& plans_of(const plan_options& options, std::optional<io::checkpoint>& file) {
   if (std::error_code ignored; !is_model_name(options.name) && std::filesystem::exists(options.name, ignored))
     file.emplace(open_model({options.name}));
   const engraved_model& model =
       file ? engraved_model_of(*file, 0, options.codec) : engraved_model_by_name(options.name, options.codec);
   if (file) judge_codecs(*file, model, options.codec);
+  return model;
+}
+
+}  // namespace
+
+void plan(const plan_options& options, const common_options& common) {
+  std::optional<io::checkpoint> file;
+  const engraved_model& model = plans_of(options, file);
+  if (!options.over.devices.empty() || !options.over.cut.empty()) {
+    if (options.json || !options.html.empty())
+      throw argument_error(options.json ? "--json" : "--html", "a plan on one device", "one that is cut");
+    return print(cut_text(model, options.over, options.profile == "cpu", common));
+  }
   std::optional<plan::planned> other;
   for (const plan::profile* each : {&plan::profiles::exact, &plan::profiles::screened})
     if (options.profile == each->name) other.emplace(model.planned(*each, {}));

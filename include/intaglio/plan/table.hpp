@@ -238,6 +238,10 @@ struct sequence {
   const sequence* narrows = nullptr;  ///< fitted: that sequence, or null
   std::span<const dispatch> greedy{},
       interim{};  ///< empty, or the last dispatch of the epilogue in that form of a sampler
+  bool takes_stream = false, gives_stream = false;  ///< of a stage of a cut plan (plan/cut.hpp): rows of the stream
+                                                    ///< are copied in before a pass, and out behind it
+  std::uint64_t stream_in_offset = 0;  ///< f32 [max_tokens, hidden_size], where they are copied to; those that go out
+                                       ///< are at residual_offset
 
   /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
   constexpr std::array<std::span<const dispatch>, 3> recorded() const {
@@ -357,6 +361,8 @@ struct table {
   std::string_view profile;
   std::span<const kernels::device_class* const> classes;  ///< that the profile is made for, the strongest first
   const decoder_config* config = nullptr;
+  std::uint32_t first_layer = 0;   ///< of a stage of a cut plan (plan/cut.hpp): the model's layer that is its layer 0
+  std::uint32_t model_layers = 0;  ///< of a stage: layers of the whole model; 0: config has them all
   std::span<const weight> weights;
   std::uint64_t global_weight_bytes = 0;  ///< weights outside the layers
   std::uint64_t layer_weight_bytes = 0;   ///< of one layer that has the weights of every kind

@@ -172,10 +172,37 @@ constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, 
   return true;
 }
 
+/// Rows of the stream that cross a cut lie in a value that lives when they are copied: from the first dispatch on, or
+/// until behind the last.
+constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
+  const std::uint64_t rows = std::uint64_t{4} * s.max_tokens * t.config->hidden_size;
+  const auto last = static_cast<std::uint32_t>(s.prologue.size() + s.period.size() + s.epilogue.size());
+  const auto lives_at = [&](std::uint64_t offset, std::uint32_t index) {
+    for (const auto& v : s.values)
+      if (v.offset == offset && v.bytes >= rows && v.first <= index && index <= v.last) return true;
+    out.append(s.name, ": expected a live value behind the ", rows, " bytes of the stream that cross at offset ",
+               offset, ", found none");
+    return false;
+  };
+  return (!s.takes_stream || lives_at(s.stream_in_offset, 0)) && (!s.gives_stream || lives_at(s.residual_offset, last));
+}
+
+/// The copy of what a sequence takes, as a write that its dispatches depend on.
+constexpr dispatch copy_in(const table& t, const sequence& s) {
+  dispatch out;
+  out.access_count = 1;
+  out.accesses[0] = {.where = region::arena,
+                     .write = true,
+                     .offset = s.stream_in_offset,
+                     .bytes = std::uint64_t{4} * s.max_tokens * t.config->hidden_size};
+  return out;
+}
+
 /// Walks the recorded order (prologue, layers until all neighbours were there, epilogue) and asks for a barrier in
 /// every hazard.
-constexpr bool hazards(const sequence& s, text<256>& out) {
+constexpr bool hazards(const table& t, const sequence& s, text<256>& out) {
   pending_accesses pending;
+  if (s.takes_stream) pending.add(copy_in(t, s), 0);
   auto walk = [&](std::span<const dispatch> part, std::uint32_t layer) {
     for (const auto& d : part) {
       if (d.barrier) pending.barrier();
@@ -306,13 +333,13 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
   for (const auto part : {s.prologue, s.period, s.epilogue})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out) || !lives(s, d, index++, out)) return;
-  if (!no_overlap(s, out)) return;
+  if (!no_overlap(s, out) || !crosses(t, s, out)) return;
   for (const auto part : {s.in_one, s.in_one_long})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
   if (s.in_one.empty() ||
       ((has_exchange(s.in_one.front()) || done_twice_is_done_once(s, out)) && is_blank(s, out) && argues(s, out)))
-    hazards(s, out);
+    hazards(t, s, out);
 }
 
 /// Of the places of weights. Empty where they are proven; else the first violation.
@@ -342,10 +369,11 @@ constexpr text<256> verify_weights(const table& t) {
 constexpr text<256> verify_sequence(const table& t, sequence table::*which, const limits& limit = {}) {
   text<256> out;
   const sequence& s = t.*which;
-  const bool has = which == &table::verify          ? s.has_head
-                   : which == &table::decode_in_one ? !s.in_one.empty()
-                   : which == &table::batch || which == &table::batch_in_one || which == &table::moves ? s.layers != 0
-                                                                                                       : true;
+  const bool has =
+      which == &table::decode_in_one ? !s.in_one.empty()
+      : which == &table::verify || which == &table::batch || which == &table::batch_in_one || which == &table::moves
+          ? s.layers != 0
+          : true;
   if (has) verify(t, s, limit, out);
   return out;
 }

@@ -32,7 +32,7 @@ class running_batch {
                 const session_options& options, runtime::module_source source)
       : body_(runtime::open_session(on, tables, from, options)) {
     gpu::translated([&] {
-      run_ = runtime::load_executor<runtime::batch_executor>(*body_, from, options, source);
+      run_ = runtime::load_executor<runtime::batch_executor>(*body_, *body_->table, from, options, source);
       start();
     });
   }

@@ -31,6 +31,9 @@ INTAGLIO_DEFINITION basic_session::basic_session(const gpu::device& on, std::spa
     : basic_session(on, tables, gpu::translated([&] { return io::checkpoint::open(path, options.checkpoint); }),
                     options, source) {}
 
+INTAGLIO_DEFINITION basic_session::basic_session(std::shared_ptr<runtime::session_body> body)
+    : body_(std::move(body)) {}
+
 INTAGLIO_DEFINITION std::uint32_t basic_session::context() const { return body().table->context; }
 
 INTAGLIO_DEFINITION std::uint32_t basic_session::position() const { return body().size(); }

@@ -196,6 +196,16 @@ class executor final : public in_one_prover {
     return std::move(weights_);
   }
 
+  /// Makes it the runner of a stage of a cut plan: each pass takes rows of the stream, or gives them. Before the first
+  /// job.
+  void join(std::unique_ptr<stage_ends> ends) {
+    gpu::translated([&] {
+      ends->record(pass_kind::decode, *decode_, arena_);
+      ends->record(pass_kind::prefill, table_->prefill, arena_);
+      ends_ = std::move(ends);
+    });
+  }
+
   /// Records the sequence that gives logits of every token, and with `hidden` all states between layers. Does nothing
   /// where it is there.
   void prepare_logits(bool hidden, gpu::pipeline_cache* cache) {
@@ -212,16 +222,17 @@ class executor final : public in_one_prover {
       addresses.arena = arena.address();
       probe copy;
       copy.arena = &arena;
-      copy.logits_bytes = std::uint64_t{4} * plan.max_tokens * table_->config->vocab_size;
+      if (plan.has_head) copy.logits_bytes = std::uint64_t{4} * plan.max_tokens * table_->config->vocab_size;
       if (hidden) copy.state_bytes = std::uint64_t{4} * plan.max_tokens * table_->config->hidden_size;
       copy.logits_at = (table_->config->num_hidden_layers + 1) * copy.state_bytes;
-      gpu::buffer output(device_, copy.logits_at + copy.logits_bytes, gpu::placement::readback,
-                         "logits on their way to the host");
+      gpu::buffer output(device_, (std::max)(copy.logits_at + copy.logits_bytes, std::uint64_t{4}),
+                         gpu::placement::readback, "logits on their way to the host");
       copy.to = &output;
       recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses, &copy);
       counters_.recordings += made.size();
       (hidden ? probe_output_ : logits_output_) = std::move(output);
       sequence(kind) = std::move(made);
+      if (ends_) ends_->record(kind, plan, arena);
     });
   }
 
@@ -233,6 +244,9 @@ class executor final : public in_one_prover {
       if (sequence(pass_kind::verify).plan != nullptr) return;
       drain();
       sequence(pass_kind::verify) = record_proven(plan_->all_of(&plan::table::verify), prove, cache);
+      if (ends_)
+        for (const pass_kind each : {pass_kind::verify, pass_kind::verify_few})
+          ends_->record(each, table_->verify, arena_);
       if (table_->verify.max_tokens <= few_tokens) return;
       sequence(pass_kind::verify_few) =
           record_sequence(device_, *table_, plan_->over(&plan::table::verify, few_tokens), kernels_, addresses_);

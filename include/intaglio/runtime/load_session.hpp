@@ -171,21 +171,28 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
   });
 }
 
-/// Loads the weights and makes what runs the plan. @error as of basic_session
+/// Loads the weights of a plan and makes what runs it. @error as of basic_session
 template <class Executor>
-std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint& from, const session_options& options,
-                                        module_source source) {
+std::unique_ptr<Executor> load_plan(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache,
+                                    const io::checkpoint& from, const session_options& options, module_source source) {
+  pipelines_ahead pipelines = begin_pipelines<Executor>(on, table, cache, source, options.prove_kernels);
+  weight_memory weights = load_weights(on, table, from,
+                                       {.progress = options.progress,
+                                        .threads = options.load_threads,
+                                        .patch = options.patch,
+                                        .place = options.place,
+                                        .budget = options.weight_budget});
+  return proven_executor<Executor>(on, table, std::move(weights), cache, options.prove_kernels, source,
+                                   std::move(pipelines));
+}
+
+/// What runs a session's plan. @param table the body's, or the stage of it that its device has
+/// @error as of basic_session
+template <class Executor>
+std::unique_ptr<Executor> load_executor(session_body& body, const plan::table& table, const io::checkpoint& from,
+                                        const session_options& options, module_source source) {
   return gpu::translated([&] {
-    pipelines_ahead pipelines =
-        begin_pipelines<Executor>(body.device, *body.table, *body.cache, source, options.prove_kernels);
-    weight_memory weights = load_weights(body.device, *body.table, from,
-                                         {.progress = options.progress,
-                                          .threads = options.load_threads,
-                                          .patch = options.patch,
-                                          .place = options.place,
-                                          .budget = options.weight_budget});
-    auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache,
-                                         options.prove_kernels, source, std::move(pipelines));
+    auto out = load_plan<Executor>(body.device, table, *body.cache, from, options, source);
     if (body.making_text.valid()) {
       body.making_text.get();
       for (const std::string& line : body.tokens->warnings())
@@ -202,7 +209,7 @@ inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::sp
                                                   const io::checkpoint& from, const session_options& options,
                                                   module_source source) {
   auto body = open_session(on, tables, from, options);
-  body->run = load_executor<executor>(*body, from, options, source);
+  body->run = load_executor<executor>(*body, *body->table, from, options, source);
   return body;
 }
 
@@ -211,7 +218,9 @@ template <class Result, class Append>
 Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden,
                        Append&& append) {
   const std::uint32_t first = body.size(), vocabulary = body.vocab_size(), width = body.table->config->hidden_size,
-                      layers = body.table->config->num_hidden_layers, wide = body.table->logits.max_tokens;
+                      layers = body.table->config->num_hidden_layers, wide = body.logits_tokens;
+  if (hidden && body.run->is_stage())
+    throw argument_error("hidden states", "a model on one device", "one that is cut over several");
   append();
   Result out;
   out.tokens = static_cast<std::uint32_t>(ids.size());
@@ -244,7 +253,7 @@ Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, st
 /// A text's vector; the session's history is empty before and behind it.
 inline std::vector<float> embed_text(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk,
                                      const embed_options& options) {
-  const plan::table& of = *body.table;
+  const plan::table& of = body.run->table();  // of a plan that is cut the last stage, which has the norm
   body.history.clear();
   body.cached = 0;
   return body.recovering([&] {

@@ -29,6 +29,7 @@
 #include "intaglio/runtime/recurrent_memory.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/session_memory.hpp"
+#include "intaglio/runtime/stage_ends.hpp"
 #include "intaglio/runtime/trace.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
@@ -110,8 +111,16 @@ class pass_runner {
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
     job_ = {
         kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size()), greedy, tokens.size() > 1};
+    job_.penalised = sampling.repeat_penalty != 1.f;
     counters_.jobs += 1;
     completed_ = 0;
+    if (ends_) ends_->ask(kind, position, tokens);
+  }
+  /// Whether it runs a stage of a cut plan.
+  bool is_stage() const noexcept { return ends_ != nullptr; }
+  /// Has stages before this one begin chunks that will be fed behind the job's pass: tokens from a position on.
+  void ask_ahead(pass_kind kind, std::uint32_t position, std::span<const std::int32_t> tokens, std::uint32_t chunk) {
+    if (ends_) written_ = (std::max)(written_, ends_->ask_ahead(kind, position, tokens, chunk));
   }
 
   /// How many of the first `position` positions a pass behind them finds in the caches: all, or none where the ring of
@@ -155,9 +164,12 @@ class pass_runner {
   void submit(double budget_ms, std::uint32_t max_passes) {
     if (!start_.is_complete() && job_.kind == pass_kind::decode && !job_.feed)
       go_on_if_made(next_position(), job_.greedy);
-    const batch_of_commands next = collect(budget_ms, max_passes);
     std::uint64_t number = 0;
+    batch_of_commands next;
     try {
+      if (ends_ && job_.pass != 0 && job_.segment == 0) ask_for_drawn();
+      if (!pending()) return;
+      next = collect(budget_ms, ends_ ? 1 : max_passes);
       number = queue_.submit({buffers_.data(), next.buffers}, sequence(job_.kind).segments[job_.segment].name());
     } catch (...) {
       sample_ = {};
@@ -352,9 +364,10 @@ class pass_runner {
     std::size_t box = 0;
     std::uint32_t passes = 0, pass = 0, segment = 0;
     bool feed = false;
-    std::uint32_t end = 0;  ///< position behind the first pass
-    bool greedy = false;    ///< its last segments are the form that draws nothing
-    bool several = false;   ///< its pass has several tokens
+    std::uint32_t end = 0;   ///< position behind the first pass
+    bool greedy = false;     ///< its last segments are the form that draws nothing
+    bool several = false;    ///< its pass has several tokens
+    bool penalised = false;  ///< its sampler reads the history
   };
   /// What one submission holds: the first `buffers` of buffers_.
   struct batch_of_commands {
@@ -365,12 +378,14 @@ class pass_runner {
   /// Segments of the job that fit into the budget, and at most `max_passes` whole passes.
   batch_of_commands collect(double budget_ms, std::uint32_t max_passes) {
     const recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
-    std::uint32_t left = (std::min)(of.speed.allowed(budget_ms), max_buffers - 1);
+    std::uint32_t left =
+        (std::min)(of.speed.allowed(budget_ms), max_buffers - 1 - 2 * std::uint32_t{stage_ends::most_commands});
     batch_of_commands out{0, 0, 0, job_};
     job& at = out.behind;
     if (take_back_ != nullptr) buffers_[out.buffers++] = take_back_;
     if (job_.feed) buffers_[out.buffers++] = feeds_[job_.box].handle();
     at.feed = false;
+    if (ends_ && job_.segment == 0) cross_in(out.buffers);
     while (left != 0 && at.pass < at.passes && out.passes < max_passes) {
       const bool is_long = this->is_long(job_.kind, job_.end - 1 + at.pass),
                  times = at.segment == 0 && wants_times(job_.kind, is_long, of, left, budget_ms);
@@ -393,9 +408,22 @@ class pass_runner {
         at.segment = 0;
         ++at.pass;
         ++out.passes;
+        if (ends_) cross_out(out.buffers);
       }
     }
     return out;
+  }
+  /// Adds the commands that copy the stream in or out.
+  [[gnu::cold]] void cross_in(std::size_t& used) {
+    used += ends_->before(job_.kind, job_.box, job_.penalised, buffers_.data() + used);
+  }
+  [[gnu::cold]] void cross_out(std::size_t& used) { used += ends_->behind(job_.kind, buffers_.data() + used); }
+  /// Decode of a last stage: what the pass before drew goes into the first one.
+  [[gnu::cold]] void ask_for_drawn() {
+    drain_flights();
+    const std::uint32_t token = drawn(job_.pass - 1);
+    if (token < table_->config->vocab_size) return ends_->ask(job_.kind, next_position(), {&token, 1});
+    drop();  // it drew none, which whoever takes it will see
   }
 
   /// The job's pass ends behind this many tokens. @return a copy of the state to be made, or null
@@ -508,6 +536,7 @@ class pass_runner {
   executor_counters counters_;
   job job_;
   std::array<std::uint64_t, mailboxes> box_used_{};
+  std::unique_ptr<stage_ends> ends_;  ///< of a stage of a cut plan
   flights flights_;
   std::uint32_t completed_ = 0;
   std::uint32_t written_ = 0;  ///< positions below this were written since the first one was

@@ -68,9 +68,16 @@ inline std::uint64_t weights_checksum(session_body& body) {
   return *body.weight_sum;
 }
 
+/// @error argument_error: a model that is cut over devices, each of which has a part of the cache
+[[gnu::cold]] inline void expect_uncut(const session_body& body) {
+  if (body.run->is_stage())
+    throw argument_error("saved session", "a model on one device", "one that is cut over several");
+}
+
 /// @error file_error: the place or the disk; argument_error: the note is too long, or its sampling out of range;
 /// device_lost, out_of_memory
 inline void save_session(session_body& body, const std::filesystem::path& path, const session_note& note) {
+  expect_uncut(body);
   validate(note.sampling, body.vocab_size(), body.table->context);
   if (note.text.size() > session_note_limit)
     throw argument_error("note of the session", "at most " + std::to_string(session_note_limit) + " bytes",
@@ -135,6 +142,7 @@ inline sampling_options saved_sampling(const io::session_reader& from, const ses
 /// @error file_error: not a sound file, or one of another model, of other weights, of another engraving; device_lost,
 /// out_of_memory
 inline session_note restore_session(session_body& body, const std::filesystem::path& path) {
+  expect_uncut(body);
   using layout = io::session_layout;
   const io::session_reader from{io::mapped_file(path)};
   const io::session_record& record = from.record();

@@ -30,6 +30,7 @@ struct session_body {
   const plan::table* table;
   double submit_budget_ms;
   std::optional<gpu::pipeline_cache> cache;
+  std::shared_ptr<const void> stage;  ///< of a plan that is cut: what run's plan is made of
   std::unique_ptr<executor> run;
   std::optional<io::tokenizer> tokens;
   std::optional<io::chat_template> chat;
@@ -48,10 +49,14 @@ struct session_body {
   std::atomic<bool> busy{false};
 
   session_body(gpu::device on, const plan::table& of, double budget_ms)
-      : device(std::move(on)), table(&of), submit_budget_ms(budget_ms) {
+      : device(std::move(on)), table(&of), submit_budget_ms(budget_ms), prefill_tokens(of.prefill.max_tokens),
+        logits_tokens(of.logits.max_tokens), verify_tokens(of.verify.max_tokens) {
     history.reserve(of.context);
     feed.reserve(of.max_tokens);
   }
+
+  /// Tokens of the widest pass of a sequence: of a cut plan those that every stage has room for.
+  std::uint32_t prefill_tokens, logits_tokens, verify_tokens;
 
   std::uint32_t vocab_size() const { return table->config->vocab_size; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(history.size()); }
@@ -84,11 +89,11 @@ struct session_body {
                            std::to_string(tokens_wanted) + " tokens");
   }
   std::uint32_t checked_chunk(std::uint32_t chunk) const {
-    if (chunk > table->prefill.max_tokens)
-      throw argument_error(
-          "chunk", "at most " + std::to_string(table->prefill.max_tokens) + " tokens (the plan's), or 0 for as many",
-          std::to_string(chunk));
-    return chunk != 0 ? chunk : table->prefill.max_tokens;
+    if (chunk > prefill_tokens)
+      throw argument_error("chunk",
+                           "at most " + std::to_string(prefill_tokens) + " tokens (the plan's), or 0 for as many",
+                           std::to_string(chunk));
+    return chunk != 0 ? chunk : prefill_tokens;
   }
 
   /// Replaces the history; what it has in common with the old one stays in the KV cache.
@@ -126,13 +131,24 @@ struct session_body {
     run->begin(kind, cached, feed, sampling, passes);
   }
 
+  /// Begins a pass over the next chunk of the history up to `until`; stages of a cut plan before this one go on with
+  /// those behind it. @return its tokens
+  std::uint32_t begin_chunk(std::uint32_t until, std::uint32_t chunk) {
+    const std::uint32_t count = (std::min)(chunk, until - cached);
+    begin(feeding(chunk), count);
+    if (run->is_stage()) ask_ahead(cached + count, until, chunk);
+    return count;
+  }
+  [[gnu::cold]] void ask_ahead(std::uint32_t from, std::uint32_t until, std::uint32_t chunk) {
+    run->ask_ahead(pass_kind::prefill, from, std::span(history).subspan(from, until - from), chunk);
+  }
+
   /// Feeds the history up to `until` and waits for it.
   void feed_until(std::uint32_t until, std::uint32_t chunk) {
     recovering([&] {
       cached = run->kept(cached);
       while (cached < until) {
-        const std::uint32_t count = (std::min)(chunk, until - cached);
-        begin(feeding(chunk), count);
+        const std::uint32_t count = begin_chunk(until, chunk);
         submit_all();
         cached += count;
       }

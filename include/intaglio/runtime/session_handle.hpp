@@ -154,6 +154,8 @@ class basic_session {
   /// Opens the file or folder itself.
   basic_session(const gpu::device& on, std::span<const plan::table* const> tables, const std::filesystem::path& path,
                 const session_options& options, runtime::module_source source = &runtime::modules_of<>);
+  /// What is loaded already (cut_session).
+  explicit basic_session(std::shared_ptr<runtime::session_body> body);
 
   /// The context: positions of the KV cache.
   std::uint32_t context() const;

@@ -185,7 +185,8 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
     }
     for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
       if (!of.has(w, layer)) continue;
-      if (w.layout == plan::weight_layout::rope_turns) pattern = rope_words(w, layer, of.config->rope_factors);
+      if (w.layout == plan::weight_layout::rope_turns)
+        pattern = rope_words(w, of.first_layer + layer, of.config->rope_factors);
       const std::uint64_t period = std::uint64_t{4} * pattern.size();
       const auto& item = out.placed.items[out.item(of, slot, layer)];
       uploads.upload(

@@ -124,10 +124,8 @@ class running_text {
       if (!body.run->pending()) {
         if (decoding_ && (lookup_ == 0 || body.run->in_flight() != 0)) return;
         if (!decoding_ && body.cached + 1 < first_) {
-          const std::uint32_t count = (std::min)(chunk_, first_ - 1 - body.cached);
           chunk_start_ = body.cached;
-          body.begin(body.feeding(chunk_), count);
-          body.cached += count;
+          body.cached += body.begin_chunk(first_ - 1, chunk_);
         } else {
           begin_decode();
         }
@@ -203,7 +201,7 @@ class running_text {
   }
 
   void check_lookup() const {
-    const std::uint32_t verify = use_->table->verify.max_tokens;
+    const std::uint32_t verify = use_->verify_tokens;
     if (lookup_ >= (std::max)(verify, 1u))
       throw argument_error("prompt_lookup_num_tokens", "0 .. " + std::to_string(verify - 1) + " (the plan's)",
                            std::to_string(lookup_));
@@ -273,7 +271,7 @@ class running_text {
   [[noreturn]] void refuse_logits() {
     runtime::session_body& body = *use_;
     std::string what = "the logits at position " + std::to_string(body.size() - 1) + " are no numbers";
-    if (body.find_first_nan) {
+    if (body.find_first_nan && !body.run->is_stage()) {
       const auto first = runtime::first_not_finite(body);
       what += first ? "; first: " + first->text() : "; every state between layers is finite";
     }

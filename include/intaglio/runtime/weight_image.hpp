@@ -84,7 +84,7 @@ class weight_image {
         break;
       case plan::weight_layout::rope_turns: {
         const std::vector<std::uint64_t> turns =
-            kernels::rope_table(w.rope, w.head_dim, layer, table_->config->rope_factors);
+            kernels::rope_table(w.rope, w.head_dim, table_->first_layer + layer, table_->config->rope_factors);
         copy_overlap(0, std::as_bytes(std::span(turns)), begin, out);
         break;
       }
@@ -150,8 +150,9 @@ class weight_image {
   }
   /// Whether a weight is made of tensors of layers.
   static bool in_layers(const plan::weight& w) { return w.per_layer || w.layout == plan::weight_layout::column_norms; }
-  static std::string name_of(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
-    return (in_layers(w) ? "blk." + std::to_string(layer) + "." : std::string{}) + std::string(w.sources[index].view());
+  std::string name_of(const plan::weight& w, std::uint8_t index, std::uint32_t layer) const {
+    return (in_layers(w) ? "blk." + std::to_string(table_->first_layer + layer) + "." : std::string{}) +
+           std::string(w.sources[index].view());
   }
 
   void find(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {

@@ -20,8 +20,10 @@
 namespace intaglio::runtime {
 
 /// @error mismatch_error with the list of differences and the command that engraves the right program
-inline void require_match(const io::checkpoint& from, const plan::table& of) {
-  auto differences = from.differences(*of.config);
+[[gnu::cold]] inline void require_match(const io::checkpoint& from, const plan::table& of) {
+  decoder_config wanted = *of.config;
+  if (of.model_layers != 0) wanted.num_hidden_layers = of.model_layers;
+  auto differences = from.differences(wanted);
   if (!differences.empty())
     throw mismatch_error(
         from.path(), std::move(differences),

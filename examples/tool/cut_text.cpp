@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "cut_text.hpp"
+
+#include "cut.hpp"
+
+#include <intaglio/plan/explain_cut.hpp>
+
+#include <array>
+#include <memory>
+
+namespace intaglio::tool {
+
+std::string cut_text(const engraved_model& model, const model_options& over, bool for_cpu,
+                     const common_options& common) {
+  std::vector<std::shared_ptr<const plan::stage>> stages;
+  std::vector<std::string> names;
+  if (over.devices.empty()) {
+    const plan::table& whole = model.table(for_cpu);
+    for (const plan::layer_range each : plan::stages_of(whole.config->num_hidden_layers, over.cut))
+      stages.push_back(std::make_shared<const plan::stage>(whole, each));
+  } else {
+    const std::vector<gpu::device> on = open_devices(over, common);
+    const std::array<const plan::table*, 2> tables{&model.cpu, &model.portable};
+    const runtime::device_cut cut = runtime::cut_over(on, tables, cut_choice(on, over.cut));
+    runtime::require_stage_memory(on, cut);
+    stages = cut.stages;
+    for (const gpu::device& each : on) names.push_back(each.label());
+  }
+  return std::string(model.name) + " in " + std::to_string(stages.size()) + " stages\n" +
+         plan::explain_cut(stages, names);
+}
+
+}  // namespace intaglio::tool

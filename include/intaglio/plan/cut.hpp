@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+// A plan cut between layers: each stage is a plan of its own, with the dispatches that the whole plan has for its
+// layers. What crosses a cut is rows of the stream: copied out of one stage's arena behind its pass, and into the next
+// stage's arena before its own.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/plan/verify.hpp"
+
+namespace intaglio::plan {
+
+/// Layers first .. end - 1 of a model; with what stands before the layers where first is 0, and with what stands behind
+/// them where end is the number of layers.
+struct layer_range {
+  std::uint32_t first = 0, end = 0;
+  constexpr std::uint32_t size() const { return end - first; }
+  friend constexpr bool operator==(const layer_range&, const layer_range&) = default;
+};
+
+/// The stages of a model that is cut.
+/// @param after numbers of layers in front of each cut: 16 ends the first stage behind layer 15
+/// @error argument_error: not rising, or a stage without layers
+inline std::vector<layer_range> stages_of(std::uint32_t layers, std::span<const std::uint32_t> after) {
+  std::vector<layer_range> out;
+  std::uint32_t first = 0;
+  for (const std::uint32_t end : after) {
+    if (end <= first || end >= layers)
+      throw argument_error(
+          "cut", "rising numbers of layers, each above the one before, from 1 to " + std::to_string(layers - 1),
+          std::to_string(end) + (first == 0 ? "" : " behind " + std::to_string(first)));
+    out.push_back({first, end});
+    first = end;
+  }
+  out.push_back({first, layers});
+  return out;
+}
+
+/// What crosses a cut in a pass of a sequence: f32 [rows, hidden_size].
+struct crossing {
+  std::uint32_t rows = 0;
+  std::uint64_t row_bytes = 0;
+  constexpr std::uint64_t bytes() const { return rows * row_bytes; }
+};
+constexpr crossing crossing_of(const table& t, const sequence& s) {
+  return {s.max_tokens, std::uint64_t{4} * t.config->hidden_size};
+}
+
+/// A stage's plan. Owns what its table points to, but for the model's name. Movable.
+class stage {
+ public:
+  /// @param whole outlives the stage
+  /// @error argument_error: a model whose stages would share more than the stream, or a plan that cannot be proven
+  stage(const plan::table& whole, layer_range layers) : parts_(std::make_unique<parts>()), layers_(layers) {
+    expect_cuttable(whole, layers);
+    table_ = whole;
+    parts_->config = *whole.config;
+    parts_->config.num_hidden_layers = layers.size();
+    table_.config = &parts_->config;
+    table_.first_layer = layers.first;
+    table_.model_layers = whole.config->num_hidden_layers;
+    table_.pattern = pattern_of(whole.pattern, layers);
+    table_.shape = {};
+    table_.decode_in_one = table_.batch = table_.batch_in_one = table_.moves = {};
+    for (const auto which : cut_sequences)
+      if ((whole.*which).layers != 0) table_.*which = part_of(whole.*which);
+    keep_weights(whole);
+    table_.hash = hash_of(table_);
+    if (const text<256> fault = plan::verify(table_); !fault.empty())
+      throw argument_error("stage of " + std::string(whole.model) + ", layers " + std::to_string(layers.first) +
+                               " to " + std::to_string(layers.end - 1),
+                           "one that can be proven", std::string(fault.view()), 220);
+  }
+
+  const plan::table& table() const noexcept { return table_; }
+  layer_range layers() const noexcept { return layers_; }
+
+ private:
+  static constexpr std::array cut_sequences{&plan::table::decode, &plan::table::prefill, &plan::table::logits,
+                                            &plan::table::verify};
+
+  static void expect_cuttable(const plan::table& whole, layer_range layers) {
+    const auto refuse = [&](const std::string& expected, const std::string& found) {
+      throw argument_error("cut of " + std::string(whole.model), expected, found);
+    };
+    const std::uint32_t all = whole.config->num_hidden_layers;
+    if (layers.first >= layers.end || layers.end > all)
+      refuse("layers of the model's " + std::to_string(all),
+             std::to_string(layers.first) + " to " + std::to_string(layers.end));
+    if (whole.model_layers != 0) refuse("a whole plan", "a stage of one");
+    if (whole.trace.top != 0) refuse("a plan without a trace of features", "one with it");
+    if (whole.kept_bytes() != 0) refuse("layers without a state", "recurrent layers");
+    for (const weight& each : whole.weights)
+      if (each.layout == weight_layout::column_norms)
+        refuse("FFNs that are computed whole", "FFNs whose features are walked");
+    for (const auto which : cut_sequences)
+      if (const sequence& s = whole.*which; s.layers != 0 && s.prologue.size() != 1)
+        refuse("an embedding alone before the layers", std::to_string(s.prologue.size()) + " dispatches");
+  }
+
+  static layer_pattern pattern_of(const layer_pattern& whole, layer_range layers) {
+    std::vector<std::uint8_t> kinds;
+    if (whole.period == 1 || layers.size() > layer_pattern::max_period) {
+      layer_pattern out = whole;  // of one kind, or a short list that is begun elsewhere
+      for (std::uint32_t i = 0; i < whole.period; ++i) out.blocks[i] = whole(layers.first + i);
+      return out;
+    }
+    for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) kinds.push_back(whole(layer));
+    return layer_pattern::of(kinds);
+  }
+
+  bool is_first() const { return layers_.first == 0; }
+  bool is_last() const { return layers_.end == table_.model_layers; }
+
+  /// The stage's part of a sequence: its kinds of blocks, and what stands before or behind all layers where it has it.
+  sequence part_of(const sequence& whole) {
+    sequence out = whole;
+    out.layers = layers_.size();
+    out.pattern = table_.pattern;
+    out.takes_stream = !is_first();
+    out.gives_stream = !is_last();
+    out.stream_in_offset = whole.residual_offset;  // a chain updates the stream in its place
+    out.has_head = whole.has_head && is_last();
+    out.has_sampler = whole.has_sampler && is_last();
+    if (!is_last()) out.logits_offset = 0;
+    std::vector<std::uint32_t> kept;  // indices in the whole sequence
+    std::uint32_t index = 0;
+    const auto take = [&](std::span<const dispatch> part, auto&& wanted) {
+      std::vector<dispatch> list;
+      for (const dispatch& each : part) {
+        if (wanted(each)) list.push_back(each), kept.push_back(index);
+        ++index;
+      }
+      return std::span<const dispatch>(parts_->dispatches.emplace_back(std::move(list)));
+    };
+    out.prologue = take(whole.prologue, [&](const dispatch&) { return is_first(); });
+    out.period = take(whole.period, [&](const dispatch& d) { return out.times(d) != 0; });
+    out.epilogue = take(whole.epilogue, [&](const dispatch&) { return is_last(); });
+    out.values = values_of(whole, out, kept);
+    return out;
+  }
+
+  /// The values that live at dispatches of the stage. The stream lives from the copy in and to the copy out.
+  std::span<const placed_value> values_of(const sequence& whole, const sequence& part,
+                                          std::span<const std::uint32_t> kept) {
+    std::vector<placed_value> list;
+    for (placed_value each : whole.values) {
+      const auto first = std::lower_bound(kept.begin(), kept.end(), each.first);
+      const auto behind = std::upper_bound(kept.begin(), kept.end(), each.last);
+      if (first >= behind) continue;  // lives elsewhere alone
+      const auto index = [&](auto at) { return static_cast<std::uint32_t>(at - kept.begin()); };
+      const bool to_the_end = behind == kept.end() && each.last > kept.back();
+      each.first = index(first);
+      each.last = index(behind) - (to_the_end ? 0 : 1);
+      if (each.offset == whole.residual_offset && each.type == dtype::f32) {
+        if (part.takes_stream) each.first = 0;
+        if (part.gives_stream) each.last = static_cast<std::uint32_t>(kept.size());
+      }
+      list.push_back(each);
+    }
+    return parts_->values.emplace_back(std::move(list));
+  }
+
+  /// Keeps the weights that the stage's dispatches read and places them anew.
+  void keep_weights(const plan::table& whole) {
+    std::vector<bool> used(whole.weights.size());
+    each_dispatch([&](dispatch& d) {
+      for (const operand& each : d.push)
+        if (each.where == region::weight) used.at(each.slot) = true;
+      for (std::size_t i = 0; i < d.access_count; ++i)
+        if (d.accesses[i].where == region::weight) used.at(d.accesses[i].slot) = true;
+    });
+    std::vector<std::uint32_t> slots(used.size());
+    table_.global_weight_bytes = table_.layer_weight_bytes = 0;
+    for (std::uint32_t slot = 0; slot < used.size(); ++slot) {
+      if (!used[slot]) continue;
+      slots[slot] = static_cast<std::uint32_t>(parts_->weights.size());
+      weight& kept = parts_->weights.emplace_back(whole.weights[slot]);
+      std::uint64_t& end = kept.per_layer ? table_.layer_weight_bytes : table_.global_weight_bytes;
+      kept.offset = end;
+      end += aligned(kept.bytes);
+    }
+    table_.weights = parts_->weights;
+    each_dispatch([&](dispatch& d) {
+      for (operand& each : d.push)
+        if (each.where == region::weight) each.slot = slots[each.slot];
+      for (std::size_t i = 0; i < d.access_count; ++i)
+        if (d.accesses[i].where == region::weight) d.accesses[i].slot = slots[d.accesses[i].slot];
+    });
+  }
+
+  template <class Each>
+  void each_dispatch(Each&& each) {
+    for (std::vector<dispatch>& list : parts_->dispatches)
+      for (dispatch& d : list) each(d);
+  }
+
+  struct parts {
+    decoder_config config;
+    std::deque<std::vector<dispatch>> dispatches;
+    std::deque<std::vector<placed_value>> values;
+    std::vector<weight> weights;
+  };
+  std::unique_ptr<parts> parts_;
+  layer_range layers_;
+  plan::table table_;
+};
+
+/// What a stage of a plan takes of a device: bytes of its memory, and bytes of weights that a token reads.
+struct stage_cost {
+  std::uint64_t weights = 0, caches = 0, rest = 0;  ///< rest: arena and state
+  constexpr std::uint64_t total() const { return weights + caches + rest; }
+};
+
+/// Counts what stages of a plan would take, without making them.
+class stage_costs {
+ public:
+  explicit stage_costs(const plan::table& whole)
+      : layers_(whole.config->num_hidden_layers),
+        rest_(whole.arena_bytes() + whole.state_bytes() + kernels::ring_bytes(whole.ring_size)) {
+    weights_.push_back(0), caches_.push_back(0);
+    for (std::uint32_t layer = 0; layer < layers_; ++layer) {
+      std::uint64_t bytes = 0;
+      for (const weight& each : whole.weights)
+        if (each.per_layer && whole.has(each, layer)) bytes += aligned(each.bytes);
+      weights_.push_back(weights_.back() + bytes);
+      caches_.push_back(caches_.back() + whole.cache_of(layer).bytes());
+    }
+    for (const weight& each : whole.weights) global_.push_back({each.per_layer ? 0 : aligned(each.bytes)});
+    const auto note = [&](std::span<const dispatch> part, auto&& by) {
+      for (const dispatch& d : part)
+        for (const operand& each : d.push)
+          if (each.where == region::weight) by(global_[each.slot], d);
+    };
+    note(whole.decode.prologue, [](global& g, const dispatch&) { g.before = true; });
+    note(whole.decode.epilogue, [](global& g, const dispatch&) { g.behind = true; });
+    note(whole.decode.period, [](global& g, const dispatch& d) { g.kinds |= std::uint64_t{1} << d.block; });
+    pattern_ = whole.pattern;
+  }
+
+  std::uint32_t layers() const noexcept { return layers_; }
+  stage_cost of(layer_range range) const {
+    std::uint64_t kinds = 0, weights = weights_[range.end] - weights_[range.first];
+    for (std::uint32_t layer = range.first; layer < range.end; ++layer) kinds |= std::uint64_t{1} << pattern_(layer);
+    for (const global& each : global_)
+      if ((each.before && range.first == 0) || (each.behind && range.end == layers_) || (each.kinds & kinds) != 0)
+        weights += each.bytes;
+    return {weights, caches_[range.end] - caches_[range.first], rest_};
+  }
+
+ private:
+  /// A weight that is not per layer, and who reads it.
+  struct global {
+    std::uint64_t bytes = 0, kinds = 0;
+    bool before = false, behind = false;
+  };
+  std::uint32_t layers_;
+  std::uint64_t rest_;
+  layer_pattern pattern_;
+  std::vector<global> global_;
+  std::vector<std::uint64_t> weights_, caches_;  ///< of the layers before each
+};
+
+/// A device as a cut sees it.
+struct stage_device {
+  std::uint64_t memory_bytes = 0;  ///< that a stage may take
+  double rate = 1;                 ///< bytes of weights a second, or any measure of it that all devices share
+};
+
+/// The cut whose slowest stage is the fastest, of those that fit, one stage a device in their order.
+/// @param costs of the plan for each device's profile
+/// @return as stages_of() takes it  @error argument_error: nothing fits, with what is needed and what there is
+inline std::vector<std::uint32_t> choose_cut(std::span<const stage_costs> costs,
+                                             std::span<const stage_device> devices) {
+  const std::uint32_t layers = costs.front().layers();
+  const auto count = static_cast<std::uint32_t>(devices.size());
+  if (count > layers)
+    throw argument_error("devices", "at most one for each of " + std::to_string(layers) + " layers",
+                         std::to_string(count));
+  constexpr double never = (std::numeric_limits<double>::infinity)();
+  // best[d][end]: time of the slowest of the first d + 1 stages, which have the layers below `end`.
+  std::vector<std::vector<double>> best(count, std::vector<double>(layers + 1, never));
+  std::vector<std::vector<std::uint32_t>> from(count, std::vector<std::uint32_t>(layers + 1, 0));
+  for (std::uint32_t d = 0; d < count; ++d)
+    for (std::uint32_t end = d + 1; end <= layers; ++end) {
+      if ((d + 1 == count) != (end == layers)) continue;
+      for (std::uint32_t first = d; first < end; ++first) {
+        if ((d == 0) != (first == 0)) continue;
+        const double before = d == 0 ? 0 : best[d - 1][first];
+        const stage_cost cost = costs[d].of({first, end});
+        if (before == never || cost.total() > devices[d].memory_bytes) continue;
+        const double slowest = (std::max)(before, static_cast<double>(cost.weights) / devices[d].rate);
+        if (slowest < best[d][end]) best[d][end] = slowest, from[d][end] = first;
+      }
+    }
+  if (best[count - 1][layers] == never) {
+    std::uint64_t memory = 0;
+    for (const stage_device& each : devices) memory += each.memory_bytes;
+    throw argument_error("devices of the cut",
+                         "memory for " + std::to_string(costs.front().of({0, layers}).total()) +
+                             " bytes of weights, KV cache and arena, some layers to each",
+                         std::to_string(memory) + " bytes on " + std::to_string(count) + " devices");
+  }
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t d = count - 1, end = layers; d > 0; --d) out.push_back(end = from[d][end]);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+// A session over several devices: a plan cut between layers (plan/cut.hpp), a stage on each device. The last stage is
+// the session's own; those before it have a thread each, which runs the passes that come by its link.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "intaglio/plan/cut.hpp"
+#include "intaglio/runtime/basic_session.hpp"
+#include "intaglio/runtime/stage_crossing.hpp"
+
+namespace intaglio {
+
+/// Where a model is cut.
+struct cut_options {
+  std::vector<std::uint32_t>
+      after{};                  ///< layers in front of each cut (plan::stages_of); empty: chosen by memory and rates
+  std::vector<double> rates{};  ///< bytes a second of each device's memory, or any measure; empty: all alike
+};
+
+namespace runtime {
+
+/// A stage before the last one, on its device.
+class front_stage {
+ public:
+  /// @param run of the stage's plan, not joined yet  @param budget_ms of a submission
+  /// @param prove hold the kernels of passes that come late against the reference
+  front_stage(const gpu::device& on, std::shared_ptr<const plan::stage> plan, gpu::pipeline_cache cache,
+              std::unique_ptr<executor> run, double budget_ms, bool prove)
+      : plan_(std::move(plan)), budget_ms_(budget_ms), prove_(prove), cache_(std::move(cache)), run_(std::move(run)) {
+    run_->complete();
+    cache_.store();
+    auto ends = std::make_unique<stage_crossing>(on, run_->table(), run_->state());
+    ends_ = ends.get();
+    run_->join(std::move(ends));
+  }
+  const executor& run() const noexcept { return *run_; }
+
+  /// Runs the passes that come until the link ends. A failure goes to the last stage in the place of the rows; the next
+  /// pass is tried anew.
+  void serve(stage_link& in, stage_link& out) noexcept {
+    stage_message message;
+    while (in.take(message)) {
+      try {
+        if (!message.failure) gpu::translated([&] { pass(message); });
+      } catch (...) {
+        run_->drop();
+        message.failure = std::current_exception();
+      }
+      if (!out.put(message)) break;
+    }
+    in.end(), out.end();
+  }
+
+ private:
+  /// Runs one pass; the message has its rows then.
+  void pass(stage_message& message) {
+    if (message.kind == pass_kind::logits) run_->prepare_logits(false, &cache_);
+    if (message.kind == pass_kind::verify || message.kind == pass_kind::verify_few)
+      run_->prepare_verify(prove_, &cache_);
+    tokens_.assign(message.count, 0);
+    if (run_->table().decode.takes_stream) ends_->supply(message.payload);
+    else std::memcpy(tokens_.data(), message.payload.data(), (std::min)(message.payload.size(), 4 * tokens_.size()));
+    run_->begin(message.kind, message.position, tokens_, {}, 1);
+    while (run_->pending()) {
+      if (!run_->may_submit()) run_->wait();
+      run_->submit(budget_ms_, executor::max_buffers);
+    }
+    run_->drain();
+    const auto rows = ends_->given(message.count);
+    message.payload.assign(rows.begin(), rows.end());
+  }
+
+  std::shared_ptr<const plan::stage> plan_;
+  double budget_ms_;
+  bool prove_;
+  gpu::pipeline_cache cache_;
+  stage_crossing* ends_ = nullptr;  ///< run_'s
+  std::unique_ptr<executor> run_;
+  std::vector<std::uint32_t> tokens_;
+};
+
+/// Loads a stage's part of a file. @error as of basic_session
+inline std::unique_ptr<front_stage> load_front(const gpu::device& on, std::shared_ptr<const plan::stage> plan,
+                                               const io::checkpoint& from, const session_options& options,
+                                               module_source source) {
+  return gpu::translated([&] {
+    gpu::pipeline_cache cache(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(),
+                              plan->table().hash);
+    auto run = load_plan<executor>(on, plan->table(), cache, from, options, source);
+    return std::make_unique<front_stage>(on, std::move(plan), std::move(cache), std::move(run),
+                                         options.submit_budget_ms, options.prove_kernels);
+  });
+}
+
+/// The stages before the last one, each on a thread of its own, and the links between them.
+class stage_threads {
+ public:
+  explicit stage_threads(std::vector<std::unique_ptr<front_stage>> stages) : stages_(std::move(stages)) {
+    for (std::size_t i = 0; i <= stages_.size(); ++i) links_.push_back(std::make_shared<local_link>(room()));
+    for (std::size_t i = 0; i < stages_.size(); ++i)
+      threads_.emplace_back([this, i] { stages_[i]->serve(*links_[i], *links_[i + 1]); });
+  }
+  ~stage_threads() {
+    for (const auto& each : links_) each->end();
+    for (std::thread& each : threads_) each.join();
+  }
+  stage_threads(const stage_threads&) = delete;
+  stage_threads& operator=(const stage_threads&) = delete;
+
+  const front_stage& stage(std::size_t index) const { return *stages_[index]; }
+  /// @param of the threads, which live as long as what is given
+  static stages_before ends(const std::shared_ptr<stage_threads>& of) {
+    return {{of, of->links_.front().get()}, {of, of->links_.back().get()}, of->room()};
+  }
+
+ private:
+  /// As many passes as keep every stage busy.
+  std::size_t room() const { return stages_.size() + 1; }
+
+  std::vector<std::unique_ptr<front_stage>> stages_;
+  std::vector<std::shared_ptr<local_link>> links_;
+  std::vector<std::thread> threads_;
+};
+
+/// Puts stages in front of the last one's runner, which is not joined yet.
+inline std::shared_ptr<const stage_threads> join_stages(const gpu::device& on, executor& last,
+                                                        std::vector<std::unique_ptr<front_stage>> fronts) {
+  const auto threads = std::make_shared<stage_threads>(std::move(fronts));
+  last.join(std::make_unique<stage_crossing>(on, last.table(), last.state(), stage_threads::ends(threads)));
+  return threads;
+}
+
+/// The plans that devices run, whole, and how a model is cut over them.
+struct device_cut {
+  std::vector<const plan::table*> tables;  ///< by device
+  std::vector<std::shared_ptr<const plan::stage>> stages;
+};
+
+/// Devices that are the same one, opened again, share its memory.
+inline std::size_t same_devices(std::span<const gpu::device> on, const gpu::device& as) {
+  return static_cast<std::size_t>(std::count_if(
+      on.begin(), on.end(), [&](const gpu::device& each) { return each.description().uuid == as.description().uuid; }));
+}
+
+/// @error out_of_memory: a stage does not fit, with its layers and the numbers
+inline void require_stage_memory(std::span<const gpu::device> on, const device_cut& cut) {
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    const plan::stage& stage = *cut.stages[i];
+    const memory_need need = needed_memory(stage.table());
+    std::uint64_t total = 0;
+    for (std::size_t k = 0; k < on.size(); ++k)
+      if (on[k].description().uuid == on[i].description().uuid) total += needed_memory(cut.stages[k]->table()).total();
+    const std::uint64_t available = available_memory(on[i]);
+    if (total <= available) continue;
+    throw out_of_memory(
+        on[i].label(),
+        "load stage " + std::to_string(i) + " of " + std::to_string(on.size()) + " of " + model_name(stage.table()),
+        "need " + gpu::bytes_text(need.total()) + " for layers " + std::to_string(stage.layers().first) + " to " +
+            std::to_string(stage.layers().end - 1) + " (weights " + gpu::bytes_text(need.weights) + ", KV cache " +
+            gpu::bytes_text(need.caches) + ")" +
+            (total == need.total() ? "" : ", " + gpu::bytes_text(total) + " with the other stages there") + ", have " +
+            gpu::bytes_text(available));
+  }
+}
+
+/// Cuts a model over devices. Nothing is loaded. @param tables the plans that the program carries, which outlive the
+/// cut
+/// @error argument_error: a cut that is none, or one that fits nowhere; out_of_memory naming the stage
+inline device_cut cut_over(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
+                           const cut_options& wish) {
+  if (on.empty()) throw argument_error("devices", "at least one", "none");
+  device_cut out;
+  for (const gpu::device& each : on) {
+    out.tables.push_back(&choose_table(tables, class_of(each)));
+    if (out.tables.back()->context != out.tables.front()->context)
+      throw argument_error(
+          "plans of a cut", "one context for all devices",
+          std::to_string(out.tables.front()->context) + " and " + std::to_string(out.tables.back()->context));
+  }
+  std::vector<std::uint32_t> after = wish.after;
+  if (!wish.rates.empty() && wish.rates.size() != on.size())
+    throw argument_error("rates of the devices", std::to_string(on.size()), std::to_string(wish.rates.size()));
+  if (after.empty() && on.size() > 1) {
+    std::vector<plan::stage_costs> costs;
+    std::vector<plan::stage_device> devices;
+    for (std::size_t i = 0; i < on.size(); ++i) {
+      costs.emplace_back(*out.tables[i]);
+      devices.push_back({available_memory(on[i]) / same_devices(on, on[i]), wish.rates.empty() ? 1.0 : wish.rates[i]});
+    }
+    after = plan::choose_cut(costs, devices);
+  }
+  const std::vector<plan::layer_range> ranges = plan::stages_of(out.tables.front()->config->num_hidden_layers, after);
+  if (ranges.size() != on.size())
+    throw argument_error("cut", "as many stages as devices, " + std::to_string(on.size()),
+                         std::to_string(ranges.size()));
+  for (std::size_t i = 0; i < on.size(); ++i)
+    out.stages.push_back(std::make_shared<const plan::stage>(*out.tables[i], ranges[i]));
+  return out;
+}
+
+/// One progress for loads that run at once.
+class shared_progress {
+ public:
+  shared_progress(load_callback to, std::size_t loads) : to_(std::move(to)), parts_(loads) {}
+  /// @param index of the load; this outlives what is returned
+  load_callback part(std::size_t index) {
+    if (!to_) return {};
+    return [this, index](const load_progress& at) {
+      const std::lock_guard own(guard_);
+      parts_[index] = at;
+      load_progress sum;
+      for (const load_progress& each : parts_) {
+        sum.bytes_done += each.bytes_done, sum.bytes_total += each.bytes_total;
+        sum.tensors_done += each.tensors_done, sum.tensors_total += each.tensors_total;
+        sum.seconds_left = (std::max)(sum.seconds_left, each.seconds_left);
+      }
+      to_(sum);
+    };
+  }
+
+ private:
+  std::mutex guard_;
+  load_callback to_;
+  std::vector<load_progress> parts_;
+};
+
+/// @error argument_error: what a cut session has not
+inline void expect_for_cut(const io::checkpoint& from, const session_options& options) {
+  const auto refuse = [&](const char* what, const std::string& found) {
+    throw argument_error(what, "a model on one device", found + " for one that is cut over several");
+  };
+  if (from.packed() != nullptr) refuse("packed file", printable(from.path(), 200));
+  if (options.patch != nullptr) refuse("patch", "one");
+  if (options.weight_budget) refuse("weight_budget", "one");
+  if (options.place != weight_place::automatic && options.place != weight_place::copied)
+    refuse("place of the weights", "a mapped file");
+}
+
+/// Limits and runner of a session whose own stage is the last of a cut.
+inline void take_last_stage(session_body& body, const device_cut& cut, const io::checkpoint& from,
+                            const session_options& options, module_source source) {
+  const auto& stage = cut.stages.back();
+  body.stage = stage;
+  for (const plan::table* each : cut.tables) {
+    body.prefill_tokens = (std::min)(body.prefill_tokens, each->prefill.max_tokens);
+    body.logits_tokens = (std::min)(body.logits_tokens, each->logits.max_tokens);
+    body.verify_tokens = (std::min)(body.verify_tokens, each->verify.max_tokens);
+  }
+  body.cache.emplace(body.device, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(),
+                     stage->table().hash);
+  body.run = load_executor<executor>(body, stage->table(), from, options, source);
+}
+
+/// @error as of cut_session
+inline std::shared_ptr<session_body> load_cut_session(std::span<const gpu::device> on,
+                                                      std::span<const plan::table* const> tables,
+                                                      const io::checkpoint& from, const session_options& options,
+                                                      const cut_options& wish, module_source source) {
+  const device_cut cut = cut_over(on, tables, wish);
+  if (on.size() == 1) return load_session(on.front(), tables, from, options, source);
+  expect_for_cut(from, options);
+  require_stage_memory(on, cut);
+  auto body = open_session(on.back(), tables, from, options);
+  shared_progress progress(options.progress, on.size());
+  std::vector<std::future<std::unique_ptr<front_stage>>> loads;
+  for (std::size_t i = 0; i + 1 < on.size(); ++i) {
+    session_options own = options;
+    own.progress = progress.part(i);
+    loads.push_back(std::async(std::launch::async, [&, own = std::move(own), i] {
+      return load_front(on[i], cut.stages[i], from, own, source);
+    }));
+  }
+  session_options own = options;
+  own.progress = progress.part(on.size() - 1);
+  take_last_stage(*body, cut, from, own, source);
+  std::vector<std::unique_ptr<front_stage>> fronts;
+  for (auto& each : loads) fronts.push_back(each.get());
+  join_stages(on.back(), *body->run, std::move(fronts));
+  return body;
+}
+
+}  // namespace runtime
+
+/// A session over several devices, in the order of the stages; the last one samples. One device: a session as ever.
+/// Each device loads its part of the file, all at once. The same device may be opened several times.
+/// @param tables the plans that the program carries, of one model: one is picked for each device; they outlive the
+/// session
+/// @error as of basic_session; argument_error: a cut that is none, a packed file, a patch, a budget or a place of the
+/// weights; out_of_memory naming the stage that does not fit and the numbers, before anything is loaded
+inline basic_session cut_session(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
+                                 const io::checkpoint& from, const session_options& options = {},
+                                 const cut_options& wish = {}, runtime::module_source source = &runtime::modules_of<>) {
+  return gpu::translated(
+      [&] { return basic_session(runtime::load_cut_session(on, tables, from, options, wish, source)); });
+}
+
+}  // namespace intaglio

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// The ends of a stage's passes on one device: rows of the stream go through host memory that the device reads and
+// writes, by copies that are recorded once.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/runtime/pass_runner.hpp"
+#include "intaglio/runtime/stage_ends.hpp"
+#include "intaglio/runtime/stage_link.hpp"
+
+namespace intaglio::runtime {
+
+/// Stages before a runner's own: asked for passes by one link, they hand the rows over by another.
+struct stages_before {
+  std::shared_ptr<stage_link> asked, given;
+  std::size_t room = 1;  ///< passes that may be asked for at once
+};
+
+class stage_crossing final : public stage_ends {
+ public:
+  /// @param state of the runner, outlives this  @param before of a session's own stage; nothing: rows are supplied
+  /// @error out_of_memory, device_lost
+  stage_crossing(const gpu::device& on, const plan::table& of, const gpu::buffer& state, stages_before before = {})
+      : device_(on), table_(&of), before_(std::move(before)), row_bytes_(std::uint64_t{4} * of.config->hidden_size),
+        box_bytes_(row_bytes_ * of.max_tokens) {
+    if (of.decode.takes_stream)
+      incoming_ = gpu::buffer(on, boxes * box_bytes_, gpu::placement::host, "rows that cross into a stage");
+    if (of.decode.gives_stream)
+      outgoing_ = gpu::buffer(on, box_bytes_, gpu::placement::readback, "rows that cross out of a stage");
+    if (before_.asked) make_history(state);
+  }
+
+  /// Rows of the next pass, where no stages are asked for them. @param rows outlive the call of before()
+  void supply(std::span<const std::byte> rows) noexcept { supplied_ = rows; }
+  /// f32 [tokens, hidden_size] of the last pass, which must be done.
+  std::span<const std::byte> given(std::uint32_t tokens) const { return outgoing_.mapped().first(tokens * row_bytes_); }
+
+  void ask(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) override {
+    if (!before_.asked) return;
+    std::copy_n(tokens.begin(), (std::min<std::size_t>)(tokens.size(), history_.size() - position),
+                history_.begin() + position);
+    if (!asked_.empty() && !asked_.front().begun && asked_.front().is(kind, position, tokens)) {
+      asked_.front().begun = true;
+      return;
+    }
+    forget();
+    send(kind, position, tokens);
+    asked_.front().begun = true;
+  }
+  std::uint32_t ask_ahead(pass_kind kind, std::uint32_t position, std::span<const std::int32_t> tokens,
+                          std::uint32_t chunk) override {
+    if (!before_.asked || asked_.empty()) return position;
+    const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
+    std::uint32_t at = (std::max)(position, asked_.back().end());
+    while (at < end && asked_.size() < before_.room) {
+      const std::uint32_t count = (std::min)(chunk, end - at);
+      ids_.assign(tokens.begin() + (at - position), tokens.begin() + (at - position) + count);
+      send(kind, at, ids_);
+      at += count;
+    }
+    return at;
+  }
+  std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into) override {
+    const recordings& its = of_[static_cast<std::size_t>(kind)];
+    if (its.in[0].handle() == nullptr) return 0;
+    if (before_.asked) {
+      receive();
+      supplied_ = taken_.payload;
+    }
+    std::memcpy(incoming_.mapped().data() + box * box_bytes_, supplied_.data(), supplied_.size());
+    into[0] = its.in[box].handle();
+    if (!penalised || !before_.asked) return 1;
+    const std::size_t bytes = history_.size() * 4;
+    std::memcpy(history_memory_.mapped().data() + box * bytes, history_.data(), bytes);
+    into[1] = history_copies_[box].handle();
+    return 2;
+  }
+  std::size_t behind(pass_kind kind, VkCommandBuffer* into) override {
+    const recordings& its = of_[static_cast<std::size_t>(kind)];
+    if (its.out.handle() == nullptr) return 0;
+    into[0] = its.out.handle();
+    return 1;
+  }
+  void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) override {
+    recordings made;
+    const std::uint64_t bytes = row_bytes_ * of.max_tokens;
+    const std::string owner = std::string(of.name) + " of " + model_name(*table_);
+    for (std::size_t box = 0; of.takes_stream && box < boxes; ++box) {
+      gpu::recorder to(device_, "rows into " + owner);
+      to.copy(incoming_, box * box_bytes_, arena, of.stream_in_offset, bytes);
+      made.in[box] = to.finish();
+    }
+    if (of.gives_stream) {
+      gpu::recorder to(device_, "rows out of " + owner);
+      to.copy(arena, of.residual_offset, outgoing_, 0, bytes);
+      made.out = to.finish();
+    }
+    of_[static_cast<std::size_t>(kind)] = std::move(made);
+  }
+
+ private:
+  static constexpr std::size_t boxes = pass_runner::mailboxes;
+  struct recordings {
+    std::array<gpu::recording, boxes> in;
+    gpu::recording out;
+  };
+  /// A pass that the stages before were asked for and whose rows were not taken yet.
+  struct pass {
+    pass_kind kind;
+    std::uint32_t position;
+    std::vector<std::uint32_t> tokens;
+    bool begun;  ///< by the runner
+    std::uint32_t end() const { return position + static_cast<std::uint32_t>(tokens.size()); }
+    bool is(pass_kind other, std::uint32_t at, std::span<const std::uint32_t> ids) const {
+      return kind == other && position == at && std::equal(ids.begin(), ids.end(), tokens.begin(), tokens.end());
+    }
+  };
+
+  /// The sampler reads tokens of the history, which a stage without an embedding does not write: where it does, all of
+  /// them are copied.
+  void make_history(const gpu::buffer& state) {
+    history_.resize(table_->context);
+    const std::uint64_t bytes = std::uint64_t{4} * table_->context;
+    history_memory_ = gpu::buffer(device_, boxes * bytes, gpu::placement::host, "the history of a stage");
+    for (std::size_t box = 0; box < boxes; ++box) {
+      gpu::recorder to(device_, "history of " + model_name(*table_));
+      to.copy(history_memory_, box * bytes, state, std::uint64_t{4} * kernels::state::history(table_->max_tokens),
+              bytes);
+      history_copies_[box] = to.finish();
+    }
+  }
+  void send(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+    message_.kind = kind;
+    message_.position = position;
+    message_.count = static_cast<std::uint32_t>(tokens.size());
+    message_.payload.resize(tokens.size_bytes());
+    std::memcpy(message_.payload.data(), tokens.data(), tokens.size_bytes());
+    asked_.push_back({kind, position, {tokens.begin(), tokens.end()}, false});
+    if (!before_.asked->put(message_)) refuse_end();
+  }
+  [[noreturn]] void refuse_end() const {
+    throw device_error(device_.label(), "take rows of the stream", "the stages before this one have ended");
+  }
+  /// Takes what came of the oldest pass.
+  void take() {
+    if (!before_.given->take(taken_)) refuse_end();
+    asked_.pop_front();
+  }
+  void receive() {
+    take();
+    if (taken_.failure) std::rethrow_exception(std::exchange(taken_.failure, nullptr));
+  }
+  /// Of passes that nobody wants any more neither rows nor failures count.
+  void forget() {
+    while (!asked_.empty()) take();
+    taken_.failure = nullptr;
+  }
+
+  gpu::device device_;
+  const plan::table* table_;
+  stages_before before_;
+  std::uint64_t row_bytes_, box_bytes_;
+  gpu::buffer incoming_, outgoing_, history_memory_;
+  std::array<gpu::recording, boxes> history_copies_;
+  std::array<recordings, pass_kinds> of_;
+  std::vector<std::uint32_t> history_, ids_;
+  std::deque<pass> asked_;
+  stage_message message_, taken_;
+  std::span<const std::byte> supplied_;
+};
+
+}  // namespace intaglio::runtime

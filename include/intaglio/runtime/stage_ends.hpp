@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What joins a stage of a cut plan (plan/cut.hpp) to those before and behind it, as a pass_runner sees it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "intaglio/gpu/memory.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/pass_kind.hpp"
+
+namespace intaglio::runtime {
+
+/// Copies rows of the stream in before each pass and out behind it. Used by the runner's thread.
+class stage_ends {
+ public:
+  static constexpr std::size_t most_commands = 3;  ///< command buffers that before() or behind() give at most
+
+  virtual ~stage_ends() = default;
+  stage_ends(const stage_ends&) = delete;
+  stage_ends& operator=(const stage_ends&) = delete;
+
+  /// A job is begun, or its next pass: the stages before are asked for the rows of it.
+  /// @error what failed there
+  virtual void ask(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) = 0;
+  /// Has the stages before begin passes that will be asked for, as many as there is room for: chunks of the tokens from
+  /// a position on.
+  /// @return the position behind the last one
+  virtual std::uint32_t ask_ahead(pass_kind kind, std::uint32_t position, std::span<const std::int32_t> tokens,
+                                  std::uint32_t chunk) = 0;
+  /// Waits for the rows of the pass that was asked for and writes them where its commands read them.
+  /// @param box of the mailbox, whose last use is done  @param penalised whether the sampler reads the history
+  /// @return command buffers, written to `into`, that go in front of the pass  @error what failed in a stage before
+  virtual std::size_t before(pass_kind kind, std::size_t box, bool penalised, VkCommandBuffer* into) = 0;
+  /// @return command buffers, written to `into`, that go behind the pass
+  virtual std::size_t behind(pass_kind kind, VkCommandBuffer* into) = 0;
+  /// Records the copies of a kind of pass. @param arena that its sequence is recorded with
+  virtual void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) = 0;
+
+ protected:
+  stage_ends() = default;
+};
+
+}  // namespace intaglio::runtime

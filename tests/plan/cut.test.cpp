@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/plan/cut.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_all.hpp>
+#include <set>
+
+#include "intaglio/families/planned_family.hpp"
+#include "tiny_configs.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+plan::planned plan_of(const decoder_config& c, const plan::profile& target) {
+  return families::planned_of(c, {dtype::q8_0, dtype::f16, dtype::f16}, "tiny", target, 128);
+}
+
+std::vector<plan::stage> stages(const plan::table& whole, std::vector<std::uint32_t> after) {
+  std::vector<plan::stage> out;
+  for (const plan::layer_range each : plan::stages_of(whole.config->num_hidden_layers, after))
+    out.emplace_back(whole, each);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the stages of a cut have all layers, weights and caches of the plan once") {
+  for (const plan::profile* const target : {&plan::profiles::cpu, &plan::profiles::portable})
+    for (const decoder_config* const config : {&llama_tiny, &gemma3_tiny}) {
+      const plan::planned made = plan_of(*config, *target);
+      const plan::table& whole = made.table();
+      for (std::uint32_t at = 1; at + 1 < config->num_hidden_layers; ++at) {
+        const auto parts = stages(whole, {at, at + 1});
+        REQUIRE(parts.size() == 3);
+        std::uint64_t layer_copies = 0, whole_copies = 0, caches = 0;
+        for (const plan::weight& w : whole.weights)
+          if (w.per_layer) whole_copies += whole.copies(w);
+        std::set<std::string> global, whole_global;
+        for (const plan::weight& w : whole.weights)
+          if (!w.per_layer) whole_global.emplace(w.sources[0].view());
+        for (const plan::stage& each : parts) {
+          const plan::table& t = each.table();
+          CHECK(plan::verify(t).view() == "");
+          caches += t.cache_bytes();
+          for (const plan::weight& w : t.weights)
+            if (w.per_layer) layer_copies += t.copies(w);
+            else global.emplace(w.sources[0].view());
+          for (std::uint32_t layer = 0; layer < t.config->num_hidden_layers; ++layer)
+            CHECK(t.pattern(layer) == whole.pattern(t.first_layer + layer));
+          CHECK(t.decode.takes_stream == (each.layers().first != 0));
+          CHECK(t.decode.gives_stream == (each.layers().end != config->num_hidden_layers));
+          CHECK(plan::crossing_of(t, t.decode).bytes() == 4 * config->hidden_size);
+        }
+        CHECK(layer_copies == whole_copies);
+        CHECK(global == whole_global);
+        CHECK(caches == whole.cache_bytes());
+      }
+    }
+}
+
+TEST_CASE("what a stage will take is counted before it is made") {
+  const plan::planned made = plan_of(gemma3_tiny, plan::profiles::cpu);
+  const plan::stage_costs costs(made.table());
+  for (const plan::layer_range range : {plan::layer_range{0, 3}, {3, 5}, {5, 7}, {0, 7}}) {
+    const plan::stage made_stage(made.table(), range);
+    CHECK(costs.of(range).weights == made_stage.table().weight_bytes());
+    CHECK(costs.of(range).caches == made_stage.table().cache_bytes());
+  }
+}
+
+TEST_CASE("a cut follows the devices' rates, and their memory before these") {
+  const plan::planned made = plan_of(gemma3_tiny, plan::profiles::cpu);
+  const std::vector<plan::stage_costs> costs(2, plan::stage_costs(made.table()));
+  const std::uint64_t all = costs[0].of({0, 7}).total();
+  const auto cut = [&](plan::stage_device a, plan::stage_device b) {
+    return plan::choose_cut(costs, std::array{a, b}).front();
+  };
+  const std::uint32_t even = cut({all, 1}, {all, 1}), faster = cut({all, 4}, {all, 1});
+  CHECK(faster > even);
+  const std::uint64_t small = costs[0].of({0, even - 1}).total();
+  CHECK(cut({small, 1}, {all, 1}) == even - 1);
+  CHECK_THROWS_WITH(cut({small, 1}, {costs[1].of({even, 7}).total(), 1}),
+                    ContainsSubstring("bytes of weights, KV cache and arena") && ContainsSubstring("on 2 devices"));
+  CHECK_THROWS_AS(plan::choose_cut(std::vector(8, costs[0]), std::vector(8, plan::stage_device{all, 1})),
+                  argument_error);
+}
+
+TEST_CASE("a cut that is none is refused") {
+  const plan::planned made = plan_of(llama_tiny, plan::profiles::cpu);
+  for (const auto& after : std::vector<std::vector<std::uint32_t>>{{0}, {3}, {2, 2}, {2, 1}})
+    CHECK_THROWS_AS(plan::stages_of(3, after), argument_error);
+  CHECK_THROWS_AS(plan::stage(made.table(), {1, 1}), argument_error);
+  CHECK_THROWS_AS(plan::stage(made.table(), {1, 4}), argument_error);
+  const plan::stage first(made.table(), {0, 1});
+  CHECK_THROWS_AS(plan::stage(first.table(), {0, 1}), argument_error);
+}
+
+TEST_CASE("verify refuses a crossing without a live value, or without a wait") {
+  const plan::planned made = plan_of(llama_tiny, plan::profiles::cpu);
+  const plan::stage last(made.table(), {1, 3});
+  plan::table t = last.table();
+  REQUIRE(plan::verify(t).empty());
+  t.decode.stream_in_offset += 256;
+  CHECK(std::string(plan::verify(t).view()).find("of the stream that cross at offset") != std::string::npos);
+  t = last.table();
+  std::vector<plan::dispatch> period(t.decode.period.begin(), t.decode.period.end());
+  REQUIRE(period.front().barrier);
+  period.front().barrier = false;
+  t.decode.period = period;
+  CHECK(std::string(plan::verify(t).view()).find("expected a barrier before it") != std::string::npos);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/plan/explain_cut.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+
+#include "intaglio/families/planned_family.hpp"
+#include "tiny_configs.hpp"
+
+using namespace intaglio;
+
+TEST_CASE("a cut is said in words, with its bytes") {
+  const plan::planned made =
+      families::planned_of(llama_tiny, {dtype::q8_0, dtype::f16, dtype::f16}, "tiny", plan::profiles::cpu, 128);
+  std::vector<std::shared_ptr<const plan::stage>> parts;
+  for (const plan::layer_range each : {plan::layer_range{0, 2}, {2, 3}})
+    parts.push_back(std::make_shared<const plan::stage>(made.table(), each));
+  const plan::table &first = parts[0]->table(), &last = parts[1]->table();
+  const auto bytes = [](const plan::table& t) {
+    using plan::explanation::number;
+    const std::uint64_t rest = t.arena_bytes() + t.state_bytes() + kernels::ring_bytes(t.ring_size);
+    return number(t.weight_bytes() + t.cache_bytes() + rest) + " bytes: weights " + number(t.weight_bytes()) +
+           ", cache 131,072 (128 positions), arena and state " + number(rest) + "\n";
+  };
+  std::string second = bytes(last);
+  second.replace(second.find("131,072"), 7, "65,536");
+  CHECK(plan::explain_cut(parts, std::array<std::string, 2>{"A", "B"}) ==
+        "stage 0 on A, profile cpu: embedding, layers 0 to 1\n  device memory: " + bytes(first) +
+            "crosses: f32 [tokens, 256] of the stream, 1,024 bytes a token, 32,768 a chunk of 32\n"
+            "  through host memory: the host waits for the pass of stage 0, then submits that of stage 1\n"
+            "stage 1 on B, profile cpu: layers 2 to 2, head, sampler\n  device memory: " +
+            second);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// Models cut over several devices: the driver's one device, opened several times.
+#include "intaglio/runtime/cut_session.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_all.hpp>
+#include <deque>
+
+#include "conformance.hpp"
+#include "gpu/checked_device.hpp"
+#include "gpu/failing_new.hpp"
+#include "intaglio/families/file_types.hpp"
+#include "shared.hpp"
+#include "temporary_folder.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A file's plans for CPU drivers and for GPUs.
+struct planned_file {
+  io::checkpoint file;
+  plan::planned cpu, portable;
+  std::array<const plan::table*, 2> tables;
+
+  explicit planned_file(const std::filesystem::path& path, std::uint32_t context = 128)
+      : file(io::checkpoint::open(path)), cpu(plan_of(plan::profiles::cpu, context)),
+        portable(plan_of(plan::profiles::portable, context)), tables{&cpu.table(), &portable.table()} {}
+  plan::planned plan_of(const plan::profile& target, std::uint32_t context) const {
+    return families::planned_of(file.config(), families::types_of(file).types, "tiny", target, context);
+  }
+};
+
+/// The same device, opened several times.
+struct devices {
+  std::deque<checked_device> opened;
+  std::vector<gpu::device> list;
+  explicit devices(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) list.push_back(opened.emplace_back().device);
+  }
+};
+
+std::vector<std::int32_t> some_ids(std::size_t count, std::uint32_t vocabulary) {
+  std::vector<std::int32_t> out;
+  for (std::size_t i = 0; i < count; ++i)
+    out.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i + 5) % vocabulary));
+  return out;
+}
+
+/// What a session says in several ways.
+struct words {
+  std::vector<float> logits, vector;
+  std::vector<std::int32_t> greedy, drawn, drafted, again;
+};
+
+words all_of(basic_session& of) {
+  const auto ids = some_ids(40, of.table().config->vocab_size);
+  words out;
+  out.logits = of.logits(ids).logits;
+  out.vector = of.embed(ids);
+  out.greedy = of.generate(ids, {.max_tokens = 8, .stop_at_end = false}).ids;
+  // What begins alike stays in the caches of all stages.
+  const auto rewound = std::span(ids).first(30);
+  out.again = of.generate(rewound, {.max_tokens = 8, .stop_at_end = false, .chunk = 7}).ids;
+  out.drawn = of.generate(rewound, {.temperature = 0.9f,
+                                    .top_k = 40,
+                                    .repeat_penalty = 1.3f,
+                                    .seed = 5,
+                                    .max_tokens = 12,
+                                    .stop_at_end = false})
+                  .ids;
+  of.reset();
+  std::vector<std::int32_t> twice(ids.begin(), ids.begin() + 12);
+  twice.insert(twice.end(), ids.begin(), ids.begin() + 12);
+  out.drafted = of.generate(twice, {.max_tokens = 12, .stop_at_end = false, .prompt_lookup_num_tokens = 7}).ids;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a model that is cut over two and three devices gives the bits of the whole", "[once]") {
+  const auto [path, after] = GENERATE_COPY(
+      std::pair{conformance("qwen3-tiny", "conformance2", "confgen2.py") / "gguf/qwen3-tiny-bf16.gguf",
+                std::vector<std::uint32_t>{}},
+      std::pair{conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf", std::vector<std::uint32_t>{2, 6}},
+      std::pair{shared("models/fable-bitnet-i2_s.gguf"), std::vector<std::uint32_t>{3}});
+  INFO(path.string());
+  const planned_file plans(path);
+  const std::size_t count = after.empty() ? 2 : after.size() + 1;
+  const devices on(count);
+  basic_session whole(on.list.front(), plans.tables, plans.file, {.cache_folder = ""});
+  const words expected = all_of(whole);
+  basic_session cut = cut_session(on.list, plans.tables, plans.file, {.cache_folder = ""}, {.after = after});
+  CHECK(cut.executor().is_stage());
+  const words found = all_of(cut);
+  CHECK(found.logits == expected.logits);
+  CHECK(found.vector == expected.vector);
+  CHECK(found.greedy == expected.greedy);
+  CHECK(found.again == expected.again);
+  CHECK(found.drawn == expected.drawn);
+  CHECK(found.drafted == expected.drafted);
+  const auto count_of = [](const basic_session& of) { return of.executor().counters().recordings; };
+  const auto recorded = count_of(cut);
+  cut.reset();
+  const auto ids = some_ids(70, plans.file.config().vocab_size);
+  auto stream = cut.begin(ids, {.max_tokens = 30, .stop_at_end = false});
+  REQUIRE(stream.next());
+  stream.cancel();
+  CHECK(count_of(cut) == recorded);
+  whole.reset();
+  CHECK(cut.generate(ids, {.max_tokens = 8, .stop_at_end = false}).ids ==
+        whole.generate(ids, {.max_tokens = 8, .stop_at_end = false}).ids);
+}
+
+namespace {
+
+planned_file& bitnet_tiny() {
+  static planned_file out(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf"), 64);
+  return out;
+}
+constexpr std::array<std::int32_t, 5> prompt{1000, 246, 324, 532, 914};
+
+/// Two stages behind the shim.
+basic_session shimmed_cut(const session_options& wish) {
+  gpu::device_options options;
+  options.entry = &faults::entry;
+  const std::array on{gpu::device(options), gpu::device(options)};
+  return cut_session(on, bitnet_tiny().tables, bitnet_tiny().file, wish, {.after = {1}});
+}
+generation some_tokens(basic_session& of) { return of.generate(prompt, {.max_tokens = 5, .stop_at_end = false}); }
+
+}  // namespace
+
+TEST_CASE("a device of a cut is lost, in each stage, in a prompt and in decode", "[once]") {
+  const temporary_folder folder;
+  const session_options wish{.cache_folder = folder.path()};
+  faults::the_shim().reset();
+  const auto expected = [&] {
+    basic_session session = shimmed_cut(wish);
+    return some_tokens(session).ids;
+  }();
+  for (const std::size_t nth : {0u, 1u, 2u, 3u, 6u, 7u}) {
+    INFO("submission " << nth);
+    {
+      basic_session session = shimmed_cut(wish);
+      faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_DEVICE_LOST);
+      CHECK_THROWS_AS(some_tokens(session), device_lost);
+      CHECK_THROWS_AS(some_tokens(session), device_lost);
+    }
+    CHECK(faults::the_shim().live().empty());
+    CHECK(faults::the_shim().wrong_destroys() == 0);
+    faults::the_shim().reset();
+  }
+  basic_session session = shimmed_cut(wish);
+  CHECK(some_tokens(session).ids == expected);
+}
+
+TEST_CASE("no memory in one stage of a cut: at a submission the session goes on, at load nothing is left", "[once]") {
+  const temporary_folder folder;
+  const session_options wish{.cache_folder = folder.path()};
+  faults::the_shim().reset();
+  std::size_t allocations = 0;
+  {
+    basic_session session = shimmed_cut(wish);
+    allocations = faults::the_shim().calls(faults::id::vkAllocateMemory);
+    const auto expected = some_tokens(session).ids;
+    for (const std::size_t nth : {0u, 1u, 2u, 5u}) {
+      INFO("submission " << nth);
+      session.reset();
+      faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+      CHECK_THROWS_AS(some_tokens(session), out_of_memory);
+      CHECK(some_tokens(session).ids == expected);
+    }
+  }
+  CHECK(faults::the_shim().live().empty());
+  REQUIRE(allocations > 8);
+  for (const std::size_t nth : {std::size_t{0}, allocations / 4, allocations / 2, allocations - 1}) {
+    INFO("allocation " << nth << " of " << allocations);
+    faults::the_shim().reset();
+    faults::the_shim().arm(faults::id::vkAllocateMemory, nth, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    try {
+      basic_session session = shimmed_cut(wish);
+      CHECK(some_tokens(session).ids.size() == 5);  // another type of memory had room
+    } catch (const out_of_memory& typed) { CHECK_FALSE(typed.operation().empty()); }
+    CHECK(faults::the_shim().live().empty());
+  }
+  faults::the_shim().reset();
+}
+
+TEST_CASE("what a cut session has not is refused, and so is a cut that is none") {
+  const devices on(2);
+  const planned_file& plans = bitnet_tiny();
+  const auto cut = [&](const session_options& options, const cut_options& where) {
+    return cut_session(on.list, plans.tables, plans.file, options, where);
+  };
+  const std::uint32_t layers = plans.file.config().num_hidden_layers;
+  CHECK_THROWS_WITH(cut({.cache_folder = ""}, {.after = {layers}}), ContainsSubstring("cut: expected rising numbers"));
+  CHECK_THROWS_WITH(cut({.cache_folder = "", .weight_budget = 1 << 20}, {}), ContainsSubstring("weight_budget"));
+  CHECK_THROWS_WITH(cut({.cache_folder = ""}, {.rates = {1}}), ContainsSubstring("rates of the devices"));
+  basic_session session = cut({.cache_folder = ""}, {.rates = {1, 1}});
+  CHECK_THROWS_WITH(session.logits(prompt, 0, true), ContainsSubstring("hidden states"));
+  const temporary_folder folder;
+  CHECK_THROWS_WITH(session.save(std::filesystem::path(folder.path()) / "x"), ContainsSubstring("saved session"));
+  CHECK_THROWS_WITH(session.restore(std::filesystem::path(folder.path()) / "x"), ContainsSubstring("saved session"));
+}
