@@ -13,6 +13,7 @@
 layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const float scale = 1.0;
+layout(constant_id = 3) const uint up_stride = 256;  // floats from one token to the next
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words gate, up, output_, state; };
@@ -24,7 +25,7 @@ void main() {
   uint token = gl_WorkGroupID.y, quads = width / 4u, first = token * quads;
   if (token >= state.at[state_count]) return;
   for (uint i = gl_GlobalInvocationID.x; i < quads; i += gl_NumWorkGroups.x * workgroup_size) {
-    vec4 g = float_quad(gate, first + i), u = float_quad(up, first + i), y;
+    vec4 g = float_quad(gate, first + i), u = float_quad(up, token * (up_stride / 4u) + i), y;
     for (uint k = 0u; k < 4u; ++k) {
       precise float scaled = scale * activation(scale == 1.0 ? g[k] : g[k] / scale, u[k]);
       y[k] = scaled;

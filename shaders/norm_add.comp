@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A token's normalised activations, by themselves or, behind a layer, onto the residual stream, where they may have a
-// bias in the place of the norm. One workgroup a token (y).
+// bias in the place of the norm, and a factor of the sum. One workgroup a head (x), as wide as the norm, of a token
+// (y).
 // variant: norm_add -DADDS=1 -DWIDE_LOADS=0
 // variant: rms_norm -DADDS=0 -DWIDE_LOADS=0
 #version 460
@@ -20,6 +21,7 @@ layout(constant_id = 3) const uint subgroup_width = 0;
 #if ADDS
 layout(constant_id = 4) const uint parts = 1;
 layout(constant_id = 5) const uint biased = 0;
+layout(constant_id = 6) const uint scaled = 0;  // by what is behind the norm's weight
 #endif
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
@@ -53,7 +55,7 @@ void main() {
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted)
     return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
-  uint first = token * norm_quads;
+  uint first = (token * gl_NumWorkGroups.x + gl_WorkGroupID.x) * norm_quads;
 #if ADDS
   if (biased != 0u) {
     for (uint quad = gl_LocalInvocationIndex; wanted && quad < width / 4u; quad += workgroup_size) {
@@ -73,6 +75,7 @@ void main() {
       precise vec4 y = normalised(i, r);
 #if ADDS
       y = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + y;
+      if (scaled != 0u) y = y * uintBitsToFloat(norm_weight.at[width]);
 #endif
       FloatQuads(output_).at[first + norm_quad(chunk, i)] = y;
     }

@@ -30,6 +30,7 @@ layout(constant_id = 13) const uint v_stride = 64;
 layout(constant_id = 14) const uint norms = 0;  // kernels::turn_norms
 layout(constant_id = 15) const uint biased = 0;
 layout(constant_id = 16) const float rope_factor = 1.0;  // of channels that turn
+layout(constant_id = 17) const uint v_norm = 0;          // heads of v are normalised, without a weight
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 
@@ -48,6 +49,8 @@ vec4 biased_quad(Words from, uint quad) {
   return x;
 }
 #define input_quad biased_quad
+bool is_value;
+#define weight_quad(weight, chunk, s) (v_norm != 0u && is_value ? vec4(1.0) : chunk_quad(weight, 0u, chunk, s))
 #define norm_width (norms == norms_all_heads ? (is_query ? q_size : kv_size) : head_dim)
 #define norm_width_max (norms == norms_all_heads ? q_size : head_dim)
 #include "norm.glsl"
@@ -95,7 +98,7 @@ void main() {
     return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   read_epilogue();
   is_query = head < heads;
-  bool is_value = head >= heads + kv_heads;
+  is_value = head >= heads + kv_heads;
   Words from = is_query ? q : is_value ? v : k;
   uint before = is_query   ? 0u
                 : is_value ? heads + kv_heads
@@ -106,7 +109,7 @@ void main() {
                       4u),
        own = (head - before) * head_quads;
   bias_shift = before * head_quads - row;
-  if (norms != norms_none && !is_value) {
+  if (is_value ? v_norm != 0u : norms != norms_none) {
     normalise(from, row + own, is_query ? q_norm : k_norm, own);
   } else {
     for (uint quad = gl_LocalInvocationIndex; quad < head_quads; quad += workgroup_size)

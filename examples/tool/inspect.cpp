@@ -61,6 +61,17 @@ json config_json(const decoder_config& c) {
   if (c.attention_multiplier != 0.f) out["attention_multiplier"] = c.attention_multiplier;
   if (c.residual_multiplier != 1.f) out["residual_multiplier"] = c.residual_multiplier;
   if (c.logits_scaling != 1.f) out["logits_scaling"] = c.logits_scaling;
+  const auto count = [&](const char* key, std::uint32_t value) {
+    if (value != 0) out[key] = value;
+  };
+  count("global_head_dim", c.global_head_dim);
+  count("num_global_key_value_heads", c.num_global_key_value_heads);
+  if (c.attention_k_eq_v) out["attention_k_eq_v"] = true;
+  count("num_kv_shared_layers", c.num_kv_shared_layers);
+  count("shared_intermediate_size", c.shared_intermediate_size);
+  count("hidden_size_per_layer_input", c.hidden_size_per_layer_input);
+  if (c.attn_logit_softcapping != 0.f) out["attn_logit_softcapping"] = c.attn_logit_softcapping;
+  if (c.final_logit_softcapping != 0.f) out["final_logit_softcapping"] = c.final_logit_softcapping;
   if (c.num_local_experts != 0)
     out["num_local_experts"] = c.num_local_experts, out["num_experts_per_tok"] = c.num_experts_per_tok,
     out["norm_topk_prob"] = c.norm_topk_prob;

@@ -36,6 +36,9 @@ vec4 weighted[8];  // x * w of the last chunk's quads
 vec4 chunk_quad(Words from, uint first_quad, uint chunk, uint s) {
   return unused_slot(s) ? vec4(0.0) : float_quad(from, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
 }
+#ifndef weight_quad  // of a norm's weight, where that is not read as it stands
+#define weight_quad(weight, chunk, s) chunk_quad(weight, 0u, chunk, s)
+#endif
 vec4 chunk_input(Words x, uint first_quad, uint chunk, uint s) {
   return unused_slot(s) ? vec4(0.0) : input_quad(x, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
 }
@@ -43,7 +46,7 @@ vec4 chunk_input(Words x, uint first_quad, uint chunk, uint s) {
 // The chunk's `weighted` for those that follow inverse_rms(), which leaves it where there is one chunk.
 void reload_chunk(Words x, uint first_quad, Words weight, uint chunk) {
   if (norm_chunks > 1u) LATER_UNROLLED for (uint s = 0u; s < 8u; ++s) {
-      precise vec4 product = chunk_input(x, first_quad, chunk, s) * chunk_quad(weight, 0u, chunk, s);
+      precise vec4 product = chunk_input(x, first_quad, chunk, s) * weight_quad(weight, chunk, s);
       weighted[s] = product;
     }
 }
@@ -68,7 +71,7 @@ float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float l
     vec4 v[8], w[8];
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
       v[i] = chunk_input(x, first_quad, chunk, i);
-      w[i] = chunk_quad(weight, 0u, chunk, i);
+      w[i] = weight_quad(weight, chunk, i);
     }
     precise float s[8];
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {

@@ -47,6 +47,9 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::gemma3_270m, dtype::q8_0>();
   check_in<models::gemma3_1b, dtype::q4_1>();
   check_in<models::gemma3_4b, dtype::f16>();
+  check_in<models::gemma4_e2b, dtype::q4_0>();
+  check_in<models::gemma4_e4b, dtype::bf16>();
+  check_in<models::gemma4_31b, dtype::q4_k>();
   check_in<models::mixtral_8x7b, dtype::q4_0>();
   check_in<models::qwen3_06b, dtype::bf16>();
   check_in<models::qwen3_17b, dtype::q4_k>();
@@ -75,6 +78,30 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::gemma2_2b, dtype::bf16>();
   check_in<models::gemma2_9b, dtype::q8_0>();
   check_in<models::gemma2_27b, dtype::q4_k>();
+}
+
+TEST_CASE("a Gemma 4 has the heads, caches and FFNs of its kinds of layers", "[families]") {
+  const auto plan_of = [](const decoder_config& c) {
+    return planned_of(c, {dtype::q8_0, dtype::q8_0, dtype::q8_0}, "gemma4", plan::profiles::portable, 4096);
+  };
+  const plan::planned made = plan_of(models::gemma4_e2b_config), dense = plan_of(models::gemma4_31b_config);
+  const plan::table &small = made.table(), &large = dense.table();
+  CHECK((plan::verify(small).empty() && plan::verify(large).empty()));
+  std::uint64_t cached = 0;  // of what f16 takes: 12 windowed layers and 3 others have caches of their own
+  for (std::uint32_t layer = 0; layer < 35; ++layer) {
+    const bool global = layer % 5 == 4;
+    const std::uint32_t owner = layer < 15 ? layer : global ? 14 : 13;
+    CHECK(small.cache_owner(layer) == owner);
+    CHECK(small.cache_of(layer).shared == (layer >= 15));
+    if (layer < 15) cached += 2ull * 2 * (global ? 512 : 256) * small.cache_of(layer).positions;
+  }
+  CHECK(small.cache_of(4).positions == 4096);
+  CHECK(small.cache_bytes() == cached);
+  CHECK(large.cache_of(0).key_bytes / large.cache_of(0).positions == 2 * 16 * 256);
+  CHECK(large.cache_of(5).key_bytes / large.cache_of(5).positions == 2 * 4 * 512);
+  // 30.7 billion weights in the layers, in blocks of 34 bytes for 32.
+  CHECK(large.weight_bytes() > 31'000'000'000ull);
+  CHECK(large.weight_bytes() < 34'000'000'000ull);
 }
 
 TEST_CASE("the plan of fable is the engraved one", "[families]") {

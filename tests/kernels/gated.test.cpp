@@ -23,7 +23,8 @@ TEST_CASE("gated gives the reference's bits, whatever the activation, and leaves
     const auto gate = on.filled(gates), up = on.filled(ups), out = on.poisoned(4 * expected.size()),
                state = on.filled(fresh_state(5, tokens, room, 64));
     const auto untouched = out.read<std::uint32_t>();
-    on.run(kernels::kernel::gated, subgroups, {{"width", width}, {"scale", scale}, {"activation", act}},
+    on.run(kernels::kernel::gated, subgroups,
+           {{"width", width}, {"scale", scale}, {"up_stride", width}, {"activation", act}},
            {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &state}}, {groups, room, 1});
     const auto found = out.read<float>();
     CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + tokens * width),
@@ -31,6 +32,25 @@ TEST_CASE("gated gives the reference's bits, whatever the activation, and leaves
     const auto words = out.read<std::uint32_t>();
     CHECK(std::equal(words.begin() + tokens * width, words.end(), untouched.begin() + tokens * width));
   }
+}
+
+TEST_CASE("gated takes a layer's part of what a token has for all layers", "[kernels]") {
+  kernel_device on;
+  random_numbers random(13);
+  constexpr std::uint32_t tokens = 3, width = 64, layers = 5, layer = 3;
+  const shader::activation_function act(activation::gelu_tanh);
+  const auto gates = random.floats(tokens * width, -4, 4), all = random.floats(tokens * layers * width, -3, 3);
+  std::vector<float> ups, expected(gates.size());
+  for (std::uint32_t t = 0; t < tokens; ++t)
+    for (std::uint32_t i = 0; i < width; ++i) ups.push_back(all[(t * layers + layer) * width + i]);
+  reference::gated(*act, gates, ups, expected);
+  const std::vector<float> from(all.begin() + layer * width, all.end());
+  const auto gate = on.filled(gates), up = on.filled(from), out = on.poisoned(4 * expected.size()),
+             state = on.filled(fresh_state(5, tokens, tokens, 64));
+  on.run(kernels::kernel::gated, on.widths().front(),
+         {{"width", width}, {"scale", 1.f}, {"up_stride", layers * width}, {"activation", act}},
+         {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &state}}, {1, tokens, 1});
+  CHECK_SAME(on, out.read<float>(), expected);
 }
 
 TEST_CASE("gated bounds logits in their place, in order and to less than the bound", "[kernels]") {
@@ -44,7 +64,8 @@ TEST_CASE("gated bounds logits in their place, in order and to less than the bou
   std::vector<float> expected(width);
   reference::gated(*act, logits, logits, expected, bound);
   const auto values = on.filled(logits), state = on.filled(fresh_state(0, 1, 1, 64));
-  on.run(kernels::kernel::gated, on.widths().front(), {{"width", width}, {"scale", bound}, {"activation", act}},
+  on.run(kernels::kernel::gated, on.widths().front(),
+         {{"width", width}, {"scale", bound}, {"up_stride", width}, {"activation", act}},
          {{"gate", &values}, {"up", &values}, {"output", &values}, {"state", &state}}, {1, 1, 1});
   const auto found = values.read<float>();
   CHECK_SAME(on, found, expected);

@@ -48,6 +48,20 @@ const turn_case turn_cases[] = {
      true},
     {apart({.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 20, .norms = kernels::turn_norms::each_head}), 7,
      true},
+    {stacked({.heads = 4,
+              .kv_heads = 2,
+              .head_dim = 64,
+              .context = 20,
+              .norms = kernels::turn_norms::each_head,
+              .v_norm = true}),
+     18},
+    {apart({.heads = 2,
+            .kv_heads = 1,
+            .head_dim = 512,
+            .context = 8,
+            .norms = kernels::turn_norms::each_head,
+            .v_norm = true}),
+     5},
 };
 
 }  // namespace
@@ -97,7 +111,8 @@ TEST_CASE("turn: heads biased, normalised and rotated, keys and values in their 
             {"k_stride", shape.strides[1]},
             {"v_stride", shape.strides[2]},
             {"norms", static_cast<std::uint32_t>(shape.norms)},
-            {"biased", biased ? 1u : 0u}},
+            {"biased", biased ? 1u : 0u},
+            {"v_norm", shape.v_norm ? 1u : 0u}},
            {{"q", &q_in},
             {"k", &k_in},
             {"v", &v_in},
@@ -130,6 +145,24 @@ TEST_CASE("norm_add: the normalised input on top of what is there, of the tokens
          {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &output}, {"state", &state}}, {1, room, 1});
   reference::norm_add(std::span(z).first(tokens * width), weight, 1e-6f, std::span(expected).first(tokens * width));
   CHECK_SAME(on, output.read<float>(), expected);
+}
+
+TEST_CASE("norm_add: heads for themselves, or the sum times a number behind the norm's weight") {
+  kernel_device on;
+  random_numbers random(34);
+  constexpr std::uint32_t tokens = 3, width = 64;
+  const bool scaled = GENERATE(false, true);
+  const std::uint32_t heads = scaled ? 1 : 5;
+  const auto z = random.floats(tokens * heads * width, -2, 2), x = random.floats(z.size(), -9, 9);
+  auto weight = random.floats(width, 0.5f, 1.5f);
+  std::vector<float> expected = x;
+  reference::norm_add(z, weight, 1e-6f, expected, scaled ? 0.75f : 1.f);
+  weight.push_back(0.75f);
+  const auto in = on.filled(z), w = on.filled(weight), out = on.filled(x),
+             state = on.filled(fresh_state(0, tokens, tokens, 64));
+  on.run(kernels::kernel::norm_add, 2, {{"width", width}, {"eps", 1e-6f}, {"parts", 1u}, {"scaled", scaled ? 1u : 0u}},
+         {{"input", &in}, {"norm_weight", &w}, {"output", &out}, {"state", &state}}, {heads, tokens, 1});
+  CHECK_SAME(on, out.read<float>(), expected);
 }
 
 TEST_CASE("norm_add: a bias in the place of the norm, of one input and of one in parts") {

@@ -144,7 +144,11 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
 
       golden_file{"gemma2-tiny", "base", "hf"}, golden_file{"gemma2-tiny", "qpas", "hf-qpas"},
       golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-f32.gguf"},
-      golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-bf16.gguf"});
+      golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-bf16.gguf"}, golden_file{"gemma4d-tiny", "base", "hf"},
+      golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-f32.gguf"},
+      golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-bf16.gguf"}, golden_file{"gemma4-tiny", "base", "hf"},
+      golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-f32.gguf"},
+      golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);

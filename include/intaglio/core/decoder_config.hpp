@@ -25,10 +25,11 @@ enum class architecture : std::uint8_t {
   olmo2,
   phi3,
   lfm2,
-  gemma2
+  gemma2,
+  gemma4
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::gemma2;
+inline constexpr architecture last_architecture = architecture::gemma4;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -65,6 +66,8 @@ struct rope_parameters {
   rope_scaling_config scaling = {};    ///< how they reach beyond the trained positions
   std::uint32_t no_rope_interval = 0;  ///< layer i does not turn where i + 1 is a multiple of this; 0: all turn
   std::uint32_t rotary_dim = 0;        ///< channels of a head that turn; 0: all
+  std::uint32_t turning_pairs = 0;     ///< pairs (i, i + head_dim / 2) that turn, the first ones, with the frequencies
+                                       ///< of a head whose pairs all do; 0: all
   bool long_context = false;           ///< of longrope: the factors are long_factor
   friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
 };
@@ -112,7 +115,18 @@ struct decoder_config {
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
   layer_set recurrent_layers = {};        ///< with a state in the place of keys and values, whatever the position
   std::uint32_t conv_taps = 0;            ///< of theirs, tokens that a convolution sees, its own among them
-  bool norm_topk_prob = true;             ///< what a token's experts count adds up to 1; else: softmax over all experts
+  // Gemma 4's: layers that see all positions are global.
+  std::uint32_t global_head_dim = 0;             ///< head_dim of global layers; 0: as the others
+  std::uint32_t num_global_key_value_heads = 0;  ///< num_key_value_heads of global layers; 0: as the others
+  std::uint32_t global_turning_pairs = 0;        ///< rope_parameters::turning_pairs of global layers
+  bool attention_k_eq_v = false;                 ///< global layers have no v: values are k without its norm's weight
+  layer_set full_attention_layers = {};          ///< that are global; none: sliding_window_pattern says it
+  std::uint32_t num_kv_shared_layers = 0;        ///< layers at the end that use keys and values of the last one of
+                                                 ///< their kind before them
+  std::uint32_t shared_intermediate_size = 0;    ///< intermediate_size of these; 0: as the others
+  std::uint32_t hidden_size_per_layer_input =
+      0;                       ///< width of what each layer has of a token besides the stream; 0: none
+  bool norm_topk_prob = true;  ///< what a token's experts count adds up to 1; else: softmax over all experts
 
   /// Elements of a token's queries.
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
@@ -120,14 +134,31 @@ struct decoder_config {
   constexpr std::uint32_t kv_size() const { return num_key_value_heads * head_dim; }
   /// Whether a layer sees the last sliding_window positions alone.
   constexpr bool is_windowed(std::uint32_t layer) const {
+    if (!full_attention_layers.empty()) return sliding_window != 0 && !full_attention_layers.has(layer);
     return sliding_window != 0 && (sliding_window_pattern == 0 || (layer + 1) % sliding_window_pattern != 0);
+  }
+  /// Whether a layer uses keys and values of one before it.
+  constexpr bool shares_kv(std::uint32_t layer) const {
+    return layer < num_hidden_layers && layer + num_kv_shared_layers >= num_hidden_layers;
+  }
+  /// Width of a layer's heads, number of its key and value heads, width of its FFN.
+  constexpr std::uint32_t head_dim_of(bool windowed) const {
+    return windowed || global_head_dim == 0 ? head_dim : global_head_dim;
+  }
+  constexpr std::uint32_t key_value_heads_of(bool windowed) const {
+    return windowed || num_global_key_value_heads == 0 ? num_key_value_heads : num_global_key_value_heads;
+  }
+  constexpr std::uint32_t intermediate_size_of(bool shares) const {
+    return shares && shared_intermediate_size != 0 ? shared_intermediate_size : intermediate_size;
   }
   /// Scores are divided by the square root of this.
   constexpr std::uint32_t attention_scalar() const {
     return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim;
   }
   /// Rotary embedding of the layers that see all positions.
-  constexpr rope_parameters rope() const { return {rope_theta, rope_scaling, no_rope_layer_interval, rotary_dim}; }
+  constexpr rope_parameters rope() const {
+    return {rope_theta, rope_scaling, no_rope_layer_interval, rotary_dim, global_turning_pairs};
+  }
   /// Rotary embedding of the windowed layers.
   constexpr rope_parameters local_rope() const {
     return rope_local_base_freq != 0.f ? rope_parameters{rope_local_base_freq} : rope();
@@ -137,8 +168,8 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",  "llama",   "gemma3", "qwen3", "qwen3moe", "qwen2",
-                                        "smollm3", "granite", "olmo2",  "phi3",  "lfm2",     "gemma2"};
+  constexpr std::string_view names[] = {"bitnet",  "llama", "gemma3", "qwen3", "qwen3moe", "qwen2", "smollm3",
+                                        "granite", "olmo2", "phi3",   "lfm2",  "gemma2",   "gemma4"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

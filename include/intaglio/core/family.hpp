@@ -47,13 +47,14 @@ struct family {
   bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
   bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
-  std::uint32_t no_rope_interval = 0;             ///< where files state none: every n-th layer is without rotation
+  bool kinds_of_layers = false;        ///< heads, caches and FFNs of a layer are of its kind; each has a factor
+  std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 12> families_table{{
+inline constexpr std::array<family, 13> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -137,6 +138,17 @@ inline constexpr std::array<family, 12> families_table{{
      .final_softcap = 30.f,
      .default_head_dim = 256,
      .act = activation::gelu_tanh},
+    {.type = architecture::gemma4,
+     .config_names = "gemma4 gemma4_text",
+     .gguf_names = "gemma4",
+     .head_norms = true,
+     .norms_behind = true,
+     .window_interval = 6,
+     .default_window = 512,
+     .softcaps = true,
+     .kinds_of_layers = true,
+     .default_head_dim = 256,
+     .act = activation::gelu_tanh},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
@@ -144,7 +156,9 @@ constexpr const family& family_of(architecture type) { return families_table[sta
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
 
 /// Whether a model is one of Gemma's.
-constexpr bool is_gemma(architecture type) { return type == architecture::gemma2 || type == architecture::gemma3; }
+constexpr bool is_gemma(architecture type) {
+  return type == architecture::gemma2 || type == architecture::gemma3 || type == architecture::gemma4;
+}
 
 /// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.
 constexpr const family* family_with(std::string_view family::*member, std::string_view name) {

@@ -141,6 +141,8 @@ inline file_types types_of(const io::checkpoint& file) {
     for (const packed_tensor& each : packed_tensors(*file.packed())) {
       if (each.layers.empty() && each.name == "token_embd.weight") types.embedding = each.type;
       if (each.layers.empty() && each.name == "output.weight") head = each.type;
+      if (each.layers.empty() && each.name.starts_with("per_layer_"))
+        types.globals.push_back({std::string(each.name), each.type});
       for (std::uint32_t layer = 0; !each.layers.empty() && layer < file.config().num_hidden_layers; ++layer)
         if (!each.name.starts_with("ffn_gate_inp") && lists_layer(each.layers, layer))
           layers.add(layer, each.name, each.type);
@@ -156,7 +158,7 @@ inline file_types types_of(const io::checkpoint& file) {
   bool any = false;
   for (const auto& tensor : file.tensors()) {
     const std::string_view name = tensor.stored.name;
-    if (tensor.role != io::tensor_role::matrix && name != "token_embd.weight" && name != "output.weight") continue;
+    if (tensor.role != io::tensor_role::matrix && tensor.role != io::tensor_role::embedding) continue;
     if (name.ends_with(".ffn_gate_inp.weight")) continue;  // the router's is f32 whatever the others are
     if (tensor.role == io::tensor_role::matrix && file.config().ternary) continue;
     const dtype stored = computed_in(tensor.stored.type), type = is_planned(stored) ? stored : dtype::f16;
@@ -169,6 +171,7 @@ inline file_types types_of(const io::checkpoint& file) {
     if (name == "token_embd.weight") types.embedding = type;
     if (name == "output.weight") head = type;
     std::uint32_t layer = 0;
+    if (name.starts_with("per_layer_")) types.globals.push_back({std::string(name), type});
     if (!name.starts_with("blk.")) continue;
     const auto [end, failure] = std::from_chars(name.data() + 4, name.data() + name.size(), layer);
     if (failure != std::errc{} || end == name.data() + name.size()) continue;

@@ -13,6 +13,7 @@
 #include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/gemma4.hpp"
 #include "intaglio/models/granite.hpp"
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/llama.hpp"
@@ -39,6 +40,7 @@ struct matrix_type {
 struct weight_types {
   dtype layers = dtype::f16, embedding = dtype::f16, head = dtype::f16;
   std::vector<matrix_type> matrices = {};  ///< where layers hold theirs in several types: all of each set; else none
+  std::vector<matrix_type> globals = {};   ///< of those outside of the layers but for embedding and head
   std::vector<std::uint8_t> sets = {};     ///< by layer, the set that it has; none: all have set 0
   friend bool operator==(const weight_types&, const weight_types&) = default;
 };
@@ -49,7 +51,7 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
   constexpr auto matrices = std::to_array<std::string_view>(
       {"attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_output.weight", "ffn_gate.weight", "ffn_up.weight",
        "ffn_down.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight",
-       "shortconv.in_proj.weight", "shortconv.out_proj.weight"});
+       "shortconv.in_proj.weight", "shortconv.out_proj.weight", "inp_gate.weight", "proj.weight"});
   std::vector<ir::held_type> held;
   if (c.model_type != architecture::bitnet) {
     for (const matrix_type& each : types.matrices)
@@ -57,6 +59,7 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
     if (held.empty())
       for (const std::string_view each : matrices) held.push_back({each, c.ternary ? dtype::i2_s : types.layers});
   }
+  for (const matrix_type& each : types.globals) held.push_back({each.name, each.type, each.set});
   constexpr dtype any = dtype::f16;
   ir::trace t(held, types.sets);
   switch (c.model_type) {
@@ -95,6 +98,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::gemma2:
       models::gemma2_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::gemma4:
+      models::gemma4_graph<any>(c, types.embedding, types.layers).forward(t);
       break;
   }
   return t.graph();

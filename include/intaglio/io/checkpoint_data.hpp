@@ -353,6 +353,8 @@ class checkpoint_builder {
   checkpoint finish() && {
     check_config(out_.config_, out_.path_);
     const std::vector<tensor_rule> rules = tensor_rules(out_.config_);
+    std::size_t unread = 0;
+    std::string first_unread;
     for (const tensor_rule& rule : rules) {
       const auto at = found_.find(rule.name);
       if (at == found_.end()) {
@@ -363,10 +365,15 @@ class checkpoint_builder {
       found_.erase(at);
       tensor.role = rule.role;
       if (!judge(tensor, rule)) continue;
-      if (rule.unused) warn(rule.name + " is ignored: the model's head is its embedding");
-      else if (rule.role == tensor_role::factor) apply_factor(tensor);
+      if (rule.unused) {
+        if (rule.name == "output.weight") warn(rule.name + " is ignored: the model's head is its embedding");
+        else if (rule.name.starts_with("blk.") && unread++ == 0) first_unread = rule.name;
+      } else if (rule.role == tensor_role::factor) apply_factor(tensor);
       else out_.tensors_.push_back(std::move(tensor));
     }
+    if (unread != 0)
+      warn(std::to_string(unread) +
+           " tensors of layers that use another layer's keys and values are ignored, the first: " + first_unread);
     take_zero_biases(rules);
     for (const auto& [name, tensor] : found_) fault("not part of the model: " + printable(tensor.stored_name, 100));
     if (!faults_.empty()) refuse();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,17 +62,20 @@ class gguf_config {
     const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
     config_.hidden_size = required("embedding_length");
     config_.num_hidden_layers = required("block_count");
-    config_.intermediate_size = required_for_layers("feed_forward_length");
+    const bool kinds = family_of(config_.model_type).kinds_of_layers;
     config_.num_attention_heads = required_for_layers("attention.head_count");
+    if (!kinds) config_.intermediate_size = required_for_layers("feed_forward_length");
     if (family_of(config_.model_type).recurrent == recurrence::short_conv) read_short_conv();
-    else config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
+    else if (!kinds)
+      config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
     config_.max_position_embeddings = required("context_length");
     config_.vocab_size = vocab_size();
     const auto eps = real("attention.layer_norm_rms_epsilon");
     if (!eps) refuse(key("attention.layer_norm_rms_epsilon"), "a number", "no such key");
     config_.rms_norm_eps = *eps;
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
-    read_head_dim();
+    if (kinds) read_kinds();
+    else read_head_dim();
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
     config_.hidden_act = is_gemma(config_.model_type)          ? activation::gelu_tanh
                          : bitnet && architecture_ != "bitnet" ? activation::relu_squared
@@ -82,7 +87,7 @@ class gguf_config {
     read_rope_scaling(bitnet);
     if (config_.model_type == architecture::llama) read_rope_factors();
     if (family_of(config_.model_type).partial_rotary) read_longrope();
-    read_windows(gemma);
+    if (!kinds) read_windows(gemma);
     read_experts();
     if (family_of(config_.model_type).may_be_ternary && has_ternary_layers())
       config_.ternary = true, config_.activation_type = dtype::f32;
@@ -180,6 +185,9 @@ class gguf_config {
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;
+    if ((rule.use == gguf_key_use::kinds || rule.use == gguf_key_use::neutral_head_dim) &&
+        family_of(config_.model_type).kinds_of_layers)
+      return;
     if (rule.use == gguf_key_use::softcap && family_of(config_.model_type).softcaps) return;
     const gguf_value& stored = *file_.first().find(key(rule.tail));
     const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)
@@ -215,6 +223,79 @@ class gguf_config {
       if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;
     }
     return true;
+  }
+  /// Heads, caches and FFNs by kind of layer, Gemma 4's.
+  [[gnu::cold]] void read_kinds() {
+    decoder_config& c = config_;
+    c.attention_multiplier = 1.f;
+    c.num_kv_shared_layers = value("attention.shared_kv_layers").value_or(0);
+    c.hidden_size_per_layer_input = value("embedding_length_per_layer_input").value_or(0);
+    c.sliding_window = required("attention.sliding_window");
+    c.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    const std::string pattern = key("attention.sliding_window_pattern");
+    const auto windowed = file_.array<bool>(pattern);
+    if (!windowed || windowed->size() != c.num_hidden_layers || !set_windows(c, *windowed))
+      refuse(pattern, std::to_string(c.num_hidden_layers) + " truths as " + key("block_count"),
+             windowed ? std::to_string(windowed->size()) : "no such list");
+    c.global_head_dim = required("attention.key_length");
+    c.head_dim = required("attention.key_length_swa");
+    for (const auto& [tail, wide] : {std::pair{"attention.value_length", c.global_head_dim},
+                                     {"rope.dimension_count", c.global_head_dim},
+                                     {"attention.value_length_swa", c.head_dim},
+                                     {"rope.dimension_count_swa", c.head_dim}})
+      if (const auto stated = value(tail); stated && *stated != wide)
+        refuse(key(tail), std::to_string(wide) + " as the heads are wide", std::to_string(*stated));
+    const auto local = [&](std::uint32_t layer) { return c.is_windowed(layer); };
+    const auto own = [&](std::uint32_t layer) { return !c.shares_kv(layer); };
+    std::tie(c.num_key_value_heads, c.num_global_key_value_heads) = by_kind("attention.head_count_kv", local);
+    std::tie(c.intermediate_size, c.shared_intermediate_size) = by_kind("feed_forward_length", own);
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+      if (!local(layer) && own(layer) &&
+          file_.find_tensor("blk." + std::to_string(layer) + ".attn_v.weight") == nullptr)
+        c.attention_k_eq_v = true;
+    read_turning_pairs();
+  }
+  /// A number of the layers of a kind and that of the others, 0 where they have the same.
+  template <class Kind>
+  [[gnu::cold]] std::pair<std::uint32_t, std::uint32_t> by_kind(std::string_view tail, Kind&& first) const {
+    const std::string name = key(tail);
+    const gguf_value* stored = file_.first().find(name);
+    if (stored == nullptr) refuse(name, "a number", "no such key");
+    if (stored->type != gguf_type::array) return {*value(tail), 0};
+    const std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
+    if (each.size() != config_.num_hidden_layers)
+      refuse(name, std::to_string(config_.num_hidden_layers) + " numbers as " + key("block_count"),
+             std::to_string(each.size()));
+    std::array<std::optional<std::uint32_t>, 2> found;
+    for (std::uint32_t layer = 0; layer < each.size(); ++layer) {
+      auto& of = found[first(layer) ? 0 : 1];
+      if (of && *of != each[layer])
+        refuse(name, std::to_string(*of) + " as in other layers of the kind of layer " + std::to_string(layer),
+               std::to_string(each[layer]));
+      of = each[layer];
+    }
+    const std::uint32_t one = found[0] ? *found[0] : found[1].value_or(0);
+    return {one, found[1].value_or(one) == one ? 0 : *found[1]};
+  }
+  /// Pairs that turn are divided by 1, the others by a number so large that they stand.
+  [[gnu::cold]] void read_turning_pairs() {
+    const gguf_tensor* tensor = file_.find_tensor("rope_freqs.weight");
+    if (tensor == nullptr) return;
+    const mapped_file& file = file_.parts()[tensor->part].file();
+    const std::uint32_t pairs = config_.global_head_dim / 2;
+    if (tensor->type != dtype::f32 || tensor->bytes != std::uint64_t{pairs} * sizeof(float))
+      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'",
+                       std::to_string(pairs) + " values of f32",
+                       std::to_string(tensor->bytes) + " bytes of " + std::string(name(tensor->type)));
+    std::vector<float> factors(pairs);
+    file.read(tensor->offset, std::as_writable_bytes(std::span(factors)));
+    const auto turning = std::find_if(factors.begin(), factors.end(), [](float f) { return f != 1.f; });
+    const auto other = std::find_if(turning, factors.end(), [](float f) { return !(f >= 1e20f); });
+    if (turning == factors.begin() || other != factors.end())
+      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'",
+                       "ones, and numbers from 1e20 on behind them",
+                       other != factors.end() ? number_text(*other) : number_text(factors.front()));
+    if (turning != factors.end()) config_.global_turning_pairs = static_cast<std::uint32_t>(turning - factors.begin());
   }
   void read_head_dim() {
     const std::uint32_t heads = config_.num_attention_heads;
@@ -451,7 +532,10 @@ inline vocabulary gguf_vocabulary(const gguf& file) {
   out.add_space_prefix = file.value<bool>("tokenizer.ggml.add_space_prefix");
   out.remove_extra_whitespaces = file.value<bool>("tokenizer.ggml.remove_extra_whitespaces");
   out.chat_template = file.value<std::string>("tokenizer.chat_template");
-  if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for such a vocabulary
+  if (out.model == "gemma4") {  // merges in their order, as in tokenizer.json; the scores say nothing
+    out.model = "llama";
+    out.scores.clear();
+  } else if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for such a vocabulary
     if (!out.unknown_id) out.unknown_id = 0;
     if (!out.bos_id) out.bos_id = 1;
     if (!out.eos_id) out.eos_id = 2;

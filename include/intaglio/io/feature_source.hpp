@@ -87,6 +87,10 @@ class checkpoint_features : public feature_source {
       if (const std::string name = tensor_name(0, which); model_.find(name) == nullptr)
         throw file_error(model_.path(), std::nullopt, "features of the model", "a gated FFN with the tensor " + name,
                          "none");
+    if (config().intermediate_size_of(true) != config().intermediate_size)
+      throw file_error(model_.path(), std::nullopt, "features of the model",
+                       std::to_string(config().intermediate_size) + " in all layers",
+                       std::to_string(config().shared_intermediate_size) + " in layers that share keys and values");
     if (std::uint64_t{config().intermediate_size} * experts() > config_limits::intermediate_size)
       throw argument_error("model",
                            "at most " + std::to_string(config_limits::intermediate_size) + " features of a layer",

@@ -19,6 +19,7 @@ enum class gguf_key_use : std::uint8_t {
   neutral_head_dim,  ///< a number that must be the heads' width
   neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
   longrope,          ///< as `neutral`; read where the file has factors of longrope
+  kinds,             ///< as `neutral`; read where layers are of kinds
   multiplier,        ///< as `neutral`; read where the family has multipliers
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
@@ -78,7 +79,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"attention.output_scale", gguf_key_use::neutral, 1.f, 0.f},
     {"attention.temperature_length", gguf_key_use::neutral},
     {"attention.temperature_scale", gguf_key_use::neutral},
-    {"attention.shared_kv_layers", gguf_key_use::neutral},
+    {"attention.shared_kv_layers", gguf_key_use::kinds},
     {"attention.key_length_swa", gguf_key_use::neutral_head_dim},
     {"attention.value_length_swa", gguf_key_use::neutral_head_dim},
     {"rope.dimension_count_swa", gguf_key_use::neutral_head_dim},
@@ -98,7 +99,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_weights_scale", gguf_key_use::neutral, 1.f, 0.f},
     {"expert_weights_norm", gguf_key_use::neutral, 1.f, 1.f},
     {"expert_gating_func", gguf_key_use::neutral, 1.f, 0.f},  // 1: softmax
-    {"embedding_length_per_layer_input", gguf_key_use::neutral},
+    {"embedding_length_per_layer_input", gguf_key_use::kinds},
     {"swin_norm", gguf_key_use::neutral},
 };
 

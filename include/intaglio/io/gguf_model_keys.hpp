@@ -96,6 +96,8 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   const decoder_config& c = model.config();
   const bool bitnet = c.model_type == architecture::bitnet, gemma = is_gemma(c.model_type),
              llama = c.model_type == architecture::llama;
+  if (family_of(c.model_type).kinds_of_layers)
+    throw argument_error("model", "a family whose layers have one width of heads", std::string(name(c.model_type)));
   const activation expected = bitnet ? activation::silu : family_of(c.model_type).act;
   if (c.hidden_act != expected && !(bitnet && c.hidden_act == activation::relu_squared))
     throw argument_error("model",

@@ -62,7 +62,10 @@ class hf_config_reader {
     read_windows(text);
     read_activation(text);
     read_softcaps(text);
-    if (text["use_bidirectional_attention"].boolean_or(false))
+    if (found->kinds_of_layers) read_kinds(text);
+    // "vision" is among the tokens of an image, of which a text model has none.
+    if (const json_place both = text["use_bidirectional_attention"];
+        !(found->kinds_of_layers && both.is_string() && both.text() == "vision") && both.boolean_or(false))
       document_.refuse("use_bidirectional_attention", "false", "true");
     for (const char* key : {"attention_bias", "mlp_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
@@ -84,6 +87,40 @@ class hf_config_reader {
   }
 
  private:
+  /// Heads, caches and FFNs by kind of layer. Defaults: transformers' Gemma4TextConfig.
+  [[gnu::cold]] void read_kinds(const json_place& text) {
+    decoder_config& c = out_.config;
+    c.attention_multiplier = 1.f;
+    c.global_head_dim = text["global_head_dim"].present() ? size(text["global_head_dim"]) : 512;
+    c.attention_k_eq_v = text["attention_k_eq_v"].boolean_or(false);
+    if (c.attention_k_eq_v && text["num_global_key_value_heads"].present())
+      c.num_global_key_value_heads = size(text["num_global_key_value_heads"]);
+    if (text["num_kv_shared_layers"].present()) c.num_kv_shared_layers = size(text["num_kv_shared_layers"]);
+    if (c.num_kv_shared_layers != 0 && text["use_double_wide_mlp"].boolean_or(false)) {
+      if (c.intermediate_size > config_limits::intermediate_size / 2)
+        text["intermediate_size"].refuse("at most " + std::to_string(config_limits::intermediate_size / 2) +
+                                         " beside use_double_wide_mlp");
+      c.shared_intermediate_size = 2 * c.intermediate_size;
+    }
+    if (text["hidden_size_per_layer_input"].present())
+      c.hidden_size_per_layer_input = size(text["hidden_size_per_layer_input"]);
+    if (const json_place words = text["vocab_size_per_layer_input"];
+        c.hidden_size_per_layer_input != 0 && words.present() && size(words) != c.vocab_size)
+      words.refuse(std::to_string(c.vocab_size) + " as vocab_size");
+    if (text["enable_moe_block"].boolean_or(false))
+      document_.refuse("enable_moe_block", "false: mixtures of experts beside an FFN are not computed", "true");
+    const json_place global = text["rope_parameters"]["full_attention"];
+    if (!global.present()) document_.refuse("rope_parameters.full_attention", "an object", "no such key");
+    if (type_of(global) == "proportional") {
+      const double part = global["partial_rotary_factor"].present() ? global["partial_rotary_factor"].number() : 1.0;
+      if (!(part > 0 && part <= 1)) global["partial_rotary_factor"].refuse("a number above 0, at most 1");
+      c.global_turning_pairs = static_cast<std::uint32_t>(part * c.global_head_dim / 2);
+      if (c.global_turning_pairs == 0) global["partial_rotary_factor"].refuse("a part of one pair of channels or more");
+      if (c.global_turning_pairs == c.global_head_dim / 2) c.global_turning_pairs = 0;
+    } else {
+      expect_type(global, "default");
+    }
+  }
   /// Warns of every key that nobody reads.
   [[gnu::cold]] void judge_keys(const json_place& root, const json_place& text) {
     const auto judge = [&](const json_place& object, std::span<const config_key_rule> rules, std::string_view family) {
@@ -269,7 +306,8 @@ class hf_config_reader {
                          std::to_string(c.num_attention_heads));
       c.head_dim = c.hidden_size / c.num_attention_heads;
     }
-    if (gemma) c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
+    if (gemma && !family_of(c.model_type).kinds_of_layers)
+      c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
     c.rms_norm_eps = convolves ? text["norm_eps"].present() ? text["norm_eps"].real() : 1e-5f
                      : gemma && !text["rms_norm_eps"].present() ? 1e-6f
@@ -284,7 +322,7 @@ class hf_config_reader {
   /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
   /// layer.
   [[gnu::cold]] void read_rope(const json_place& text) {
-    const bool gemma = out_.config.model_type == architecture::gemma3;
+    const bool gemma = is_gemma(out_.config.model_type) && out_.config.model_type != architecture::gemma2;
     json_place parameters = text["rope_parameters"];
     const json_place local = parameters["sliding_attention"];
     if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
@@ -300,6 +338,7 @@ class hf_config_reader {
       out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;
       if (local.present()) expect_type(local, "default");
     }
+    if (family_of(out_.config.model_type).kinds_of_layers) return;  // read_kinds
     for (const json_place& place : {text, parameters})
       if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
         read_partial_rotary(part);
@@ -419,7 +458,8 @@ class hf_config_reader {
       if (text[key].present()) c.sliding_window_pattern = size(text[key]);
     if (c.sliding_window_pattern == 0) c.sliding_window_pattern = interval;
     if (text["layer_types"].present()) read_layer_types(text["layer_types"]);
-    if (c.sliding_window_pattern == 1) c.sliding_window = c.sliding_window_pattern = 0;
+    if (c.sliding_window_pattern == 1 && !family_of(c.model_type).kinds_of_layers)
+      c.sliding_window = c.sliding_window_pattern = 0;
   }
   [[gnu::cold]] void read_layer_types(const json_place& list) {
     decoder_config& c = out_.config;
@@ -437,11 +477,9 @@ class hf_config_reader {
       return true;
     };
     if (fits()) return;
-    const auto pattern = window_pattern_of(windowed);
-    if (!pattern)
+    if (!set_windows(c, windowed))
       document_.refuse(list.where(), "full_attention in every n-th layer and sliding_attention in the others",
                        "another order");
-    c.sliding_window_pattern = *pattern;
   }
 
   [[gnu::cold]] void read_activation(const json_place& text) {

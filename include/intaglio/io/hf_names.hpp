@@ -51,8 +51,20 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"mlp.gate_proj", "ffn_gate"},
       {of.fused ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"},
-      {"mlp.ffn_sub_norm", "ffn_sub_norm"}};
+      {"mlp.ffn_sub_norm", "ffn_sub_norm"},
+      {"per_layer_input_gate", "inp_gate"},
+      {"per_layer_projection", "proj"},
+      {"post_per_layer_input_norm", "post_norm"}};
 }
+
+/// Tensors outside of the layers, but for the head; of a layer a name without an ending.
+inline constexpr std::array<hf_part, 5> hf_globals{
+    {{"embed_tokens.weight", "token_embd.weight"},
+     {"norm.weight", "output_norm.weight"},
+     {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
+     {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
+     {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
+inline constexpr hf_part hf_layer_factor{"layer_scalar", "layer_output_scale.weight"};
 
 /// Other names of the same: of a Granite that is written as its hybrid family, gate and up are one matrix.
 inline constexpr std::array<hf_part, 2> hf_aliases{
@@ -69,6 +81,8 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       if (name == "embed_tokens.weight") return "token_embd.weight";
       if (family_of(type).embedding_norm && name == "embedding_norm.weight") return "token_embd_norm.weight";
       if (!family_of(type).embedding_norm && name == "norm.weight") return "output_norm.weight";
+      for (const auto& [hf, gguf] : hf_globals)
+        if (name == hf) return std::string(gguf);
       constexpr std::string_view layers = "layers.";
       if (!name.starts_with(layers)) return std::nullopt;
       name.remove_prefix(layers.size());
@@ -77,6 +91,8 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
           name.find_first_not_of("0123456789") != digits || (digits > 1 && name[0] == '0'))
         return std::nullopt;
       const std::string_view layer = name.substr(0, digits);
+      if (name.substr(digits + 1) == hf_layer_factor.hf && family_of(type).kinds_of_layers)
+        return "blk." + std::string(layer) + "." + std::string(hf_layer_factor.gguf);
       const auto tail = name.rfind('.');
       if (tail <= digits) return std::nullopt;
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
@@ -136,19 +152,25 @@ inline std::string hf_name(std::string_view name, architecture type) {
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";
   if (name == "token_embd_norm.weight") return "model.embedding_norm.weight";
+  for (const auto& [hf, gguf] : hf_globals)
+    if (name == gguf) return "model." + std::string(hf);
   if (name == "output.weight") return "lm_head.weight";
-  if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos)
+  if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos) {
+    if (name.substr(dot + 1) == hf_layer_factor.gguf)
+      return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf_layer_factor.hf);
     for (const auto& [hf, gguf] : hf_parts(family_of(type)))
       for (const std::string_view end : {".weight", ".bias"})
         if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == end)
           return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + std::string(end);
+  }
   return std::string(name);
 }
 
 /// True for tensors of a multimodal repository that a text model does not use.
 inline bool is_vision_name(std::string_view name) {
   for (const std::string_view prefix :
-       {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."})
+       {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector.",
+        "model.embed_vision.", "model.embed_audio.", "model.audio_tower."})
     if (name.starts_with(prefix)) return true;
   return false;
 }

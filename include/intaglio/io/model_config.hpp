@@ -135,6 +135,40 @@ inline constexpr number_relation number_relations[] = {
      },
      [](const decoder_config&) { return "at most " + std::to_string(config_limits::hidden_size); },
      [](const decoder_config& c) { return std::to_string(std::uint64_t{c.num_attention_heads} * c.head_dim); }},
+    {"attn_logit_softcapping",
+     [](const decoder_config& c) {
+       return !family_of(c.model_type).kinds_of_layers || c.attn_logit_softcapping == 0.f;
+     },
+     [](const decoder_config& c) { return "none for " + std::string(name(c.model_type)); },
+     [](const decoder_config& c) { return number_text(c.attn_logit_softcapping); }},
+    {"num_global_key_value_heads",
+     [](const decoder_config& c) { return c.num_attention_heads % c.key_value_heads_of(false) == 0; },
+     [](const decoder_config& c) {
+       return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
+     },
+     [](const decoder_config& c) { return std::to_string(c.num_global_key_value_heads); }},
+    {"global_head_dim",
+     [](const decoder_config& c) {
+       return c.global_head_dim % 2 == 0 && c.global_turning_pairs <= c.head_dim_of(false) / 2 &&
+              std::uint64_t{c.num_attention_heads} * c.global_head_dim <= config_limits::hidden_size;
+     },
+     [](const decoder_config& c) {
+       return "an even number from " + std::to_string(2 * std::uint64_t{c.global_turning_pairs}) +
+              ", with num_attention_heads at most " + std::to_string(config_limits::hidden_size);
+     },
+     [](const decoder_config& c) { return std::to_string(c.global_head_dim); }},
+    {"num_kv_shared_layers", [](const decoder_config& c) { return c.num_kv_shared_layers < c.num_hidden_layers; },
+     [](const decoder_config& c) { return "less than num_hidden_layers " + std::to_string(c.num_hidden_layers); },
+     [](const decoder_config& c) { return std::to_string(c.num_kv_shared_layers); }},
+    {"hidden_size_per_layer_input",
+     [](const decoder_config& c) {
+       return std::uint64_t{c.hidden_size_per_layer_input} * c.num_hidden_layers <= config_limits::intermediate_size &&
+              c.hidden_size_per_layer_input % 4 == 0 && c.shared_intermediate_size <= config_limits::intermediate_size;
+     },
+     [](const decoder_config&) {
+       return "a multiple of 4, of all layers at most " + std::to_string(config_limits::intermediate_size);
+     },
+     [](const decoder_config& c) { return std::to_string(c.hidden_size_per_layer_input); }},
     {"num_experts_per_tok",
      [](const decoder_config& c) { return c.num_local_experts == 0 || c.num_experts_per_tok <= c.num_local_experts; },
      [](const decoder_config& c) { return "1 to " + std::to_string(c.num_local_experts); },
@@ -188,6 +222,20 @@ inline std::optional<std::uint32_t> window_pattern_of(const std::vector<bool>& w
   return static_cast<std::uint32_t>(every);
 }
 
+/// Writes which layers have the window: as a pattern or, where a family's layers have kinds, one by one.
+/// @return false for an order that the config has no place for
+inline bool set_windows(decoder_config& c, const std::vector<bool>& windowed) {
+  if (const auto pattern = window_pattern_of(windowed)) {
+    c.sliding_window_pattern = *pattern;
+    return true;
+  }
+  if (!family_of(c.model_type).kinds_of_layers || windowed.size() > layer_pattern::max_period) return false;
+  c.sliding_window_pattern = 0;
+  for (std::size_t layer = 0; layer < windowed.size(); ++layer)
+    if (!windowed[layer]) c.full_attention_layers.add(static_cast<std::uint32_t>(layer));
+  return true;
+}
+
 /// "linear by 8", "llama3 by 8, low 1, high 4, from 8192", "yarn by 4, low 1, high 32, from 32768, sines by 1.13863";
 /// "default" for none.
 inline std::string scaling_text(const rope_scaling_config& scaling) {
@@ -216,6 +264,12 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   const auto number = [](std::uint32_t value) { return std::to_string(value); };
   const auto named = [](auto value) { return name(value); };
   const auto truth = [](bool value) { return value ? "true" : "false"; };
+  const auto layers = [](const layer_set& of) {
+    std::string text;
+    for (std::uint32_t layer = 0; layer < layer_pattern::max_period; ++layer)
+      if (of.has(layer)) text += (text.empty() ? "" : " ") + std::to_string(layer);
+    return text.empty() ? std::string("none") : text;
+  };
   compare("model_type", engraved.model_type, file.model_type, named);
   compare("hidden_size", engraved.hidden_size, file.hidden_size, number);
   compare("intermediate_size", engraved.intermediate_size, file.intermediate_size, number);
@@ -238,6 +292,15 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
     compare("sliding_window_pattern", engraved.sliding_window_pattern, file.sliding_window_pattern, number);
     compare("rope_local_base_freq", engraved.rope_local_base_freq, file.rope_local_base_freq, number_text);
   }
+  compare("global_head_dim", engraved.head_dim_of(false), file.head_dim_of(false), number);
+  compare("num_global_key_value_heads", engraved.key_value_heads_of(false), file.key_value_heads_of(false), number);
+  compare("global_turning_pairs", engraved.global_turning_pairs, file.global_turning_pairs, number);
+  compare("attention_k_eq_v", engraved.attention_k_eq_v, file.attention_k_eq_v, truth);
+  compare("full_attention_layers", engraved.full_attention_layers, file.full_attention_layers, layers);
+  compare("num_kv_shared_layers", engraved.num_kv_shared_layers, file.num_kv_shared_layers, number);
+  compare("shared_intermediate_size", engraved.intermediate_size_of(true), file.intermediate_size_of(true), number);
+  compare("hidden_size_per_layer_input", engraved.hidden_size_per_layer_input, file.hidden_size_per_layer_input,
+          number);
   compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
   compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
   compare("norm_topk_prob", engraved.norm_topk_prob, file.norm_topk_prob, truth);
@@ -247,12 +310,7 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
     for (std::size_t i = 0; i < 3; ++i) text += " " + number_text(factors.long_factor[i]);
     return text + " ...";
   });
-  compare("recurrent_layers", engraved.recurrent_layers, file.recurrent_layers, [](const layer_set& of) {
-    std::string text;
-    for (std::uint32_t layer = 0; layer < layer_pattern::max_period; ++layer)
-      if (of.has(layer)) text += (text.empty() ? "" : " ") + std::to_string(layer);
-    return text.empty() ? std::string("none") : text;
-  });
+  compare("recurrent_layers", engraved.recurrent_layers, file.recurrent_layers, layers);
   compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
   compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
   compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);

@@ -177,6 +177,14 @@ void packed_fields(Stream& with, Index& index) {
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
   with.number(c.conv_taps, "conv_taps");
   with.flag(c.ternary, "ternary");
+  with.number(c.global_head_dim, "global_head_dim");
+  with.number(c.num_global_key_value_heads, "num_global_key_value_heads");
+  with.number(c.global_turning_pairs, "global_turning_pairs");
+  with.flag(c.attention_k_eq_v, "attention_k_eq_v");
+  for (auto& word : c.full_attention_layers.words) with.number(word, "full_attention_layers");
+  with.number(c.num_kv_shared_layers, "num_kv_shared_layers");
+  with.number(c.shared_intermediate_size, "shared_intermediate_size");
+  with.number(c.hidden_size_per_layer_input, "hidden_size_per_layer_input");
   for (auto& factor : c.rope_factors.short_factor) with.number(factor, "short_factor");
   for (auto& factor : c.rope_factors.long_factor) with.number(factor, "long_factor");
   with.number(c.embedding_multiplier, "embedding_multiplier");

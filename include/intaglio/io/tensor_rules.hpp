@@ -61,33 +61,45 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
 /// All tensors of a model, layer by layer.
 inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   using enum tensor_role;
-  const std::uint64_t hidden = c.hidden_size, inner = c.intermediate_size, q = c.q_size(), kv = c.kv_size();
+  const std::uint64_t hidden = c.hidden_size, input = c.hidden_size_per_layer_input;
   const family& facts = family_of(c.model_type);
   std::vector<tensor_rule> out;
   out.push_back({"token_embd.weight", embedding, c.vocab_size, hidden});
+  if (input != 0) {
+    out.push_back({"per_layer_token_embd.weight", embedding, c.vocab_size, c.num_hidden_layers * input});
+    out.push_back({"per_layer_model_proj.weight", matrix, c.num_hidden_layers * input, hidden});
+    out.push_back({"per_layer_proj_norm.weight", norm, 1, input});
+  }
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    const bool windowed = c.is_windowed(layer), shares = c.shares_kv(layer);
+    const std::uint64_t wide = c.head_dim_of(windowed), q = c.num_attention_heads * wide,
+                        kv = c.key_value_heads_of(windowed) * wide, inner = c.intermediate_size_of(shares);
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
       out.push_back({prefix + std::string(name) + (role == bias ? ".bias" : ".weight"), role, rows, columns});
       if (is_ternary(c) && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
     };
     if (facts.norms_before) add("attn_norm", norm, 1, hidden);
+    const auto add_own = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
+      add(name, role, rows, columns);
+      out.back().optional = out.back().unused = shares;  // files may have what nobody reads
+    };
     if (c.recurrent_layers.has(layer)) {
       add("shortconv.in_proj", matrix, 3 * hidden, hidden);
       add("shortconv.conv", taps, hidden, c.conv_taps);
       add("shortconv.out_proj", matrix, hidden, hidden);
     } else {
       add("attn_q", matrix, q, hidden);
-      add("attn_k", matrix, kv, hidden);
-      add("attn_v", matrix, kv, hidden);
+      add_own("attn_k", matrix, kv, hidden);
+      if (!c.attention_k_eq_v || windowed) add_own("attn_v", matrix, kv, hidden);
       if (facts.qkv_biases) {
         add("attn_q", bias, 1, q);
         add("attn_k", bias, 1, kv);
         add("attn_v", bias, 1, kv);
       }
       if (facts.head_norms || facts.whole_norms) {
-        add("attn_q_norm", norm, 1, facts.whole_norms ? q : c.head_dim);
-        add("attn_k_norm", norm, 1, facts.whole_norms ? kv : c.head_dim);
+        add("attn_q_norm", norm, 1, facts.whole_norms ? q : wide);
+        add_own("attn_k_norm", norm, 1, facts.whole_norms ? kv : wide);
       }
       if (facts.sub_norms) add("attn_sub_norm", norm, 1, q);
       add("attn_output", matrix, hidden, q);
@@ -109,6 +121,12 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
       add("ffn_down", matrix, hidden, inner);
     }
     if (facts.norms_behind) add("post_ffw_norm", norm, 1, hidden);
+    if (input != 0) {
+      add("inp_gate", matrix, input, hidden);
+      add("proj", matrix, hidden, input);
+      add("post_norm", norm, 1, hidden);
+    }
+    if (facts.kinds_of_layers) add("layer_output_scale", norm, 1, 1);
   }
   out.push_back({facts.embedding_norm ? "token_embd_norm.weight" : "output_norm.weight", norm, 1, hidden});
   // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.
@@ -117,6 +135,8 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   for (const char* factors : {"rope_factors_long.weight", "rope_factors_short.weight"})
     if (c.rope_scaling.type == rope_type::longrope)
       out.push_back({factors, norm, 1, (c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2, true});
+  if (facts.kinds_of_layers && c.head_dim_of(false) > 1)  // what global_turning_pairs says
+    out.push_back({"rope_freqs.weight", norm, 1, c.head_dim_of(false) / 2, true, true});
   if (c.model_type == architecture::llama) out.push_back({"rope_freqs.weight", norm, 1, c.head_dim / 2, true});
   return out;
 }

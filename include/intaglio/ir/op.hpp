@@ -22,7 +22,7 @@ inline constexpr std::int32_t none = -1;
 
 enum class op_kind : std::uint8_t {
   embedding,    ///< row of the table for each token, times scale; weight [rows, width]
-  rms_norm,     ///< x / rms(x) * weight, of every head for itself where head_dim is set
+  rms_norm,     ///< x / rms(x) * weight, of every head for itself where head_dim is set; without a weight x / rms(x)
   quantize,     ///< absmax int8 per token
   matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second
                 ///< operand chose
@@ -36,10 +36,11 @@ enum class op_kind : std::uint8_t {
   route,       ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
   weigh,       ///< sum of what top_k experts gave, times their weights
   add,         ///< sum of two values of one shape
+  scale,       ///< x times weight, one number
 };
 inline constexpr std::string_view op_names[] = {"embedding", "rms_norm",    "quantize",  "matmul", "bias",
                                                 "rope",      "cache_write", "attention", "gated",  "short_conv",
-                                                "route",     "weigh",       "add"};
+                                                "route",     "weigh",       "add",       "scale"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.
@@ -77,6 +78,7 @@ struct op {
   float softcap = 0;        ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay
   std::uint32_t taps = 0;   ///< short_conv: tokens that it sees, its own among them
   bool multiplied = false;  ///< short_conv: its input is B, C and h, and it gives C conv(B h), not silu(conv(x))
+  bool by_layer = false;    ///< gated: up has a place for each layer, one behind the other
   bool over_all = false;    ///< route: the softmax is over all experts, not over those that are chosen
   std::uint32_t experts = 0, top_k = 0;  ///< a mixture of experts: how many there are, and how many a token has
   shader::activation_function act{};

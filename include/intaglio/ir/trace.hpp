@@ -77,15 +77,17 @@ class trace {
     return push(o, "rms_norm", name, dtype::f32, width(x));
   }
 
-  /// Root-mean-square norm of each of x's heads, [tokens, heads, head_dim]; weight [head_dim]
-  constexpr value_id head_norm(value_id x, std::string_view name, float eps, std::uint32_t head_dim) {
+  /// Root-mean-square norm of each of x's heads, [tokens, heads, head_dim]; weight [head_dim], none without a name
+  /// @param scale of what it gives
+  constexpr value_id head_norm(value_id x, std::string_view name, float eps, std::uint32_t head_dim, float scale = 1) {
     if (head_dim == 0 || width(x) % head_dim != 0)
       fail(where(name).view(), "an input in multiples of head_dim ", head_dim, "", width(x));
     op o{.kind = op_kind::rms_norm,
          .in = {x, none, none},
-         .weight = weight(name, 1, head_dim, dtype::f32),
+         .weight = name.empty() ? none : weight(name, 1, head_dim, dtype::f32),
          .eps = eps,
          .head_dim = head_dim};
+    if (o.weight != none) graph_.weights[static_cast<std::size_t>(o.weight)].scale = scale;
     if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
     return push(o, "head_norm", name, dtype::f32, width(x));
   }
@@ -171,6 +173,20 @@ class trace {
          .window = window,
          .softcap = softcap};
     return push(o, "attention", "self_attention", dtype::f32, width(query));
+  }
+
+  /// x times a tensor of one number
+  constexpr value_id scale(value_id x, std::string_view name) {
+    op o{.kind = op_kind::scale, .in = {x, none, none}, .weight = weight(name, 1, 1, dtype::f32)};
+    return push(o, "scale", name, dtype::f32, width(x));
+  }
+
+  /// act of gate and what `up`, [tokens, layers, width of gate], has for the layer
+  constexpr value_id gated_by_layer(value_id gate, value_id up, std::uint32_t layers, shader::activation_function act) {
+    if (std::uint64_t{width(gate)} * layers != width(up))
+      fail(where("inp_gate.weight").view(), "a gate for each layer, in all of width ", width(up), "", width(gate));
+    op o{.kind = op_kind::gated, .in = {gate, up, none}, .by_layer = true, .act = act};
+    return push(o, "gated", "layer_input", dtype::f32, width(gate));
   }
 
   constexpr value_id gated(value_id gate, value_id up, shader::activation_function act) {
@@ -273,25 +289,38 @@ class trace {
   }
 
   /// Traces each kind of block once and notes which layer is of which kind; a block's output takes its input's place.
-  template <class... Blocks>
-  constexpr value_id repeat(value_id x, std::uint32_t layers, const layer_pattern& pattern, Blocks&&... blocks) {
+  /// @param body (kind, x) traces a block of a kind
+  template <class Body>
+  constexpr value_id repeat_kinds(value_id x, std::uint32_t layers, const layer_pattern& pattern, std::uint32_t kinds,
+                                  Body&& body) {
     if (section_ != section::prologue) fail("repeat", "expected one repeat in a model, found a second");
     if (layers == 0) fail("repeat", "expected num_hidden_layers of at least 1, found 0");
     if (pattern.period == 0 || pattern.period > layer_pattern::max_period)
       fail("repeat", "a pattern of at least 1 layer and at most ", layer_pattern::max_period, "", pattern.period);
-    else if (pattern.kinds() > sizeof...(Blocks))
-      fail("repeat", "a block for each kind of the pattern, ", pattern.kinds(), "", sizeof...(Blocks));
+    else if (pattern.kinds() > kinds)
+      fail("repeat", "a block for each kind of the pattern, ", pattern.kinds(), "", kinds);
     section_ = section::period;
     block_ = 0;
     graph_.layers = layers;
     graph_.pattern = pattern;
     graph_.stream_in = x;
-    if (sets_.empty()) (one_block(x, blocks), ...);
-    else in_sets(x, layers, pattern, blocks...);
+    if (sets_.empty())
+      for (std::uint8_t kind = 0; kind < kinds; ++kind) one_block(x, [&](value_id in) { return body(kind, in); });
+    else in_sets(x, layers, pattern, body);
     graph_.stream_out = x;
     section_ = section::epilogue;
     block_ = 0;
     return x;
+  }
+  /// The same, of a block for each kind.
+  template <class... Blocks>
+  constexpr value_id repeat(value_id x, std::uint32_t layers, const layer_pattern& pattern, Blocks&&... blocks) {
+    return repeat_kinds(x, layers, pattern, sizeof...(Blocks), [&](std::uint8_t kind, value_id in) {
+      value_id out = none;
+      std::uint8_t index = 0;
+      ((index++ == kind ? void(out = blocks(in)) : void()), ...);
+      return out;
+    });
   }
   /// All layers of one kind.
   template <class Body>
@@ -320,8 +349,8 @@ class trace {
   }
 
   /// Traces the block of each layer's kind in the set that the layer has, each pair of these once: a kind of its own.
-  template <class... Blocks>
-  constexpr void in_sets(value_id& x, std::uint32_t layers, const layer_pattern& pattern, Blocks&... blocks) {
+  template <class Body>
+  constexpr void in_sets(value_id& x, std::uint32_t layers, const layer_pattern& pattern, Body& body) {
     if (sets_.size() != layers) fail("repeat", "a set of types for each layer, ", layers, "", sets_.size());
     if (layers > layer_pattern::max_period)
       fail("repeat", "layers of several sets of types, at most ", layer_pattern::max_period, "", layers);
@@ -342,8 +371,7 @@ class trace {
                   found.size());
     for (const kind& each : found) {
       set_ = each.set;
-      std::uint8_t index = 0;
-      ((index++ == each.block ? one_block(x, blocks) : void()), ...);
+      one_block(x, [&](value_id in) { return body(each.block, in); });
     }
     set_ = 0;
     graph_.pattern = layer_pattern::of(kinds);
@@ -355,7 +383,8 @@ class trace {
     for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
       auto& known = graph_.weights[i];
       if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
-      if (known.type != type && kind != 0 && (known.kinds & kind) == 0) continue;  // other layers have another type
+      const bool alike = known.type == type && known.rows == rows && known.columns == columns;
+      if (!alike && kind != 0 && (known.kinds & kind) == 0) continue;  // other layers have another type or shape
       if (known.rows != rows || known.columns != columns)
         fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
       if (known.type != type) {
@@ -371,7 +400,7 @@ class trace {
   }
 
   template <class Body>
-  constexpr void one_block(value_id& x, Body& body) {
+  constexpr void one_block(value_id& x, Body&& body) {
     const value_id out = body(x);
     if (width(out) != width(x)) fail("repeat", "a block as wide as its input, ", width(x), "", width(out));
     graph_.block_ends.push_back(out);

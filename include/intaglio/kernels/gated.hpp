@@ -10,11 +10,13 @@ namespace intaglio::kernels {
 
 /// output[token, i] = scale * activation(gate[token, i] / scale, up[token, i]), f32 [tokens, width] (kernels/splice.hpp
 /// has the activation); width a multiple of 4. Two products left gate and up because their weights are of two codecs,
-/// with scale 1; or both are logits, which are bounded in their place (shader::softcap). Workgroups share a token's
-/// quads (x); one row of them a token (y).
-inline constexpr kernel_interface gated_interface{"gated",
-                                                  {{{"gate"}, {"up"}, {"output"}, {"state"}}},
-                                                  {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}}}};
+/// with scale 1; or both are logits, which are bounded in their place (shader::softcap). up_stride:
+/// floats of up from one token to the next, width where it has no more. Workgroups share a token's quads (x); one row
+/// of them a token (y).
+inline constexpr kernel_interface gated_interface{
+    "gated",
+    {{{"gate"}, {"up"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}, {"up_stride"}}}};
 
 struct gated_kernel {
   static constexpr kernel id = kernel::gated;
@@ -23,6 +25,7 @@ struct gated_kernel {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};
     float scale{};
+    std::uint32_t up_stride{};
   };
 };
 

@@ -8,13 +8,15 @@
 
 namespace intaglio::kernels {
 
-/// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y). With
-/// parts 2, 4 or 8, of one token: the input is the sum of this number of vectors (walk_sum's splits), one behind the
-/// other, added by halves, lower + higher. biased 1: output += input + norm_weight, which is a bias then.
+/// output[token, head, :] += rms_norm(input[token, head, :]) * norm_weight, f32 [tokens, heads, width]. One workgroup
+/// a head (x), of which there is one but for norms of parts, and token (y). scaled 1: the sum is multiplied by the
+/// number behind norm_weight. With parts 2, 4 or 8, of one token: the input is the sum of this number of vectors
+/// (walk_sum's splits), one behind the other, added by halves, lower + higher. biased 1: output += input + norm_weight,
+/// which is a bias then.
 inline constexpr kernel_interface norm_add_interface{
     "norm_add",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"parts"}, {"biased"}}}};
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"parts"}, {"biased"}, {"scaled"}}}};
 
 struct norm_add_kernel {
   static constexpr kernel id = kernel::norm_add;
@@ -26,6 +28,7 @@ struct norm_add_kernel {
     std::uint32_t subgroup_width{};
     std::uint32_t parts{};
     std::uint32_t biased{};
+    std::uint32_t scaled{};
   };
 };
 

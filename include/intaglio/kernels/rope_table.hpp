@@ -59,8 +59,9 @@ inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::ui
   std::vector<std::uint64_t> out;
   if (how.no_rope_interval != 0 && (layer + 1) % how.no_rope_interval == 0) out.resize(head_dim / 2);
   if (!out.empty()) return out;
-  const std::uint32_t turning = how.rotary_dim != 0 ? how.rotary_dim : head_dim;
-  for (std::uint32_t pair = 0; pair < turning / 2; ++pair) {
+  const std::uint32_t turning = how.rotary_dim != 0 ? how.rotary_dim : head_dim,
+                      pairs = how.turning_pairs != 0 ? (std::min)(how.turning_pairs, turning / 2) : turning / 2;
+  for (std::uint32_t pair = 0; pair < pairs; ++pair) {
     const long double plain = rope_frequency_of(pair, turning, static_cast<long double>(how.theta));
     const auto& longrope = how.long_context ? factors.long_factor : factors.short_factor;
     out.push_back(rope_turns(how.scaling.type == rope_type::longrope ? plain / static_cast<long double>(longrope[pair])

@@ -17,8 +17,9 @@ enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2 }
 /// says so, and are rotated, what turns times rope_factor; q goes to output f32 [tokens, heads, head_dim], k and v to
 /// the cache. q, k, v: f32, q_stride, k_stride and v_stride elements from one token to the next, multiples of 4: three
 /// values, or three places of one stacked product. q_norm, k_norm: [head_dim], of all_heads [heads * head_dim] and
-/// [kv_heads * head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v. rope and ring as in
-/// matmul. One workgroup a head (x) of q, then k, then v, and token (y).
+/// [kv_heads * head_dim]. bias: f32 [(heads + 2 * kv_heads) * head_dim], of q, then k, then v. v_norm 1: heads of v
+/// become rms_norm(head), without a weight. kv_heads 0: q alone, whose keys and values are another layer's. rope and
+/// ring as in matmul. One workgroup a head (x) of q, then k, then v, and token (y).
 inline constexpr kernel_interface turn_interface{
     "turn",
     {{{"q"}, {"k"}, {"v"}, {"q_norm"}, {"k_norm"}, {"bias"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
@@ -38,7 +39,8 @@ inline constexpr kernel_interface turn_interface{
       {"v_stride"},
       {"norms"},
       {"biased"},
-      {"rope_factor", field_type::f32}}}};
+      {"rope_factor", field_type::f32},
+      {"v_norm"}}}};
 
 struct turn_kernel {
   static constexpr kernel id = kernel::turn;
@@ -61,6 +63,7 @@ struct turn_kernel {
     turn_norms norms{};
     std::uint32_t biased{};
     float rope_factor{};
+    std::uint32_t v_norm{};
   };
 };
 

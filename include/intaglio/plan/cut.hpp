@@ -103,6 +103,8 @@ class stage {
              std::to_string(layers.first) + " to " + std::to_string(layers.end));
     if (whole.model_layers != 0) refuse("a whole plan", "a stage of one");
     if (whole.trace.top != 0) refuse("a plan without a trace of features", "one with it");
+    for (std::uint8_t kind = 0; kind < whole.pattern.kinds(); ++kind)
+      if (whole.caches[kind].shared) refuse("layers with keys and values of their own", "layers that use another's");
     if (whole.kept_bytes() != 0) refuse("layers without a state", "recurrent layers");
     for (const weight& each : whole.weights)
       if (each.layout == weight_layout::column_norms)

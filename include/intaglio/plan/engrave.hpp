@@ -422,12 +422,24 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   out.has_sampler = kind.sampler;
 }
 
+/// False where the layers have steps that no resident dispatch has.
+constexpr bool has_resident_steps(const drafted_sequence& chain) {
+  for (const dispatch& each : chain.period.all())
+    if ((each.kernel == kernels::kernel::turn &&
+         kernels::constants_of<kernels::turn_kernel>(each.specialization).v_norm != 0) ||
+        (each.kernel == kernels::kernel::norm_add &&
+         kernels::constants_of<kernels::norm_add_kernel>(each.specialization).scaled != 0))
+      return false;
+  return true;
+}
+
 /// Leaves `out` empty where the model's decode pass is none that all layers in one dispatch can do.
 constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
                             const drafted_sequence& chain, const layer_pattern& pattern, drafted_sequence& out,
                             text<256>& failure) {
   for (const dispatch& each : chain.epilogue.all())
     if (each.kernel == kernels::kernel::walk_trace) return;  // it keeps no gates
+  if (!has_resident_steps(chain)) return;
   const auto list = [](const auto& part) { return std::vector<dispatch>(part.all().begin(), part.all().end()); };
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
@@ -518,11 +530,19 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   out.layer_weight_bytes = weights.layer_bytes;
   out.pattern = g.pattern;
   const lowering_context sizes{config, target, 1, chunk_tokens(target, context), context};
-  for (const auto& o : g.ops)
-    if (o.kind == ir::op_kind::cache_write)
-      out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
+  for (const auto& o : g.ops) {  // a layer's attention is behind what writes its cache, where something does
+    if (o.kind != ir::op_kind::cache_write && (o.kind != ir::op_kind::attention || out.caches[o.block].positions != 0))
+      continue;
+    out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
+    out.caches[o.block].shared = o.kind == ir::op_kind::attention;
+  }
   for (const auto& o : g.ops)
     if (o.where == ir::section::period) out.caches[o.block].kept_bytes += kept_bytes(g, o);
+  for (std::uint32_t layer = 0; layer < g.layers; ++layer)
+    if (out.caches[g.pattern(layer)].shared && cache_owner(g.pattern, out.caches, layer) == layer &&
+        out.failure.empty())
+      out.failure.append("self_attention: expected a layer before layer ", layer,
+                         " with keys and values as wide and as many as it shares, found none");
   return out;
 }
 
@@ -601,6 +621,7 @@ constexpr std::uint64_t hash_of(const table& t) {
     const layer_cache cache = i < t.caches.size() ? t.caches[i] : layer_cache{};
     mix(t.pattern.blocks[i], cache.positions, cache.window, cache.key_bytes, cache.value_bytes);
     if (cache.kept_bytes != 0) mix(cache.kept_bytes);
+    if (cache.shared) mix(1);
   }
   const std::uint64_t every_kind = ~std::uint64_t{0} >> (64 - t.pattern.kinds());
   for (const weight& w : t.weights) {
@@ -609,6 +630,7 @@ constexpr std::uint64_t hash_of(const table& t) {
     if (w.per_layer && (w.kinds & every_kind) != every_kind) mix(w.kinds);
     if (w.scale != 1.f) mix(std::bit_cast<std::uint32_t>(w.scale));
     if (w.rope.no_rope_interval != 0) mix(w.rope.no_rope_interval);
+    if (w.rope.turning_pairs != 0) mix(w.rope.turning_pairs);
     if (!w.rope.scaling.truncate) mix(1);
     if (w.rope.rotary_dim != 0 || w.rope.long_context) mix(w.rope.rotary_dim, w.rope.long_context);
     if (w.layout == weight_layout::rope_turns)

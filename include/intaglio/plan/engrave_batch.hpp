@@ -91,7 +91,7 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
 /// The batch with all layers in one dispatch, without layers where there is none.
 constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
                                             const layer_pattern& pattern, const batch_draft& made, text<256>& failure) {
-  if (made.shape.slot_count == 0) return {};
+  if (made.shape.slot_count == 0 || !has_resident_steps(made.batch)) return {};
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.shape = made.shape;
   drafted_sequence out =

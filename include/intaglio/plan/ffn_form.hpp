@@ -26,8 +26,13 @@ constexpr void shape_ffns(ir::graph& g, ffn_form form) {
   if (form.traced > kernels::most_traced)
     refuse("a trace of at least 1 and at most ", kernels::most_traced, " features, found ", form.traced);
   if (!form.walk && form.traced == 0) return;
+  std::uint32_t features = 0;
   for (ir::op& o : g.ops) {
-    if (o.kind != ir::op_kind::gated || o.where != ir::section::period) continue;
+    if (o.kind != ir::op_kind::gated || o.where != ir::section::period || o.by_layer) continue;
+    const std::uint32_t found = g.values[static_cast<std::size_t>(o.out)].width;
+    if (form.traced != 0 && features != 0 && features != found)
+      refuse("FFNs of ", features, " features in all layers to trace, found ", found);
+    features = found;
     o.traced = form.traced;
     for (const ir::op& gate : g.ops) {
       if (gate.out != o.in[0] || gate.weight == ir::none) continue;

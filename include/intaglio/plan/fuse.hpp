@@ -38,9 +38,9 @@ inline constexpr std::array rules{
          "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
     rule{"stack_plain", "3 matmuls of one input",
          "one read of the input; biases and norms come before q and k are rotated, so the sums go to memory"},
-    rule{"turn", "3 biases, rms_norm, rms_norm, rope, rope, cache_write",
+    rule{"turn", "3 biases, 3 rms_norms, rope, rope, cache_write",
          "a head's bias, norm, rotation and its way to the cache in one workgroup"},
-    rule{"norm_add", "rms_norm, add", "the stream is updated in place"},
+    rule{"norm_add", "rms_norm, add, scale", "the stream is updated in place"},
     rule{"bias_add", "bias, add", "the stream is updated in place"},
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs",
@@ -88,6 +88,9 @@ struct node {
   std::array<ir::weight_id, 3> biases{
       ir::none, ir::none, ir::none};  ///< of turn: of q, k and v, or none; of norm_add and route: one, or none
   kernels::turn_norms norms = kernels::turn_norms::none;
+  bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
+  ir::weight_id factor = ir::none;  ///< of norm_add: the sum is multiplied by this one number
+  bool by_layer = false;            ///< of gated: up_in has a place for each layer
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
   float eps = 0, scale = 0;  ///< scale 0: the kernel's own
@@ -200,6 +203,7 @@ class fuser {
         }
         return bias_add(i, n);
       case kind::cache_write:
+      case kind::rope:
         return turn(i, n);
       case kind::matmul:
         return product(o) ? fused_product(i, n) : n;
@@ -231,6 +235,7 @@ class fuser {
         n.up_in = o.in[1];
         n.act = o.act;
         n.scale = o.scale;
+        n.by_layer = o.by_layer;
         if (o.in[0] != o.in[1]) n.rule = rule_index("gated");
         else if (uses(o.in[0]) == 2) n.stream = o.in[0];  // in its place
         return n;
@@ -265,7 +270,7 @@ class fuser {
     const ir::op& o = at(i);
     n.norm = o.weight;
     n.eps = o.eps;
-    if (uses(o.out) != 1) return n;
+    if (uses(o.out) != 1 || o.weight == ir::none) return n;
     if (const auto q = reader(o.out, kind::quantize, i); q != nowhere) {
       take(n, i), take(n, q);
       n.lowered = true;
@@ -286,6 +291,12 @@ class fuser {
       n.rule = rule_index("norm_add");
       n.stream = at(a).in[0];
       n.out = at(a).out;
+      n.head_dim = o.head_dim;
+      if (const auto s = reader(n.out, kind::scale, a); s != nowhere && uses(n.out) == 1 && n.head_dim == 0) {
+        take(n, s);
+        n.factor = at(s).weight;
+        n.out = at(s).out;
+      }
     }
     return n;
   }
@@ -316,9 +327,12 @@ class fuser {
   /// q, k and v of one input on their way to the cache. What a model does not have is nowhere.
   struct qkv {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
-    std::size_t q_norm = nowhere, k_norm = nowhere, q_rope = nowhere, k_rope = nowhere, write = nowhere;
+    std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
+                write = nowhere;
     bool stacked = false;  ///< one product computes all three
-    constexpr bool found() const { return write != nowhere; }
+    bool alone = false;    ///< q, whose keys and values are another layer's
+    constexpr bool found() const { return write != nowhere || alone; }
+    constexpr bool k_is_v() const { return products[1] == products[2]; }
     constexpr bool biased() const { return biases[0] != nowhere; }
     constexpr bool normalised() const { return q_norm != nowhere; }
   };
@@ -329,18 +343,26 @@ class fuser {
   constexpr qkv find_qkv(std::size_t q) const {
     qkv out;
     out.products[0] = q;
-    for (std::size_t i = 1; i < 3 && out.products[i - 1] != nowhere; ++i)
-      out.products[i] = reader_of_input(out.products[i - 1]);
+    out.products[1] = reader_of_input(q);
+    if (out.products[1] == nowhere) return find_query(q);
+    out.products[2] = reader_of_input(out.products[1]);
+    const bool k_is_v = out.products[2] == nowhere && uses(at(out.products[1]).out) == 2;
+    if (k_is_v) out.products[2] = out.products[1];
     std::array<ir::value_id, 3> y{};
     for (std::size_t i = 0; i < 3; ++i) {
-      y[i] = only_for_one(out.products[i]);
+      y[i] = k_is_v && i != 0 ? at(out.products[i]).out : only_for_one(out.products[i]);
       if (y[i] == ir::none) return out;
       out.biases[i] = reader(y[i], kind::bias, q);
       if ((out.biases[i] == nowhere) == out.biased()) return out;
       if (out.biased()) y[i] = only_for_one(out.biases[i]);
     }
-    const auto qn = reader(y[0], kind::rms_norm, q), kn = reader(y[1], kind::rms_norm, q);
+    const auto qn = reader_norm(y[0], q, true), kn = reader_norm(y[1], q, true), vn = reader_norm(y[2], q, false);
     if ((qn == nowhere) != (kn == nowhere)) return out;
+    if (vn != nowhere) {
+      if (qn == nowhere || at(vn).eps != at(qn).eps || at(vn).head_dim != at(qn).head_dim || at(qn).head_dim == 0)
+        return out;
+      y[2] = only_for_one(vn);
+    }
     if (qn != nowhere) {
       if (at(qn).head_dim != at(kn).head_dim || at(qn).eps != at(kn).eps) return out;
       y[0] = only_for_one(qn), y[1] = only_for_one(kn);
@@ -352,35 +374,56 @@ class fuser {
     if (qn != nowhere && at(qn).head_dim != 0 && at(qn).head_dim != at(rq).head_dim) return out;
     const auto w = reader(at(rk).out, kind::cache_write, q);
     if (w == nowhere || at(w).in[1] != y[2] || at(w).head_dim != at(rq).head_dim) return out;
-    out.q_norm = qn, out.k_norm = kn, out.q_rope = rq, out.k_rope = rk, out.write = w;
+    out.q_norm = qn, out.k_norm = kn, out.v_norm = vn, out.q_rope = rq, out.k_rope = rk, out.write = w;
+    return out;
+  }
+  /// The norm that reads a value, with or without a weight.
+  constexpr std::size_t reader_norm(ir::value_id id, std::size_t from, bool weighted) const {
+    for (std::size_t i = from; i < graph_.ops.size() && id != ir::none; ++i)
+      if (!taken_[i] && at(i).kind == kind::rms_norm && at(i).in[0] == id && (at(i).weight != ir::none) == weighted &&
+          together(at(i), at(from)))
+        return i;
+    return nowhere;
+  }
+  /// A query whose keys and values are another layer's: normalised, rotated and read by attention alone.
+  constexpr qkv find_query(std::size_t q) const {
+    qkv out;
+    out.products[0] = q;
+    const auto n = reader_norm(only_for_one(q), q, true);
+    const auto r = reader(n == nowhere ? ir::none : only_for_one(n), kind::rope, q);
+    if (r == nowhere || at(n).head_dim != at(r).head_dim || reader(only_for_one(r), kind::attention, q) == nowhere)
+      return out;
+    out.q_norm = n, out.q_rope = r, out.alone = true;
     return out;
   }
 
   /// Heads of q, k and v on their way to attention, where their products only store them.
   constexpr node turn(std::size_t i, node n) {
     for (const qkv& each : turned_) {
-      if (each.write != i) continue;
+      if ((each.alone ? each.q_rope : each.write) != i) continue;
       for (const auto index : each.biases)
         if (index != nowhere) take(n, index);
-      for (const auto index : {each.q_norm, each.k_norm, each.q_rope, each.k_rope, each.write})
+      for (const auto index : {each.q_norm, each.k_norm, each.v_norm, each.q_rope, each.k_rope, each.write})
         if (index != nowhere) take(n, index);
       n.lowered = true;
       n.kernel = kernels::kernel::turn;
       n.rule = rule_index("turn");
       n.in = at(each.products[0]).out;
-      if (!each.stacked) n.k_in = at(each.products[1]).out, n.v_in = at(each.products[2]).out;
+      if (!each.stacked && !each.alone) n.k_in = at(each.products[1]).out, n.v_in = at(each.products[2]).out;
       n.out = at(each.q_rope).out;
       for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
       if (each.normalised()) {
         n.norms = at(each.q_norm).head_dim != 0 ? kernels::turn_norms::each_head : kernels::turn_norms::all_heads;
         n.norm = at(each.q_norm).weight;
-        add_weight(n, at(each.k_norm).weight);
+        if (!each.alone) add_weight(n, at(each.k_norm).weight);
         n.eps = at(each.q_norm).eps;
+        n.v_norm = each.v_norm != nowhere;
       }
       n.rope = at(each.q_rope).rope;
       n.head_dim = at(each.q_rope).head_dim;
-      n.kv_heads = at(i).kv_heads;
       n.heads = graph_.values[static_cast<std::size_t>(n.out)].width / n.head_dim;
+      if (each.alone) continue;
+      n.kv_heads = at(i).kv_heads;
       n.window = at(i).window;
     }
     return n;
@@ -451,12 +494,19 @@ class fuser {
   constexpr bool stack_qkv(std::size_t q, node& n) {
     qkv found = find_qkv(q);
     if (!found.found()) return false;
+    if (found.alone) {
+      take(n, q), add_weight(n, at(q).weight);
+      n.epilogue = kernels::epilogue::store;
+      taken_[found.q_norm] = true;
+      turned_.push_back(found);
+      return true;
+    }
     const ir::op& write = at(found.write);
     const bool ternary = n.kernel != kernels::kernel::matmul,
                turns = found.normalised() || found.biased() || at(found.q_rope).rope.scaling.attention_factor != 1 ||
                        (ternary &&
                         (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
-    found.stacked = one_codec(found) && !(ternary && turns);
+    found.stacked = one_codec(found) && !(ternary && turns) && !found.k_is_v();
     for (std::size_t i = 0; i < (found.stacked ? 3u : 1u); ++i)
       take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);
     if (found.stacked) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
@@ -467,7 +517,7 @@ class fuser {
         if (found.stacked) n.out_width += graph_.values[static_cast<std::size_t>(at(index).out)].width;
       for (const auto index : found.biases)
         if (index != nowhere) taken_[index] = true;
-      for (const auto index : {found.q_norm, found.k_norm, found.q_rope, found.k_rope})
+      for (const auto index : {found.q_norm, found.k_norm, found.v_norm, found.q_rope, found.k_rope})
         if (index != nowhere) taken_[index] = true;
       turned_.push_back(found);
       return true;

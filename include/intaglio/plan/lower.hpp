@@ -36,7 +36,8 @@ class weight_list {
  private:
   static constexpr bool is_same(const weight& a, const weight& b) {
     if (a.layout != b.layout || a.per_layer != b.per_layer || a.source_count != b.source_count || a.order != b.order ||
-        a.codec != b.codec || a.rope != b.rope || a.head_dim != b.head_dim || a.scale != b.scale)
+        a.codec != b.codec || a.rope != b.rope || a.head_dim != b.head_dim || a.scale != b.scale || a.rows != b.rows ||
+        a.columns != b.columns)
       return false;
     for (std::size_t s = 0; s < a.source_count; ++s)
       if (a.sources[s] != b.sources[s].view()) return false;
@@ -571,6 +572,11 @@ class lowering {
          (graph_.layers - 1) * v.layer_stride + std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, false);
     return static_cast<std::uint32_t>(v.layer_stride / 4);
   }
+  /// What a value, [tokens, layers, part], has for a layer: to be read.
+  constexpr void bind_of_layer(std::string_view name, ir::value_id id, std::uint32_t part) {
+    bind(name, {region::arena, 0, placement_.offset(id), std::uint64_t{4} * part},
+         std::uint64_t{4} * (std::uint64_t{c_.tokens - 1} * width(id) + part), false);
+  }
   constexpr void bind_factors(ir::value_id id, bool write) {
     bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))},
          std::uint64_t{8} * c_.tokens, write);
@@ -582,8 +588,10 @@ class lowering {
     d_->weight_bytes += w.bytes;
   }
 
-  constexpr void bind_norm(ir::weight_id id, std::string_view name = "norm_weight") {
+  /// @param factor one number that is behind the norm's, or none
+  constexpr void bind_norm(ir::weight_id id, std::string_view name = "norm_weight", ir::weight_id factor = ir::none) {
     const ir::weight& t = tensor(id);
+    if (factor != ir::none) return bind_vectors(name, std::array{id, factor});
     weight w{.source_count = 1,
              .per_layer = t.where == ir::section::period,
              .layout = weight_layout::vector_f32,
@@ -595,6 +603,21 @@ class lowering {
     w.source_rows[0] = 1;
     bind_weight(name, w);
   }
+  /// Vectors one behind the other.
+  template <std::size_t Count>
+  constexpr void bind_vectors(std::string_view name, const std::array<ir::weight_id, Count>& ids) {
+    weight w{.source_count = Count,
+             .per_layer = tensor(ids[0]).where == ir::section::period,
+             .layout = weight_layout::vector_f32,
+             .rows = 1};
+    for (std::size_t i = 0; i < Count; ++i) {
+      w.sources[i] = tensor(ids[i]).name;
+      w.source_rows[i] = tensor(ids[i]).columns;
+      w.columns += w.source_rows[i];
+    }
+    w.bytes = std::uint64_t{4} * w.columns;
+    bind_weight(name, w);
+  }
 
   /// The cache of a layer with such a window.
   constexpr void bind_cache(const node& n, bool write) {
@@ -602,13 +625,15 @@ class lowering {
     const layer_cache cache = cache_for(n.kv_heads, n.head_dim, positions, n.window, c_.target);
     bind("keys", {c_.batched() ? region::pool_keys : region::keys, 0, 0}, cache.key_bytes, write);
     bind("values", {c_.batched() ? region::pool_values : region::values, 0, 0}, cache.value_bytes, write);
-    if (c_.batched()) {
-      set("slot_words", c_.slot_words());
-      set("page_size", c_.batch.page_size);
-    }
+    set_slots();
     set("context", positions);
     set("cache_element", c_.target.cache_element);
     if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
+  }
+  constexpr void set_slots() {
+    if (!c_.batched()) return;
+    set("slot_words", c_.slot_words());
+    set("page_size", c_.batch.page_size);
   }
   constexpr void bind_rope(const node& n) {
     rope_parameters how = n.rope;
@@ -672,8 +697,11 @@ class lowering {
     bind_weight("table", w);
     d_->weight_bytes = std::uint64_t{c_.tokens} * (w.bytes / w.rows);
     bind_value("output", n.out, true);
+    const bool keeps = n.ops[0] == 0;  // the first embedding writes the history
     if (c_.batched()) {
-      bind("state", {region::state, 0, 0}, c_.state_bytes(), true);
+      bind("state", {region::state, 0, 0}, c_.state_bytes(), keeps);
+    } else if (!keeps) {
+      bind("state", {region::state, 0, 0}, std::uint64_t{4} * kernels::state::history(c_.max_tokens), false);
     } else {
       bind("state", {region::state, 0, 0}, std::uint64_t{4} * kernels::state::history(c_.max_tokens), false);
       note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context,
@@ -684,7 +712,7 @@ class lowering {
     set("table_element", w.codec);
     set("scale", n.scale);
     set("max_tokens", c_.token_words());
-    set("context", c_.context);
+    set("context", keeps ? c_.context : 0u);
     set("slot_words", c_.slot_words());
     d_->subgroups = c_.target.embed_subgroups;
     d_->groups = {1, c_.tokens, 1};
@@ -1181,6 +1209,7 @@ class lowering {
   constexpr void bind_qkv(const node& n) {
     const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
     bind_value("q", n.in, false);
+    if (n.kv_heads == 0) return set("q_stride", q);
     if (n.k_in != ir::none) {
       bind_value("k", n.k_in, false);
       bind_value("v", n.v_in, false);
@@ -1197,17 +1226,7 @@ class lowering {
   /// Biases of q, k and v, one behind the other.
   constexpr void bind_biases(const node& n) {
     if (n.biases[0] == ir::none) return;
-    weight w{.source_count = 3,
-             .per_layer = tensor(n.biases[0]).where == ir::section::period,
-             .layout = weight_layout::vector_f32,
-             .rows = 1};
-    for (std::size_t i = 0; i < 3; ++i) {
-      w.sources[i] = tensor(n.biases[i]).name;
-      w.source_rows[i] = tensor(n.biases[i]).columns;
-      w.columns += w.source_rows[i];
-    }
-    w.bytes = std::uint64_t{4} * w.columns;
-    bind_weight("bias", w);
+    bind_vectors("bias", n.biases);
     set("biased", 1u);
   }
   constexpr void turn(const node& n) {
@@ -1217,13 +1236,15 @@ class lowering {
     bind_qkv(n);
     if (n.norms != kernels::turn_norms::none) {
       bind_norm(n.norm, "q_norm");
-      bind_norm(n.weights[0], "k_norm");
+      if (n.kv_heads != 0) bind_norm(n.weights[0], "k_norm");
     }
     bind_biases(n);
     bind_value("output", n.out, true);
     bind_state();
-    bind_cache(n, true);
+    if (n.kv_heads != 0) bind_cache(n, true);
+    else set_slots();
     bind_rope(n);
+    set("v_norm", n.v_norm ? 1u : 0u);
     set("heads", n.heads);
     set("kv_heads", n.kv_heads);
     set("head_dim", n.head_dim);
@@ -1278,13 +1299,15 @@ class lowering {
   }
 
   constexpr void gated(const node& n) {
-    d_->label.append(n.up_in != n.in ? "ffn_act" : "softcap");
+    d_->label.append(n.by_layer ? "layer_input" : n.up_in != n.in ? "ffn_act" : "softcap");
     d_->activation = &*n.act;
     bind_value("gate", n.in, false);
-    bind_value("up", n.up_in, false);
+    if (n.by_layer) bind_of_layer("up", n.up_in, width(n.in));
+    else bind_value("up", n.up_in, false);
     bind_value("output", n.out, true);
     bind_state();
     set("width", width(n.in));
+    set("up_stride", width(n.up_in));
     set("scale", n.scale == 0 ? 1.f : n.scale);
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
@@ -1337,17 +1360,19 @@ class lowering {
     const ir::weight_id weight = biased ? n.biases[0] : n.norm;
     d_->label.append(tensor(weight).name.view());
     bind_value("input", n.in, false);
-    bind_norm(weight);
+    bind_norm(weight, "norm_weight", n.factor);
     bind_value("output", n.out, true);
     note({region::arena, 0, placement_.offset(n.stream)},
          value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
-    set("width", width(n.in));
+    const std::uint32_t heads = n.head_dim != 0 ? width(n.in) / n.head_dim : 1;
+    set("width", width(n.in) / heads);
     set("eps", n.eps);
     set("parts", n.parts);
     set("biased", biased ? 1u : 0u);
+    set("scaled", n.factor != ir::none ? 1u : 0u);
     d_->subgroups = c_.target.norm_subgroups;
-    d_->groups = {1, c_.tokens, 1};
+    d_->groups = {heads, c_.tokens, 1};
   }
 
   const ir::graph& graph_;

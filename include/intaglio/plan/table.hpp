@@ -315,7 +315,13 @@ struct layer_cache {
   std::uint32_t window = 0;     ///< positions that a token sees, itself among them; 0: all
   std::uint64_t key_bytes = 0, value_bytes = 0;
   std::uint64_t kept_bytes = 0;  ///< of a recurrent layer: its state behind the last token, whatever the position
+  bool shared = false;  ///< it is that of the last layer before with one of its own of this window and these sizes
   constexpr std::uint64_t bytes() const { return key_bytes + value_bytes; }
+  /// Whether a layer with this cache may use another layer's.
+  constexpr bool may_use(const layer_cache& other) const {
+    return !other.shared && positions == other.positions && window == other.window && key_bytes == other.key_bytes &&
+           value_bytes == other.value_bytes;
+  }
   /// Whether a pass from `position` on finds what it needs after positions below `written` were written.
   constexpr bool holds(std::uint32_t position, std::uint32_t written) const {
     if (positions == 0) return true;  // it has no keys
@@ -323,6 +329,16 @@ struct layer_cache {
     return written <= std::uint64_t{oldest} + positions;
   }
 };
+
+/// The layer whose cache a layer uses; the layer itself where it shares one and there is none before it.
+/// @param caches by kind
+constexpr std::uint32_t cache_owner(const layer_pattern& pattern, std::span<const layer_cache> caches,
+                                    std::uint32_t layer) {
+  const layer_cache& own = caches[pattern(layer)];
+  for (std::uint32_t before = layer; own.shared && before-- > 0;)
+    if (own.may_use(caches[pattern(before)])) return before;
+  return layer;
+}
 
 /// Sessions that decode together, and the pool that their KV caches share.
 struct batch_shape {
@@ -420,13 +436,17 @@ struct table {
   constexpr layer_cache pool(std::uint8_t kind) const {
     const layer_cache& own = caches[kind];
     const std::uint64_t positions = std::uint64_t{shape.pages} * shape.page_size;
-    return {static_cast<std::uint32_t>(positions), own.window,
-            own.key_bytes / ((own.positions + 7) / 8) * (positions / 8), own.value_bytes / own.positions * positions};
+    return {static_cast<std::uint32_t>(positions),
+            own.window,
+            own.key_bytes / ((own.positions + 7) / 8) * (positions / 8),
+            own.value_bytes / own.positions * positions,
+            own.kept_bytes,
+            own.shared};
   }
   constexpr std::uint64_t pool_bytes() const {
     std::uint64_t out = 0;
     for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)
-      out += pattern.count(kind, config->num_hidden_layers) * pool(kind).bytes();
+      if (!caches[kind].shared) out += pattern.count(kind, config->num_hidden_layers) * pool(kind).bytes();
     return out;
   }
   constexpr std::uint32_t slot_pages() const { return kernels::state::slot_pages(context, shape.page_size); }
@@ -441,10 +461,12 @@ struct table {
   }
   constexpr bool is_for_cpus() const { return !classes.empty() && classes.front()->is_cpu; }
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
+  /// The layer whose cache a layer uses: itself, but where it has none of its own.
+  constexpr std::uint32_t cache_owner(std::uint32_t layer) const { return plan::cache_owner(pattern, caches, layer); }
   constexpr std::uint64_t cache_bytes() const {
     std::uint64_t out = 0;
     for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)
-      out += pattern.count(kind, config->num_hidden_layers) * caches[kind].bytes();
+      if (!caches[kind].shared) out += pattern.count(kind, config->num_hidden_layers) * caches[kind].bytes();
     return out;
   }
   /// What all recurrent layers keep, one behind the other: their state at one position.

@@ -79,6 +79,7 @@ inline std::string identity(const weight& w, std::string_view layers = "*") {
     number(w.head_dim);
     if (w.rope.no_rope_interval != 0) out += " but every", number(w.rope.no_rope_interval);
     if (w.rope.rotary_dim != 0) out += " of which", number(w.rope.rotary_dim);
+    if (w.rope.turning_pairs != 0) out += " of whose pairs", number(w.rope.turning_pairs);
     ((out += " theta ") += number_text(w.rope.theta)) += ' ';
     out += intaglio::name(scaling.type);
     if (scaling.type == rope_type::plain) return out;

@@ -212,9 +212,9 @@ class machine {
         case plan::region::arena:
           return typed<T>(m.arena, o.offset + layer * o.layer_stride);
         case plan::region::keys:
-          return typed<T>(m.keys[layer], o.offset);
+          return typed<T>(m.keys[m.table_->cache_owner(layer)], o.offset);
         case plan::region::values:
-          return typed<T>(m.values[layer], o.offset);
+          return typed<T>(m.values[m.table_->cache_owner(layer)], o.offset);
         case plan::region::kept:
           return typed<T>(m.kept[layer], o.offset);
         default:
@@ -436,9 +436,14 @@ class machine {
                              element("cache_element"),
                              {constant("q_stride"), constant("k_stride"), constant("v_stride")},
                              static_cast<kernels::turn_norms>(constant("norms")),
-                             real("rope_factor")};
-      turn_inputs in{{memory<float>("q"), memory<float>("k"), memory<float>("v")}};
-      if (shape.norms != kernels::turn_norms::none) in.norms = {weight<float>("q_norm"), weight<float>("k_norm")};
+                             real("rope_factor"),
+                             constant("v_norm") != 0};
+      turn_inputs in{{memory<float>("q")}};
+      if (shape.kv_heads != 0) in.qkv = {memory<float>("q"), memory<float>("k"), memory<float>("v")};
+      if (shape.norms != kernels::turn_norms::none) {
+        in.norms[0] = weight<float>("q_norm");
+        if (shape.kv_heads != 0) in.norms[1] = weight<float>("k_norm");
+      }
       if (constant("biased") != 0) in.bias = weight<float>("bias");
       reference::turn(shape, in, memory<float>("output").first(std::size_t{tokens()} * shape.heads * shape.head_dim),
                       position(), memory<std::byte>("keys"), memory<std::byte>("values"),
@@ -456,9 +461,11 @@ class machine {
                          memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0);
     }
     void gated() {
-      const std::size_t count = tokens() * std::size_t{constant("width")};
-      reference::gated(*d.act(), memory<float>("gate").first(count), memory<float>("up").first(count),
-                       memory<float>("output").first(count), real("scale"));
+      const std::size_t width = constant("width");
+      for (std::size_t t = 0; t < tokens(); ++t)
+        reference::gated(*d.act(), memory<float>("gate").subspan(t * width, width),
+                         memory<float>("up").subspan(t * constant("up_stride"), width),
+                         memory<float>("output").subspan(t * width, width), real("scale"));
     }
     void short_conv() {
       const short_conv_shape shape{constant("width"), constant("taps"), constant("multiplied") != 0};
@@ -483,7 +490,7 @@ class machine {
     }
 
     void norm_add() {
-      const std::size_t n = std::size_t{tokens()} * constant("width");
+      const std::size_t n = std::size_t{tokens()} * d.groups[0] * constant("width");
       std::vector<float> input(memory<float>("input").begin(),
                                memory<float>("input").begin() + static_cast<std::ptrdiff_t>(constant("parts") * n));
       for (std::size_t step = constant("parts") / 2; step != 0; step /= 2)
@@ -491,7 +498,9 @@ class machine {
       const auto weights = weight<float>("norm_weight").first(constant("width"));
       const auto output = memory<float>("output").first(n);
       if (constant("biased") != 0) reference::bias_add(std::span<const float>(input).first(n), weights, output);
-      else reference::norm_add(std::span<const float>(input).first(n), weights, real("eps"), output);
+      else
+        reference::norm_add(std::span<const float>(input).first(n), weights, real("eps"), output,
+                            constant("scaled") != 0 ? weight<float>("norm_weight")[constant("width")] : 1.f);
     }
 
     /// The token of a walk as int8.

@@ -324,6 +324,7 @@ struct turn_shape {
   std::array<std::uint32_t, 3> strides{};  ///< of q, k and v: floats from one token to the next
   kernels::turn_norms norms = kernels::turn_norms::none;
   float rope_factor = 1.f;
+  bool v_norm = false;  ///< heads of v are normalised, without a weight
 };
 struct turn_inputs {
   std::array<std::span<const float>, 3> qkv;         ///< [tokens, stride], the last row may end early
@@ -338,11 +339,13 @@ inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& i
   std::vector<float> y(x.begin(), x.end());
   const std::size_t before = which == 0 ? 0 : which == 1 ? q : q + kv;
   for (std::size_t i = 0; !in.bias.empty() && i < width; ++i) y[i] += in.bias[before + i];
-  if (which == 2 || shape.norms == kernels::turn_norms::none) return y;
-  const std::size_t at_once = shape.norms == kernels::turn_norms::each_head ? d : width;
+  if (which == 2 ? !shape.v_norm : shape.norms == kernels::turn_norms::none) return y;
+  const std::size_t at_once = which == 2 || shape.norms == kernels::turn_norms::each_head ? d : width;
+  const std::vector<float> ones(which == 2 ? d : 0, 1.f);
   std::vector<float> out(width);
   for (std::size_t at = 0; at < width; at += at_once)
-    rms_norm(std::span<const float>(y).subspan(at, at_once), in.norms[which], shape.eps,
+    rms_norm(std::span<const float>(y).subspan(at, at_once),
+             which == 2 ? std::span<const float>(ones) : in.norms[which], shape.eps,
              std::span(out).subspan(at, at_once));
   return out;
 }
@@ -376,12 +379,13 @@ inline void bias_add(std::span<const float> input, std::span<const float> bias, 
   for (std::size_t i = 0; i < input.size(); ++i) output[i] += input[i] + bias[i % bias.size()];
 }
 
-/// Kernel norm_add: output += rms_norm(input) * weight, [tokens, width] each.
-inline void norm_add(std::span<const float> input, std::span<const float> weight, float eps, std::span<float> output) {
+/// Kernel norm_add: output = (output + rms_norm(input) * weight) * scale, [tokens, width] each.
+inline void norm_add(std::span<const float> input, std::span<const float> weight, float eps, std::span<float> output,
+                     float scale = 1) {
   std::vector<float> y(weight.size());
   for (std::size_t at = 0; at < input.size(); at += weight.size()) {
     rms_norm(input.subspan(at, weight.size()), weight, eps, y);
-    for (std::size_t i = 0; i < y.size(); ++i) output[at + i] += y[i];
+    for (std::size_t i = 0; i < y.size(); ++i) output[at + i] = (output[at + i] + y[i]) * scale;
   }
 }
 

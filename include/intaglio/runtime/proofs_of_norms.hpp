@@ -62,11 +62,12 @@ namespace intaglio::runtime::proofs {
 }
 
 [[gnu::cold]] inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width"), parts = trial.constant(call, "parts");
-  auto input = trial.floats(std::size_t{trial.tokens} * width * parts);
-  auto expected = trial.floats(std::size_t{trial.tokens} * width);
-  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width * parts),
-                    out = trial.filled(expected, std::size_t{trial.width} * width),
+  const std::uint32_t width = trial.constant(call, "width"), parts = trial.constant(call, "parts"),
+                      all = call.groups[0] * width;  // of a token's heads
+  auto input = trial.floats(std::size_t{trial.tokens} * all * parts);
+  auto expected = trial.floats(std::size_t{trial.tokens} * all);
+  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * all * parts),
+                    out = trial.filled(expected, std::size_t{trial.width} * all),
                     memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
   for (std::size_t step = parts / 2; step != 0; step /= 2)
@@ -74,7 +75,11 @@ namespace intaglio::runtime::proofs {
   input.resize(expected.size());
   const auto weights = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
   if (trial.constant(call, "biased") != 0) reference::bias_add(input, weights, expected);
-  else reference::norm_add(input, weights, trial.real(call, "eps"), expected);
+  else
+    reference::norm_add(input, weights, trial.real(call, "eps"), expected,
+                        trial.constant(call, "scaled") != 0
+                            ? trial.weight<float>(trial.operand(call, "norm_weight"), width, 1).front()
+                            : 1.f);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
@@ -166,12 +171,14 @@ namespace intaglio::runtime::proofs {
 
 [[gnu::cold]] inline double turn(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::turn_kernel>(call.specialization);
-  const reference::turn_shape shape{c.heads, c.kv_heads,   c.head_dim,      c.context,
-                                    c.eps,   c.ring != 0,  c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
-                                    c.norms, c.rope_factor};
+  const reference::turn_shape shape{c.heads, c.kv_heads,    c.head_dim,      c.context,
+                                    c.eps,   c.ring != 0,   c.cache_element, {c.q_stride, c.k_stride, c.v_stride},
+                                    c.norms, c.rope_factor, c.v_norm != 0};
   const std::size_t q_size = std::size_t{c.heads} * c.head_dim, kv_size = std::size_t{c.kv_heads} * c.head_dim;
+  const bool has_kv = c.kv_heads != 0;
   std::array<std::vector<float>, 3> rows;
-  for (std::size_t i = 0; i < 3; ++i) rows[i] = trial.floats(std::size_t{trial.tokens} * shape.strides[i]);
+  for (std::size_t i = 0; i < (has_kv ? 3 : 1); ++i)
+    rows[i] = trial.floats(std::size_t{trial.tokens} * shape.strides[i]);
   const gpu::buffer q = trial.filled(rows[0], std::size_t{trial.width} * c.q_stride),
                     k = trial.filled(rows[1], std::size_t{trial.width} * c.k_stride),
                     v = trial.filled(rows[2], std::size_t{trial.width} * c.v_stride),
@@ -185,7 +192,7 @@ namespace intaglio::runtime::proofs {
   if (c.norms != kernels::turn_norms::none) {
     const bool all = c.norms == kernels::turn_norms::all_heads;
     q_norm = trial.weight<float>(trial.operand(call, "q_norm"), 0, all ? q_size : c.head_dim);
-    k_norm = trial.weight<float>(trial.operand(call, "k_norm"), 0, all ? kv_size : c.head_dim);
+    if (has_kv) k_norm = trial.weight<float>(trial.operand(call, "k_norm"), 0, all ? kv_size : c.head_dim);
     in.norms = {q_norm, k_norm};
   }
   if (c.biased != 0) in.bias = bias = trial.weight<float>(trial.operand(call, "bias"), 0, q_size + 2 * kv_size);
@@ -201,13 +208,16 @@ namespace intaglio::runtime::proofs {
 /// What makes ends of the activation's branches: zeros and numbers whose exponential over- or underflows are among
 /// them.
 [[gnu::cold]] inline double gated(kernel_trial& trial, const plan::dispatch& call) {
-  const std::size_t width = trial.constant(call, "width"), count = trial.tokens * width;
-  auto gates = trial.floats(count), ups = trial.floats(count);
-  for (std::size_t i = 0; i + 4 < count; i += 97)
+  const std::size_t width = trial.constant(call, "width"), count = trial.tokens * width,
+                    stride = trial.constant(call, "up_stride");
+  auto gates = trial.floats(count), ups = trial.floats(trial.tokens * stride);
+  for (std::size_t i = 0; i + 4 < count; i += 97)  // no stride is less than a width
     gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
   std::vector<float> expected(count);
-  reference::gated(*call.act(), gates, ups, expected, trial.real(call, "scale"));
-  const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * width),
+  for (std::size_t t = 0; t < trial.tokens; ++t)
+    reference::gated(*call.act(), std::span(gates).subspan(t * width, width), std::span(ups).subspan(t * stride, width),
+                     std::span(expected).subspan(t * width, width), trial.real(call, "scale"));
+  const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * stride),
                     out = trial.room(trial.width * width * 4), memory = trial.memory_of(trial.state());
   trial.run(call, {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &memory}});
   return apart(read<float>(out, 0, count), expected);

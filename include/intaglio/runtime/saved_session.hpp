@@ -32,13 +32,13 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
   std::vector<cache_slice> out;
   if (written == 0) return out;
   const decoder_config& config = *of.config;
-  const std::uint64_t heads = config.num_key_value_heads;
   const auto octets = [](std::uint64_t positions) {
     return (positions + kernels::cache_octet - 1) / kernels::cache_octet * kernels::cache_octet;
   };
   for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const plan::layer_cache& cache = of.cache_of(layer);
-    if (cache.positions == 0) continue;
+    if (cache.positions == 0 || cache.shared) continue;
+    const std::uint64_t heads = config.key_value_heads_of(config.is_windowed(of.first_layer + layer));
     const std::uint64_t slot_count = (std::min)(written, cache.positions);
     const std::uint64_t key_head = cache.key_bytes / heads, value_head = cache.value_bytes / heads;
     for (std::uint64_t head = 0; head < heads; ++head)

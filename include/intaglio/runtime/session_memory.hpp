@@ -12,16 +12,22 @@
 
 namespace intaglio::runtime {
 
-/// Keys and values of each layer in turn.
+/// Keys and values of each layer in turn; a layer that shares another's has the other's items.
 /// @param bytes_of gives a layer's plan::layer_cache
 template <class BytesOf>
 placed_items place_caches(const gpu::device& on, const plan::table& of, std::string_view label, BytesOf&& bytes_of) {
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t layer = 0; layer < of.config->num_hidden_layers; ++layer) {
     const plan::layer_cache its = bytes_of(layer);
-    sizes.insert(sizes.end(), {its.key_bytes, its.value_bytes});
+    if (!its.shared) sizes.insert(sizes.end(), {its.key_bytes, its.value_bytes});
   }
-  return place_items(on, sizes, gpu::placement::device_local, label);
+  placed_items out = place_items(on, sizes, gpu::placement::device_local, label);
+  const auto own = std::move(out.items);
+  out.items = {};
+  for (std::uint32_t layer = 0, next = 0; layer < of.config->num_hidden_layers; ++layer)
+    for (std::uint32_t which = 0; which < 2; ++which)
+      out.items.push_back(of.cache_of(layer).shared ? out.items[2 * of.cache_owner(layer) + which] : own[next++]);
+  return out;
 }
 
 /// Writes the addresses of keys and values by layer.

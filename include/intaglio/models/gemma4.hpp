@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Gemma 4, text: windowed and global layers whose heads have widths and numbers of their own, values normalised without
+// a weight, a factor for each layer, bounded logits; in the small models layers that share keys and values, and
+// embeddings of each layer. Norm weights are plain. Source: transformers, models/gemma4; values from the published
+// config.json.
+#pragma once
+
+#include "intaglio/models/gemma3.hpp"
+
+#include "intaglio/graph/layers/layer_inputs.hpp"
+
+namespace intaglio::models {
+
+/// q of a layer of Gemma 4, k and v where it has its own, and attention.
+/// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
+template <dtype W>
+struct gemma4_attention {
+  const decoder_config* config;
+  bool windowed, shares;
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const decoder_config& c = *config;
+    const std::uint32_t wide = c.head_dim_of(windowed), heads = c.num_attention_heads,
+                        kv = c.key_value_heads_of(windowed);
+    const rope_parameters rope = windowed ? c.local_rope() : c.rope();
+    ir::value_id q = t.matmul(x, "attn_q.weight", heads * wide, c.hidden_size, W);
+    q = t.rope(t.head_norm(q, "attn_q_norm.weight", c.rms_norm_eps, wide), "attn_q", wide, rope);
+    if (!shares) {
+      const ir::value_id k = t.matmul(x, "attn_k.weight", kv * wide, c.hidden_size, W);
+      const ir::value_id v =
+          c.attention_k_eq_v && !windowed ? k : t.matmul(x, "attn_v.weight", kv * wide, c.hidden_size, W);
+      const ir::value_id keys =
+          t.rope(t.head_norm(k, "attn_k_norm.weight", c.rms_norm_eps, wide), "attn_k", wide, rope);
+      t.cache_write(keys, t.head_norm(v, "", c.rms_norm_eps, wide), kv, wide, window());
+    }
+    return t.attention(q, heads, kv, wide, c.attention_multiplier, window());
+  }
+  constexpr std::uint32_t window() const { return windowed ? config->sliding_window : 0; }
+};
+
+/// A block of a Gemma 4. @shape  x, out: [tokens, hidden_size] f32; inputs: of layer_inputs, or ir::none
+template <dtype W, template <dtype, dtype> class FFN>
+constexpr ir::value_id gemma4_block(ir::trace& t, const decoder_config& c, ir::value_id x, ir::value_id inputs,
+                                    bool windowed, bool shares) {
+  using namespace intaglio::graph;
+  const std::uint32_t inner = c.intermediate_size_of(shares);
+  // clang-format off
+  const auto halves =
+      residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+             | gemma4_attention<W>{&c, windowed, shares}
+             | linear<W>{"attn_output.weight", c.num_attention_heads * c.head_dim_of(windowed), c.hidden_size}
+             | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
+    | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+             | FFN<W, input_type<W>>{c.hidden_size, inner, c.hidden_act}
+             | linear<W>{"ffn_down.weight", inner, c.hidden_size}
+             | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
+  // clang-format on
+  x = halves.forward(t, x);
+  if (inputs != ir::none)
+    x = layer_input_block<W>{c.hidden_size, c.num_hidden_layers, c.hidden_size_per_layer_input, c.rms_norm_eps}.forward(
+        t, x, inputs);
+  return t.scale(x, "layer_output_scale.weight");
+}
+
+/// The blocks of a Gemma 4, of up to four kinds: windowed or not, with keys and values of its own or of a layer before.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+struct gemma4_blocks {
+  const decoder_config* config;
+  dtype table, projection;  ///< of the embeddings of each layer
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const decoder_config& c = *config;
+    ir::value_id inputs = ir::none;
+    if (c.hidden_size_per_layer_input != 0)
+      inputs = graph::layer_inputs{c.vocab_size,   c.hidden_size, c.num_hidden_layers, c.hidden_size_per_layer_input,
+                                   c.rms_norm_eps, table,         projection}
+                   .forward(t, x);
+    if (c.num_hidden_layers > layer_pattern::max_period) {
+      t.fail("repeat", "at most ", layer_pattern::max_period, " layers", c.num_hidden_layers);
+      return x;
+    }
+    std::array<std::uint8_t, layer_pattern::max_period> kinds{}, found{};
+    std::uint8_t count = 0;
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+      const auto is = static_cast<std::uint8_t>((c.is_windowed(layer) ? 1 : 0) + (c.shares_kv(layer) ? 2 : 0));
+      std::uint8_t at = 0;
+      while (at < count && found[at] != is) ++at;
+      if (at == count) found[count++] = is;
+      kinds[layer] = at;
+    }
+    return t.repeat_kinds(
+        x, c.num_hidden_layers, layer_pattern::of(std::span<const std::uint8_t>(kinds).first(c.num_hidden_layers)),
+        count, [&](std::uint8_t kind, ir::value_id in) {
+          return gemma4_block<W, FFN>(t, c, in, inputs, (found[kind] & 1) != 0, (found[kind] & 2) != 0);
+        });
+  }
+};
+
+/// The layers of a Gemma 4, for a model type and for plans that are made at run time. `c` outlives them.
+/// @param projection to the embeddings of each layer: how the device holds it
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+constexpr auto gemma4_graph(const decoder_config& c, dtype embedding_type, dtype projection = W) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
+                   embedding_scale(c.hidden_size, embedding_type)}
+       | gemma4_blocks<W, FFN>{&c, embedding_type, projection}
+       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+       | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type, c.final_logit_softcapping};
+  // clang-format on
+}
+
+/// @tparam W of the products' weights  @tparam D of the embeddings and the head  @tparam FFN as of llama
+template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
+          template <dtype, dtype> class FFN = graph::gated_ffn>
+struct gemma4 {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return gemma4_graph<W, FFN>(c, D); }
+};
+
+/// google/gemma-4-E2B-it, its text model
+inline constexpr decoder_config gemma4_e2b_config{.model_type = architecture::gemma4,
+                                                  .hidden_size = 1536,
+                                                  .intermediate_size = 6144,
+                                                  .num_hidden_layers = 35,
+                                                  .num_attention_heads = 8,
+                                                  .num_key_value_heads = 1,
+                                                  .head_dim = 256,
+                                                  .vocab_size = 262'144,
+                                                  .max_position_embeddings = 131'072,
+                                                  .rope_theta = 1'000'000.f,
+                                                  .rms_norm_eps = 1e-6f,
+                                                  .hidden_act = activation::gelu_tanh,
+                                                  .sliding_window = 512,
+                                                  .sliding_window_pattern = 5,
+                                                  .rope_local_base_freq = 10'000.f,
+                                                  .attention_multiplier = 1.f,
+                                                  .final_logit_softcapping = 30.f,
+                                                  .global_head_dim = 512,
+                                                  .global_turning_pairs = 64,
+                                                  .num_kv_shared_layers = 20,
+                                                  .shared_intermediate_size = 12'288,
+                                                  .hidden_size_per_layer_input = 256};
+template <dtype W = dtype::bf16>
+struct gemma4_e2b : gemma4<gemma4_e2b_config, W> {
+  static constexpr std::string_view name = "gemma4_e2b";
+};
+/// google/gemma-4-E4B-it, its text model
+inline constexpr decoder_config gemma4_e4b_config{.model_type = architecture::gemma4,
+                                                  .hidden_size = 2560,
+                                                  .intermediate_size = 10'240,
+                                                  .num_hidden_layers = 42,
+                                                  .num_attention_heads = 8,
+                                                  .num_key_value_heads = 2,
+                                                  .head_dim = 256,
+                                                  .vocab_size = 262'144,
+                                                  .max_position_embeddings = 131'072,
+                                                  .rope_theta = 1'000'000.f,
+                                                  .rms_norm_eps = 1e-6f,
+                                                  .hidden_act = activation::gelu_tanh,
+                                                  .sliding_window = 512,
+                                                  .sliding_window_pattern = 6,
+                                                  .rope_local_base_freq = 10'000.f,
+                                                  .attention_multiplier = 1.f,
+                                                  .final_logit_softcapping = 30.f,
+                                                  .global_head_dim = 512,
+                                                  .global_turning_pairs = 64,
+                                                  .num_kv_shared_layers = 18,
+                                                  .hidden_size_per_layer_input = 256};
+template <dtype W = dtype::bf16>
+struct gemma4_e4b : gemma4<gemma4_e4b_config, W> {
+  static constexpr std::string_view name = "gemma4_e4b";
+};
+/// google/gemma-4-31B-it, its text model
+inline constexpr decoder_config gemma4_31b_config{.model_type = architecture::gemma4,
+                                                  .hidden_size = 5376,
+                                                  .intermediate_size = 21'504,
+                                                  .num_hidden_layers = 60,
+                                                  .num_attention_heads = 32,
+                                                  .num_key_value_heads = 16,
+                                                  .head_dim = 256,
+                                                  .vocab_size = 262'144,
+                                                  .max_position_embeddings = 262'144,
+                                                  .rope_theta = 1'000'000.f,
+                                                  .rms_norm_eps = 1e-6f,
+                                                  .hidden_act = activation::gelu_tanh,
+                                                  .sliding_window = 1024,
+                                                  .sliding_window_pattern = 6,
+                                                  .rope_local_base_freq = 10'000.f,
+                                                  .attention_multiplier = 1.f,
+                                                  .final_logit_softcapping = 30.f,
+                                                  .global_head_dim = 512,
+                                                  .num_global_key_value_heads = 4,
+                                                  .global_turning_pairs = 64,
+                                                  .attention_k_eq_v = true};
+template <dtype W = dtype::bf16>
+struct gemma4_31b : gemma4<gemma4_31b_config, W> {
+  static constexpr std::string_view name = "gemma4_31b";
+};
+
+}  // namespace intaglio::models
