@@ -81,8 +81,10 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
     };
     if (facts.norms_before) add("attn_norm", norm, 1, hidden);
     const auto add_own = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
+      const std::size_t before = out.size();
       add(name, role, rows, columns);
-      out.back().optional = out.back().unused = shares;  // files may have what nobody reads
+      for (std::size_t i = before; shares && i < out.size(); ++i)
+        out[i].optional = out[i].unused = true;  // files may have what nobody reads
     };
     if (c.recurrent_layers.has(layer)) {
       add("shortconv.in_proj", matrix, 3 * hidden, hidden);
