@@ -40,7 +40,7 @@ inline std::vector<std::byte> module_in(const std::string& path) {
 
 /// Adds the codec of that name. @return false where the matrices' products have none
 inline bool add_codec(std::string_view name, std::vector<kernels::codec>& to) {
-  for (std::uint32_t c = 0; c < 8; ++c)
+  for (std::uint32_t c = 0; c < kernels::codec_table.size(); ++c)
     if (kernels::codec_table[c].name == name) return to.push_back(static_cast<kernels::codec>(c)), true;
   return false;
 }

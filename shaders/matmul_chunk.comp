@@ -144,8 +144,10 @@ void stage_columns(uint block) {
         if (wide_factor) factor = next_factors[i];
         block_factors by = factors_of(factor, row, block + item % row_units);
         raw_codes raw = raw_codes(a, has_more ? next_more[i] : uvec4(0u));
-        low = uvec4(unsigned_word(raw, 0u), unsigned_word(raw, 1u), unsigned_word(raw, 2u), unsigned_word(raw, 3u));
-        high = uvec4(unsigned_word(raw, 4u), unsigned_word(raw, 5u), unsigned_word(raw, 6u), unsigned_word(raw, 7u));
+        block_words ahead = words_ahead(raw);
+#define WORD(e) as_unsigned(plain_codes_at(ahead, raw, e))
+        low = uvec4(WORD(0u), WORD(1u), WORD(2u), WORD(3u));
+        high = uvec4(WORD(4u), WORD(5u), WORD(6u), WORD(7u));
         staged[at] = eight_halves(low.x, low.y, code_offset, by.d, by.m);
         staged[at + 1u] = eight_halves(low.z, low.w, code_offset, by.d, by.m);
         staged[at + 2u] = eight_halves(high.x, high.y, code_offset, by.upper_d, by.upper_m);

@@ -140,7 +140,8 @@ void multiply(tile_place tile, uint group, uint j) {
     raw_factors factors = load_factors(from, block);
     each_row(r) {
       raw_codes raw = load_codes(from, r);
-      LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) words[r][e] = code_word(raw, e);
+      block_words ahead = words_ahead(raw);
+      LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) words[r][e] = code_word_at(ahead, raw, e);
       factor[r] = halves_factors(factors, r, block);
     }
     each_token(t) if (t < tile_tokens) {

@@ -144,7 +144,9 @@ class token_products {
                                     base + (40u << 20),
                                     base + (50u << 20),
                                     base + (3u << 20),
-                                    base};
+                                    base,
+                                    0,  // no gates are kept, nor first tokens
+                                    0};
       to.dispatch(pipeline_, std::as_bytes(std::span(push)), {groups, 1, 1});
     });
     return {static_cast<double>(bytes), seconds * 1e6};

@@ -20,8 +20,8 @@ const int zero_code = INTAGLIO_BLOCK_CODECS(ZERO_OF) 0;
 const bool by_halves_of_block = (INTAGLIO_BLOCK_CODECS(PER_OF) 32u) == 16u,
            has_least = (INTAGLIO_BLOCK_CODECS(LEAST_OF) 0u) != 0u;
 // Codes come as signed bytes, or as unsigned ones from which the sums are to take `late_zero` each.
-const bool is_subtracted = by_halves_of_block && zero_code != 0,
-           signed_codes = code_bits == 8u || value_table != 0u || is_subtracted;
+const bool is_subtracted = by_halves_of_block && zero_code != 0, signed_table = value_table != 0u && zero_code == 0,
+           signed_numbers = code_bits == 8u || signed_table, signed_codes = signed_numbers || is_subtracted;
 const int late_zero = signed_codes ? 0 : zero_code;
 // Bytes of a row's codes and factors, of each 32 columns, and of what 256 have in common.
 const uint factor_each = factor_form == FACTOR_HEAD ? 0u : factor_form == FACTOR_BYTE ? 1u : 2u;
@@ -126,39 +126,96 @@ octet octet_of(raw_codes raw) {
   return octet(vec4(brain_halves(raw.a.x), brain_halves(raw.a.y)), vec4(brain_halves(raw.a.z), brain_halves(raw.a.w)));
 }
 
-// Numbers of four codes of a table, each code and each number a byte: chosen bit by bit of the codes, all four at once.
-uint all_four(int number) { return uint(number & 255) * 0x01010101u; }
 uint chosen(uint mask, uint if_0, uint if_1) { return (if_0 & ~mask) | (if_1 & mask); }
-#define ENTRY_0(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n0:
-#define ENTRY_1(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n1:
-#define ENTRY_2(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n2:
-#define ENTRY_3(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n3:
-#define ENTRY_4(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n4:
-#define ENTRY_5(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n5:
-#define ENTRY_6(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n6:
-#define ENTRY_7(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n7:
-#define ENTRY_8(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n8:
-#define ENTRY_9(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n9:
-#define ENTRY_10(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n10:
-#define ENTRY_11(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n11:
-#define ENTRY_12(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n12:
-#define ENTRY_13(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n13:
-#define ENTRY_14(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n14:
-#define ENTRY_15(id, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n15:
-#define pair_by(a, b) chosen(m0, all_four(INTAGLIO_VALUE_TABLES(a) 0), all_four(INTAGLIO_VALUE_TABLES(b) 0))
-uint looked_up(uint codes) {
-  uint m0 = (codes & 0x01010101u) * 255u, m1 = (codes >> 1 & 0x01010101u) * 255u,
-       m2 = (codes >> 2 & 0x01010101u) * 255u, m3 = (codes >> 3 & 0x01010101u) * 255u;
-  uint low = chosen(m2, chosen(m1, pair_by(ENTRY_0, ENTRY_1), pair_by(ENTRY_2, ENTRY_3)),
-                    chosen(m1, pair_by(ENTRY_4, ENTRY_5), pair_by(ENTRY_6, ENTRY_7)));
-  uint high = chosen(m2, chosen(m1, pair_by(ENTRY_8, ENTRY_9), pair_by(ENTRY_10, ENTRY_11)),
-                     chosen(m1, pair_by(ENTRY_12, ENTRY_13), pair_by(ENTRY_14, ENTRY_15)));
-  return chosen(m3, low, high);
+
+// A table's numbers. Codes of one are held as planes of a bit each: bit 8k + e of plane b is bit b of column 4e + k.
+#define ENTRY_0(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n0:
+#define ENTRY_1(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n1:
+#define ENTRY_2(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n2:
+#define ENTRY_3(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n3:
+#define ENTRY_4(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n4:
+#define ENTRY_5(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n5:
+#define ENTRY_6(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n6:
+#define ENTRY_7(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n7:
+#define ENTRY_8(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n8:
+#define ENTRY_9(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n9:
+#define ENTRY_10(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
+  value_table == id ? n10:
+#define ENTRY_11(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
+  value_table == id ? n11:
+#define ENTRY_12(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
+  value_table == id ? n12:
+#define ENTRY_13(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
+  value_table == id ? n13:
+#define ENTRY_14(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
+  value_table == id ? n14:
+#define ENTRY_15(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
+  value_table == id ? n15:
+#define UNIT_OF(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) \
+  value_table == id ? unit:
+const int number_0 = INTAGLIO_VALUE_TABLES(ENTRY_0) 0, number_1 = INTAGLIO_VALUE_TABLES(ENTRY_1) 0,
+          number_2 = INTAGLIO_VALUE_TABLES(ENTRY_2) 0, number_3 = INTAGLIO_VALUE_TABLES(ENTRY_3) 0,
+          number_4 = INTAGLIO_VALUE_TABLES(ENTRY_4) 0, number_5 = INTAGLIO_VALUE_TABLES(ENTRY_5) 0,
+          number_6 = INTAGLIO_VALUE_TABLES(ENTRY_6) 0, number_7 = INTAGLIO_VALUE_TABLES(ENTRY_7) 0,
+          number_8 = INTAGLIO_VALUE_TABLES(ENTRY_8) 0, number_9 = INTAGLIO_VALUE_TABLES(ENTRY_9) 0,
+          number_10 = INTAGLIO_VALUE_TABLES(ENTRY_10) 0, number_11 = INTAGLIO_VALUE_TABLES(ENTRY_11) 0,
+          number_12 = INTAGLIO_VALUE_TABLES(ENTRY_12) 0, number_13 = INTAGLIO_VALUE_TABLES(ENTRY_13) 0,
+          number_14 = INTAGLIO_VALUE_TABLES(ENTRY_14) 0, number_15 = INTAGLIO_VALUE_TABLES(ENTRY_15) 0;
+const float table_unit = INTAGLIO_VALUE_TABLES(UNIT_OF) 1.0;
+uvec4 planes_of(raw_codes raw) {
+  if (code_bits == 4u) return raw.a;
+  return code_bits == 1u ? uvec4(raw.b.z, 0u, 0u, 0u) : uvec4(raw.b.xyz, 0u);
+}
+// What masks of the bits of codes choose of 16.
+#define CHOSEN_OF(masks, of)                                                                  \
+  chosen(masks.w, CHOSEN_OF_8(masks, of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)), \
+         CHOSEN_OF_8(masks, of(8), of(9), of(10), of(11), of(12), of(13), of(14), of(15)))
+#define CHOSEN_OF_8(masks, n0, n1, n2, n3, n4, n5, n6, n7)                           \
+  chosen(masks.z, chosen(masks.y, chosen(masks.x, n0, n1), chosen(masks.x, n2, n3)), \
+         chosen(masks.y, chosen(masks.x, n4, n5), chosen(masks.x, n6, n7)))
+// Numbers of columns 4e .. 4e + 3, a byte each: all four at once.
+#define ALL_FOUR(i) (uint(number_##i & 255) * 0x01010101u)
+uint table_word(uvec4 planes, uint e) {
+  uvec4 masks = (planes >> e & 0x01010101u) * 255u;
+  return CHOSEN_OF(masks, ALL_FOUR);
+}
+// Those of a block: bits of all 32 numbers at once, of which a row of eight words is then turned into its columns. Bits
+// that no number of the table has fold away.
+struct block_words {
+  uvec4 low, high;  // columns 0 .. 15 and 16 .. 31
+};
+#define WHETHER(b, i) ((number_##i >> b & 1) != 0 ? 0xffffffffu : 0u)
+#define BIT_0(i) WHETHER(0, i)
+#define BIT_1(i) WHETHER(1, i)
+#define BIT_2(i) WHETHER(2, i)
+#define BIT_3(i) WHETHER(3, i)
+#define BIT_4(i) WHETHER(4, i)
+#define BIT_5(i) WHETHER(5, i)
+#define BIT_6(i) WHETHER(6, i)
+#define BIT_7(i) WHETHER(7, i)
+void swap_bits(inout uvec4 a, inout uvec4 b, uint distance_, uint mask) {  // mask: the upper ones
+  uvec4 first = (a & ~mask) | (b << distance_ & mask), second = (a >> distance_ & ~mask) | (b & mask);
+  a = first;
+  b = second;
+}
+block_words table_words(uvec4 planes) {
+  uvec4 a = uvec4(CHOSEN_OF(planes, BIT_0), CHOSEN_OF(planes, BIT_1), CHOSEN_OF(planes, BIT_2),
+                  CHOSEN_OF(planes, BIT_3)),
+        b = uvec4(CHOSEN_OF(planes, BIT_4), CHOSEN_OF(planes, BIT_5), CHOSEN_OF(planes, BIT_6),
+                  CHOSEN_OF(planes, BIT_7));
+  swap_bits(a, b, 4u, 0xf0f0f0f0u);
+  uvec4 c = uvec4(a.xy, b.xy), d = uvec4(a.zw, b.zw);
+  swap_bits(c, d, 2u, 0xccccccccu);
+  a = uvec4(c.x, d.x, c.z, d.z);
+  b = uvec4(c.y, d.y, c.w, d.w);
+  swap_bits(a, b, 1u, 0xaaaaaaaau);
+  return block_words(uvec4(a.x, b.x, a.y, b.y), uvec4(a.z, b.z, a.w, b.w));
 }
 
-// Columns 4e .. 4e + 3 as bytes: the codes that are in memory.
+// Columns 4e .. 4e + 3 as bytes: the codes that are in memory, or their table's numbers.
 uint plain_codes(raw_codes raw, uint e) {
   if (code_bits == 8u) return e < 4u ? raw.a[e & 3u] : raw.b[e & 3u];
+  if (value_table != 0u) return table_word(planes_of(raw), e);
   uint word = raw.a[e & 3u], codes = 0u;
   if ((code_bits & 4u) != 0u) codes = (e < 4u ? word : word >> 4) & 0x0f0f0f0fu;
   if ((code_bits & 2u) != 0u) codes |= ((raw.b[e >> 2] >> (2u * (e & 3u))) & 0x03030303u) << (code_bits & 4u);
@@ -166,12 +223,21 @@ uint plain_codes(raw_codes raw, uint e) {
   return codes;
 }
 // Their numbers, signed, or less late_zero where signed_codes says that they are not.
-uint code_word(raw_codes raw, uint e) {
-  uint codes = plain_codes(raw, e);
-  if (value_table != 0u) return looked_up(codes);
-  if (code_bits == 8u || !signed_codes) return codes;
-  return (codes + uint(128 - zero_code) * 0x01010101u) ^ 0x80808080u;
+uint less_zero(uint codes) {
+  return is_subtracted ? (codes + uint(128 - zero_code) * 0x01010101u) ^ 0x80808080u : codes;
 }
+uint code_word(raw_codes raw, uint e) { return less_zero(plain_codes(raw, e)); }
+// Words of a block, of which a table's are found together: `words` of the block, then word e.
+block_words words_ahead(raw_codes raw) {
+  block_words words = block_words(uvec4(0u), uvec4(0u));
+  if (value_table != 0u) words = table_words(planes_of(raw));
+  return words;
+}
+uint plain_codes_at(block_words words, raw_codes raw, uint e) {
+  if (value_table != 0u) return e < 4u ? words.low[e & 3u] : words.high[e & 3u];
+  return plain_codes(raw, e);
+}
+uint code_word_at(block_words words, raw_codes raw, uint e) { return less_zero(plain_codes_at(words, raw, e)); }
 
 uint half_of(uvec4 words, uint index) { return (words[index >> 1] >> (16u * (index & 1u))) & 0xffffu; }
 
@@ -194,7 +260,7 @@ vec4 halves_factors(raw_factors raw, uint r, uint block) {
     vec2 of_codes = signed_bytes_of(scales), least = vec2(scales >> 16 & 255u, scales >> 24);
     if (!by_halves_of_block) of_codes.y = of_codes.x, least = vec2(scales >> 8 & 255u);
     precise vec2 d = super.x * of_codes, m = super.y * least;
-    out_.xy = d;
+    out_.xy = d * table_unit;
     if (has_least) out_.zw = -m;
   } else if (factor_form == FACTOR_HEAD) {
     // Six bits of bytes 4 + k and 8 + k of the head, k below 4, or four of byte 8 + k and two of those.

@@ -45,11 +45,12 @@ float whole(ivec2 sums) {
 // joined behind the block: fewer instructions, but registers until then. Adds a block of a row.
 float add_block(float sum, raw_codes raw, vec4 factor, fixed_block x) {
   precise float out_ = sum;
+  block_words words = words_ahead(raw);
 #ifdef sums_by_byte
   if (sums_by_byte) {
     ivec3 all = ivec3(0);
     EACH_UNROLLED for (uint e = 0u; e < 8u; ++e) {
-      int c = int(code_word(raw, e));
+      int c = int(code_word_at(words, raw, e));
       all.x += dotPacked4x8EXT(c, int(x.words[e >> 2][e & 3u]));
       all.y += dotPacked4x8EXT(c, x.words[2u + (e >> 2)][e & 3u]);
       all.z += dotPacked4x8EXT(c, x.words[4u + (e >> 2)][e & 3u]);
@@ -62,8 +63,8 @@ float add_block(float sum, raw_codes raw, vec4 factor, fixed_block x) {
 #endif
   ivec2 low = ivec2(0), high = ivec2(0);
   EACH_UNROLLED for (uint e = 0u; e < 4u; ++e) {
-    add_products(low, code_word(raw, e), x, e);
-    add_products(high, code_word(raw, 4u + e), x, 4u + e);
+    add_products(low, code_word_at(words, raw, e), x, e);
+    add_products(high, code_word_at(words, raw, 4u + e), x, 4u + e);
   }
   if (by_halves_of_block) {
     out_ = out_ + whole(low) * (factor.x * x.scale);

@@ -54,6 +54,7 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
   } else if (factor_form == FACTOR_BYTE) {
     int scales = int(factor.x);
     vec2 super = unpackHalf2x16(super_bytes == 4u ? factor.y : factor.x >> 16);
+    super.x *= table_unit;
     by.d = by.upper_d = by.m = two_of(super.x * float(bitfieldExtract(scales, 0, 8)));
     if (by_halves_of_block) by.upper_d = two_of(super.x * float(bitfieldExtract(scales, 8, 8)));
     if (has_least) {
@@ -87,8 +88,8 @@ uvec2 four_columns(uint word, float offset, f16vec2 d, f16vec2 m) {
 }
 
 // Columns 4e .. 4e + 3 as unsigned bytes, of which each is code_offset more than its number.
-const bool has_signs = code_bits == 8u || value_table != 0u;
-#define code_offset (has_signs ? 128.0 : float(zero_code))
-uint unsigned_word(raw_codes raw, uint e) { return has_signs ? code_word(raw, e) ^ 0x80808080u : plain_codes(raw, e); }
+#define code_offset (signed_numbers ? 128.0 : float(zero_code))
+uint as_unsigned(uint plain) { return signed_numbers ? plain ^ 0x80808080u : plain; }
+uint unsigned_word(raw_codes raw, uint e) { return as_unsigned(plain_codes(raw, e)); }
 
 #endif

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Each codec's values against those of ggml, bit for bit: 64 blocks of ../shared/conformance2/codecs each.
+// Each codec's values against those of ggml, bit for bit: 64 blocks each (tests/codecs/vectors.hpp).
 #include "intaglio/codecs/decode.hpp"
 
 #include <array>
-#include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <cstring>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -20,21 +17,12 @@ namespace {
 
 template <class C>
 void compare() {
-  const std::string file = upper(name(C::type)), blocks = npy_data(file + ".blocks.npy"),
-                    values = npy_data(file + ".values.npy");
-  INFO(file);
-  REQUIRE(blocks.size() == 64 * C::bytes);
-  REQUIRE(values.size() == 64 * C::elements * sizeof(float));
-  std::vector<float> got(64 * C::elements);
-  REQUIRE(codecs::decode_blocks(C::type, reinterpret_cast<const std::uint8_t*>(blocks.data()), 64, got.data()));
-  std::size_t differing = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    std::uint32_t wanted = 0;
-    std::memcpy(&wanted, values.data() + 4 * i, 4);
-    if (std::bit_cast<std::uint32_t>(got[i]) != wanted && ++differing == 1)
-      FAIL_CHECK("value " << i << ": expected " << std::bit_cast<float>(wanted) << ", found " << got[i]);
-  }
-  CHECK(differing == 0);
+  const codec_vectors vectors(name(C::type));
+  REQUIRE(vectors.blocks.size() == vector_blocks * C::bytes);
+  std::vector<float> got(vector_blocks * C::elements);
+  REQUIRE(codecs::decode_blocks(C::type, reinterpret_cast<const std::uint8_t*>(vectors.blocks.data()), vector_blocks,
+                                got.data()));
+  vectors.compare(got);
 }
 
 static_assert(codecs::is_listed(dtype::q5_0) && codecs::is_listed(dtype::mxfp4) && !codecs::is_listed(dtype::f32));

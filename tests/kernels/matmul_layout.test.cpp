@@ -51,22 +51,15 @@ TEST_CASE("a repacked weight has the values that ggml decodes, bit for bit, of e
   const codec type = all_codecs[GENERATE(range(std::size_t{3}, all_codecs.size()))];
   const kernels::codec_info& of = kernels::info(type);
   INFO(of.name);
-  const std::string blocks = npy_data(upper(of.name) + ".blocks.npy"),
-                    values = npy_data(upper(of.name) + ".values.npy");
+  const codec_vectors vectors(of.name);
   constexpr std::uint32_t rows = 4;
   const auto columns = static_cast<std::uint32_t>(vector_blocks / rows * of.block_elements);
-  REQUIRE(blocks.size() == rows * kernels::file_row_bytes(type, columns));
-  const std::array<std::span<const std::byte>, 1> file{std::as_bytes(std::span(blocks))};
+  REQUIRE(vectors.blocks.size() == rows * kernels::file_row_bytes(type, columns));
+  const std::array<std::span<const std::byte>, 1> file{std::as_bytes(std::span(vectors.blocks))};
   std::vector<std::byte> weight(kernels::matmul_weight_bytes(type, rows, columns));
   kernels::repack_matmul(type, kernels::row_order::plain(rows), file, columns, 0, weight);
-  std::size_t differing = 0;
-  for (std::uint32_t i = 0; i < rows * columns; ++i) {
-    std::uint32_t wanted = 0;
-    std::memcpy(&wanted, values.data() + std::size_t{4} * i, 4);
-    const float found = reference::weight_at(type, weight, columns, i / columns, i % columns);
-    if (std::bit_cast<std::uint32_t>(found) != wanted && ++differing == 1)
-      FAIL_CHECK("row " << i / columns << ", column " << i % columns << ": expected " << std::bit_cast<float>(wanted)
-                        << ", found " << found);
-  }
-  CHECK(differing == 0);
+  std::vector<float> found(std::size_t{rows} * columns);
+  for (std::uint32_t i = 0; i < rows * columns; ++i)
+    found[i] = reference::weight_at(type, weight, columns, i / columns, i % columns);
+  vectors.compare(found);
 }

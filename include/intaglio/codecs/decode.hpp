@@ -7,6 +7,13 @@
 #include <cstdint>
 #include <tuple>
 
+#include "intaglio/codecs/iq1_m.hpp"
+#include "intaglio/codecs/iq1_s.hpp"
+#include "intaglio/codecs/iq2_s.hpp"
+#include "intaglio/codecs/iq2_xs.hpp"
+#include "intaglio/codecs/iq2_xxs.hpp"
+#include "intaglio/codecs/iq3_s.hpp"
+#include "intaglio/codecs/iq3_xxs.hpp"
 #include "intaglio/codecs/iq4_nl.hpp"
 #include "intaglio/codecs/iq4_xs.hpp"
 #include "intaglio/codecs/mxfp4.hpp"

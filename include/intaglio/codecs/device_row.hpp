@@ -18,19 +18,24 @@ enum class factor_form : std::uint32_t {
   head = FACTOR_HEAD
 };
 
-/// Numbers of codes 0 to 15, by table.
+/// Numbers of codes 0 to 15, by table, and what one of them is in factors' units.
 struct value_table {
   std::uint32_t id;
+  float unit;
   std::array<std::int8_t, 16> numbers;
 };
-#define INTAGLIO_TABLE(id, ...) value_table{id, {__VA_ARGS__}},
+#define INTAGLIO_TABLE(id, unit, ...) value_table{id, unit, {__VA_ARGS__}},
 inline constexpr value_table value_tables[] = {INTAGLIO_VALUE_TABLES(INTAGLIO_TABLE)};
 #undef INTAGLIO_TABLE
 constexpr const std::array<std::int8_t, 16>& numbers_of(std::uint32_t table) { return value_tables[table - 1].numbers; }
 /// Of IQ4_NL and IQ4_XS. @source ggml-common.h, kvalues_iq4nl
 inline constexpr std::array<std::int8_t, 16> iq4_values = numbers_of(1);
 /// Twice what codes of MXFP4 and NVFP4 are. @source OCP Microscaling Formats 1.0, E2M1
-inline constexpr std::array<std::int8_t, 16> fp4_values = numbers_of(2);
+inline constexpr std::array<std::int8_t, 16> fp4_values = [] {
+  std::array<std::int8_t, 16> out = numbers_of(2);
+  for (std::int8_t& each : out) each = static_cast<std::int8_t>(each - 12);
+  return out;
+}();
 
 /// @see rows.h
 struct device_row {
@@ -44,8 +49,10 @@ struct device_row {
 
   /// What a code stands for, before it is scaled.
   constexpr std::int32_t number(std::uint8_t code) const {
-    return table != 0 ? numbers_of(table)[code & 15] : bits == 8 ? static_cast<std::int8_t>(code) : code - zero;
+    return (table != 0 ? numbers_of(table)[code & 15] : bits == 8 ? static_cast<std::int8_t>(code) : code) - zero;
   }
+  /// What 1 is, of numbers and factors: FACTOR_BYTE alone has another than 1.
+  constexpr float unit() const { return table != 0 ? value_tables[table - 1].unit : 1.f; }
   /// Bytes of a row's factors: of each 32 columns, and of each 256.
   constexpr std::uint32_t factor_bytes() const {
     const std::uint32_t each = form == factor_form::head ? 0 : form == factor_form::byte ? 1 : 2;

@@ -53,20 +53,6 @@ constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
       return "Q8_1";
     case 15:
       return "Q8_K";
-    case 16:
-      return "IQ2_XXS";
-    case 17:
-      return "IQ2_XS";
-    case 18:
-      return "IQ3_XXS";
-    case 19:
-      return "IQ1_S";
-    case 21:
-      return "IQ3_S";
-    case 22:
-      return "IQ2_S";
-    case 29:
-      return "IQ1_M";
     case 31:
     case 32:
     case 33:
@@ -331,11 +317,20 @@ class gguf_part {
     return out;
   }
 
+  /// Those of weights. Neighbours of one kind are written together: q4_0/1/k.
   std::string supported_types() const {
     std::string out;
-    for (const auto& row : dtype_table)
-      if (row.ggml_type >= 0 && (row.type != dtype::i2_s || has_i2_s()) && (row.type != dtype::mxfp4 || !bitnet_))
-        out.append(out.empty() ? "" : " ").append(row.name);
+    std::string_view kind;
+    for (const auto& row : dtype_table) {
+      const bool is_weight = row.block_elements > 1 || row.type <= dtype::bf16;
+      if (row.ggml_type < 0 || !is_weight || (row.type == dtype::i2_s && !has_i2_s()) ||
+          (row.type == dtype::mxfp4 && bitnet_))
+        continue;
+      const std::size_t end = (std::min)(row.name.find('_'), row.name.size());
+      if (end < row.name.size() && row.name.substr(0, end) == kind) out.append("/").append(row.name.substr(end + 1));
+      else out.append(out.empty() ? "" : " ").append(row.name);
+      kind = row.name.substr(0, end);
+    }
     return out + (has_i2_s() ? "" : " (i2_s where general.architecture starts with bitnet or is llama)");
   }
 

@@ -85,6 +85,8 @@ enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
 #define INTAGLIO_NAMED(name, id, ...) name = id,
 enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, INTAGLIO_BLOCK_CODECS(INTAGLIO_NAMED) };
 #undef INTAGLIO_NAMED
+/// Numbers of their own, not blocks.
+constexpr bool is_dense(codec type) { return type <= codec::bf16; }
 
 /// Whether kernels that find a codec's parts by themselves know it: those that run all layers in one dispatch,
 /// matmul_few_matrix and matmul_few_tiled. The others take every codec (shaders/include/codec.glsl).

@@ -10,6 +10,7 @@
 //     4 bits  [4 rows, n, 16 bytes]: byte j has column j in its lower and column j + 16 in its upper half
 //     2 bits  [4 rows, n, 8 bytes]: bits 2e + 1 and 2e of byte 4h + k are of column 16h + 4e + k
 //     1 bit   [4 rows, n, 4 bytes]: bit e of byte k is of column 4e + k
+//   with a table, codes of 4 and 2 bits as so many words as planes of 1 bit have, the lowest bits first
 //   factors [n, 4 rows] of 1, 2 or 4 bytes: those of halves of a block behind each other, then least values likewise
 //   what 256 columns have in common, [n / 8, 4 rows] of {f16 d} or {f16 d, f16 dmin}
 // FACTOR_HEAD has instead of the last two the 16 bytes {f16 d, f16 dmin, 6-bit scales and minima} [4 rows, n / 8].
@@ -69,7 +70,6 @@ static_assert(
     }(),
     "rows of codecs/rows.h are in the order of their numbers, from 3 on");
 constexpr const codec_info& info(codec type) { return codec_table[static_cast<std::size_t>(type)]; }
-constexpr bool is_dense(codec type) { return info(type).block_elements == 1; }
 
 /// Columns that a matrix of the codec may have: a multiple of this.
 constexpr std::uint32_t column_step(codec type) { return is_dense(type) ? 4 : info(type).block_elements; }
@@ -125,9 +125,21 @@ inline void put_codes(const group_places& at, const std::uint8_t* codes, std::si
   std::array<std::uint32_t, 4> nibbles{};
   std::array<std::uint32_t, 2> pairs{};
   std::uint32_t bits = 0;
+  const auto put_bits = [&](std::uint32_t& four, std::uint32_t& plane, std::uint32_t e) {
+    plane |= (four & 0x01010101u) << e;
+    four >>= 1;
+  };
   for (std::uint32_t e = 0; e < 8; ++e) {  // four columns at a time
     std::uint32_t four;
     std::memcpy(&four, codes + 4 * e, 4);
+    if (at.row.table != 0) {
+      if (at.has(4))
+        for (std::uint32_t& plane : nibbles) put_bits(four, plane, e);
+      if (at.has(2))
+        for (std::uint32_t& plane : pairs) put_bits(four, plane, e);
+      if (at.has(1)) put_bits(four, bits, e);
+      continue;
+    }
     if (at.has(4)) {
       nibbles[e % 4] |= (four & 0x0f0f0f0fu) << (e / 4 * 4);
       four >>= 4;

@@ -55,6 +55,15 @@ inline std::uint8_t code_at(const kernels::layout::group_places& at, const std::
                             std::size_t b, std::size_t i) {
   if (at.has(8)) return static_cast<std::uint8_t>(byte(group[at.bytes(r, b, i / 16) + i % 16]));
   unsigned out = 0;
+  if (at.row.table != 0) {  // planes of a bit, words behind each other
+    for (std::uint32_t bit = 0; bit < at.row.bits; ++bit) {
+      const std::size_t begin = at.has(4)              ? at.nibbles(r, b) + 4 * bit
+                                : at.has(2) && bit < 2 ? at.pairs(r, b) + 4 * bit
+                                                       : at.bits(r, b);
+      out |= (byte(group[begin + i % 4]) >> (i / 4) & 1u) << bit;
+    }
+    return static_cast<std::uint8_t>(out);
+  }
   if (at.has(4)) out = byte(group[at.nibbles(r, b) + i % 16]) >> (i / 16 * 4) & 15u;
   if (at.has(2))
     out |= (byte(group[at.pairs(r, b) + 4 * (i / 16) + i % 4]) >> (i % 16 / 4 * 2) & 3u) << (at.row.bits & 4u);
@@ -77,7 +86,7 @@ inline void take_factors(const kernels::layout::group_places& at, const std::byt
         out.d[h] = f32_from_bf16(word16(factors + 2 * h));
         break;
       case factor_form::byte:
-        out.d[h] = half(super) * static_cast<float>(signed_byte(factors[h]));
+        out.d[h] = half(super) * static_cast<float>(signed_byte(factors[h])) * at.row.unit();
         if (at.row.least) out.offset[h] = -(half(super + 2) * static_cast<float>(byte(factors[halves + h])));
         break;
       case factor_form::head: {

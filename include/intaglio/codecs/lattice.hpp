@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// What IQ1, IQ2 and IQ3 share: groups of neighbours that are an entry of a grid, with signs, and values by their parts.
+#pragma once
+
+#include <bit>
+
+#include "intaglio/codecs/block.hpp"
+#include "intaglio/codecs/grids.hpp"
+
+namespace intaglio::codecs {
+
+/// Values of a block by what `split` makes of it: (d / unit) * factor * number. No product is rounded: d has 11 bits, a
+/// factor 5 and a number 6.
+template <class C>
+void decode_by_split(const std::uint8_t* block, float* out) {
+  constexpr device_row row = row_of(C::type);
+  static_assert(row.form == factor_form::byte && !row.least);
+  split_block parts;
+  C::split(block, parts);
+  const float d = f16_at(parts.super.data()) * row.unit();
+  for (std::size_t i = 0; i < C::elements; ++i) {
+    const auto factor = static_cast<std::int8_t>(parts.factors[i / 32][i % 32 / row.per]);
+    out[i] = d * static_cast<float>(factor) * static_cast<float>(row.number(parts.codes[i]));
+  }
+}
+
+/// Signs of eight neighbours from seven: the last makes their number even.
+inline unsigned eighth_sign(unsigned seven) { return seven | static_cast<unsigned>(std::popcount(seven) & 1) << 7; }
+
+/// Codes of eight neighbours: a level of 2 bits, above it the sign. @source grids.hpp
+inline void put_eight(std::uint16_t levels, unsigned signs, std::uint8_t* codes) {
+  for (unsigned i = 0; i < 8; ++i)
+    codes[i] = static_cast<std::uint8_t>((levels >> (2 * i) & 3u) | (signs >> i & 1u) << 2);
+}
+/// Factors of two halves of 32 neighbours from a byte: 2 s + 1 of its halves.
+inline void put_two_factors(std::uint8_t both, split_block& to, std::size_t group) {
+  to.factors[group][0] = static_cast<std::uint8_t>(2 * (both & 15) + 1);
+  to.factors[group][1] = static_cast<std::uint8_t>(2 * (both >> 4) + 1);
+}
+
+}  // namespace intaglio::codecs
