@@ -60,17 +60,17 @@ std::string_view enumerator(activation value) {
 }
 
 /// How the model's type is written: its template, the header that has it, and the template's arguments behind the
-/// config.
+/// config; and what of its matrices is held in other types than those.
 struct model_template {
   std::string name, header, arguments;
+  families::weight_types types = {};
 };
-model_template template_of(const io::checkpoint& model, const std::string& codec) {
+model_template template_of(const io::checkpoint& model, const families::weight_types& types, const std::string& codec) {
   const decoder_config& c = model.config();
   if (c.model_type == architecture::bitnet) {
     // The ternary matrices stay as they are; the table of floats is f16 unless the file's has more bits.
     const io::checkpoint_tensor& table = model.at("token_embd.weight");
     const dtype stored = table.stored.type;
-    computed_types(model, codec);  // refuses any but f16
     if (codec.empty() && stored == dtype::f32)
       return {"bitnet_b158", "bitnet_b158",
               ", intaglio::dtype::i2_s, intaglio::dtype::" + std::string(name(c.activation_type)) +
@@ -80,12 +80,10 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
                        "f32, f16 or bf16, or --codec f16, which rounds its values", std::string(name(stored)));
     return {"bitnet_b158", "bitnet_b158", ""};
   }
-  const families::weight_types types = computed_types(model, codec);
-  if (const families::file_types found = families::types_of(model);
-      codec.empty() && (found.recoded || !types.matrices.empty()))
+  if (const families::file_types found = families::types_of(model); codec.empty() && found.recoded)
     throw file_error(model.path(), std::nullopt, "codecs of the matrices",
-                     "one in a model's type (`intaglio run` computes each in its own, --codec " +
-                         std::string(name(types.layers)) + " all in one, which changes values)",
+                     "those that are computed; --codec " + std::string(name(types.layers)) +
+                         " computes all in one, which changes values",
                      found.list);
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
   if (is_gemma(c.model_type))
@@ -105,6 +103,18 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     return {"qwen3", "qwen3", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.ternary) return {"llama", "llama", argument(dtype::i2_s) + argument(types.head) + argument(types.embedding)};
   return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+}
+
+/// Layers' matrices of several codecs, each in its own.
+std::string held_text(const families::weight_types& types) {
+  if (types.matrices.empty()) return "";
+  std::string out = "  static constexpr auto held = std::to_array<intaglio::ir::held_type>({\n", sets;
+  for (const families::matrix_type& each : types.matrices)
+    out += "      {\"" + each.name + "\", intaglio::dtype::" + std::string(intaglio::name(each.type)) + ", " +
+           std::to_string(each.set) + "},\n";
+  for (const std::uint8_t set : types.sets) sets += (sets.empty() ? "" : ", ") + std::to_string(set);
+  return out + "  });\n  static constexpr std::array<std::uint8_t, " + std::to_string(types.sets.size()) + "> sets{" +
+         sets + "};  // by layer\n";
 }
 
 std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
@@ -183,7 +193,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   count("hidden_size_per_layer_input", c.hidden_size_per_layer_input);
   if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
-         "> {\n  static constexpr std::string_view name = \"" + name + "\";\n};\n";
+         "> {\n  static constexpr std::string_view name = \"" + name + "\";\n" + held_text(kind.types) + "};\n";
   return out;
 }
 
@@ -283,7 +293,9 @@ void engrave(const engrave_options& options) {
   if (model.packed() != nullptr)
     throw file_error(model.path(), 0, "packed file",
                      "the model that it was packed from: the tool that packed it runs it", "weights of plans");
-  const model_template kind = template_of(model, options.codec);
+  const families::weight_types types = computed_types(model, options.codec);
+  model_template kind = template_of(model, types, options.codec);
+  kind.types = types;
   fs::path base(options.file);
   if (!base.has_filename()) base = base.parent_path();
   const std::string name = identifier_of(!options.name.empty()         ? options.name

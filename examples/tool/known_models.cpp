@@ -118,12 +118,10 @@ const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t
 }
 
 std::optional<dtype> layer_codec(const plan::table& of) {
-  constexpr std::array in_order{dtype::f16,  dtype::f32,  dtype::bf16, dtype::q8_0,
-                                dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k};
   for (const plan::weight& each : of.weights)
     if (each.per_layer &&
         (each.layout == plan::weight_layout::matrix || each.layout == plan::weight_layout::row_groups))
-      return in_order[static_cast<std::size_t>(each.codec)];
+      return kernels::info(each.codec).type;
   return std::nullopt;
 }
 

@@ -109,6 +109,40 @@ TEST_CASE("the plan of fable is the engraved one", "[families]") {
   CHECK(made.table().hash == plan::engraved<models::fable, plan::profiles::cpu>::table.hash);
 }
 
+namespace {
+/// Matrices in several codecs, as a mixed file holds them and `intaglio engrave` writes them down.
+struct mixed_story : models::llama<models::stories260k_config, dtype::q8_0, dtype::f16, dtype::f16> {
+  static constexpr std::string_view name = "story";
+  static constexpr auto held = std::to_array<ir::held_type>({{"attn_q.weight", dtype::q4_0, 0},
+                                                             {"attn_k.weight", dtype::q4_0, 0},
+                                                             {"attn_v.weight", dtype::q8_0, 0},
+                                                             {"attn_output.weight", dtype::iq4_nl, 0},
+                                                             {"ffn_gate.weight", dtype::q4_0, 0},
+                                                             {"ffn_up.weight", dtype::q4_0, 0},
+                                                             {"ffn_down.weight", dtype::f16, 0},
+                                                             {"attn_q.weight", dtype::q5_0, 1},
+                                                             {"attn_k.weight", dtype::q5_0, 1},
+                                                             {"attn_v.weight", dtype::q5_0, 1},
+                                                             {"attn_output.weight", dtype::q5_0, 1},
+                                                             {"ffn_gate.weight", dtype::q4_1, 1},
+                                                             {"ffn_up.weight", dtype::q5_1, 1},
+                                                             {"ffn_down.weight", dtype::bf16, 1}});
+  static constexpr std::array<std::uint8_t, 5> sets{0, 1, 0, 0, 1};
+};
+}  // namespace
+
+TEST_CASE("a model of several codecs is engraved as it is planned", "[families]") {
+  weight_types types{dtype::q8_0, dtype::f16, dtype::f16};
+  for (const ir::held_type& each : mixed_story::held)
+    types.matrices.push_back({std::string(each.name), each.type, each.set});
+  types.sets.assign(mixed_story::sets.begin(), mixed_story::sets.end());
+  const plan::planned made = planned_of(models::stories260k_config, types, "story", plan::profiles::cpu, 64);
+  constexpr const plan::table& engraved = plan::engraved<mixed_story, plan::profiles::cpu, 64>::table;
+  CHECK(made.table().hash == engraved.hash);
+  CHECK(plan::explain_json(made.table(), "x") == plan::explain_json(engraved, "x"));
+  CHECK(made.table().hash != planned_of(models::stories260k_config, {}, "story", plan::profiles::cpu, 64).table().hash);
+}
+
 TEST_CASE("a config's plan owns the config", "[families]") {
   plan::planned made = [] {
     const decoder_config here = models::stories260k_config;

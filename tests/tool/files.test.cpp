@@ -279,20 +279,24 @@ TEST_CASE("what cannot be engraved is refused before anything is built") {
                             "-o", folder / "made"});
   CAPTURE(got.err);
   CHECK(got.code == 2);
-  CHECK(contains(got.first_error(),
-                 "--codec: expected q1_0, q2_0, q2_k, q3_k, mxfp4, iq4_xs, nvfp4, iq4_nl, q4_k, q4_0, q4_1, q5_k, "
-                 "q5_0, q5_1, q6_k, q8_0, bf16, f16, f32, bcml1, found 'tq2_0'"));
+  CHECK(
+      contains(got.first_error(),
+               "--codec: expected q1_0, iq1_s, iq1_m, iq2_xxs, q2_0, iq2_xs, iq2_s, q2_k, iq3_xxs, iq3_s, q3_k, mxfp4, "
+               "iq4_xs, nvfp4, iq4_nl, q4_k, q4_0, q4_1, q5_k, q5_0, q5_1, q6_k, q8_0, bf16, f16, f32, bcml1, found "
+               "'tq2_0'"));
   CHECK_FALSE(fs::exists(folder / "made"));
   const outcome ternary = call({"engrave", fable(), "--codec", "q4_0", "-o", folder / "made"});
   CHECK(ternary.code == 2);
   CHECK(contains(ternary.first_error(), "--codec: expected f16, of a ternary model's embedding, found 'q4_0'"));
   const std::string mixed = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf").string();
-  const outcome several = call({"engrave", mixed, "-o", folder / "made"});
+  // A file of several codecs: its header says each. Without a PATH nothing is built.
+  const outcome several = call({"engrave", mixed, "-o", folder / "several", "--name", "several"},
+                               {.environment = {{"PATH", folder / "nowhere"}}, .input = {}, .stdout_path = {}});
+  CAPTURE(several.err);
   CHECK(several.code == 1);
-  CHECK(contains(
-      several.first_error(),
-      "llama-tiny-q4_k_m.gguf: codecs of the matrices: expected one in a model's type (`intaglio run` computes "
-      "each in its own, --codec q6_k all in one, which changes values)"));
+  const std::string header = content(folder / "several/several.hpp");
+  CHECK(contains(header, "{\"attn_v.weight\", intaglio::dtype::q6_k, 0},"));
+  CHECK(contains(header, "{\"attn_q.weight\", intaglio::dtype::q4_k, 0},"));
   const outcome no_sources =
       call({"engrave", fable(), "-o", folder / "made"},
            {.environment = {{"INTAGLIO_SOURCE", folder / "nowhere"}}, .input = {}, .stdout_path = {}});

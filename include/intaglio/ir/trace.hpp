@@ -438,4 +438,20 @@ concept traceable = requires {
   { Model::graph() } -> source;
 };
 
+/// A model whose weights are not all held as its layers say: `held` and, by layer, which of its sets `sets`.
+template <class Model>
+concept holds_own = requires {
+  std::span<const held_type>(Model::held);
+  std::span<const std::uint8_t>(Model::sets);
+};
+template <traceable Model>
+constexpr ir::graph traced() {
+  const auto through = [](trace t) {
+    Model::graph().forward(t);
+    return t.graph();
+  };
+  if constexpr (holds_own<Model>) return through(trace(Model::held, Model::sets));
+  else return through(trace());
+}
+
 }  // namespace intaglio::ir

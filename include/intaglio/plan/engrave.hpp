@@ -548,9 +548,7 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
 
 template <engravable Model>
 constexpr draft make_draft(const profile& target, std::uint32_t context, sequence_id which, const draft* before) {
-  ir::trace t;
-  Model::graph().forward(t);
-  return draft_graph(t.graph(), Model::config, target, context, which, before);
+  return draft_graph(ir::traced<Model>(), Model::config, target, context, which, before);
 }
 
 /// The table but for its sequences, weights and hash.

@@ -108,9 +108,7 @@ constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const 
 template <engravable Model>
 constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t context, batch_shape shape,
                                        const draft& alone) {
-  ir::trace t;
-  Model::graph().forward(t);
-  return draft_batch(t.graph(), Model::config, target, context, shape, alone);
+  return draft_batch(ir::traced<Model>(), Model::config, target, context, shape, alone);
 }
 
 /// The table of the model alone with the sequences of a batch.

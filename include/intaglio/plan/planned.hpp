@@ -21,9 +21,7 @@ class planned {
   template <engravable Model>
   static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings,
                     const batch_shape& shape = {}, ffn_form form = {}) {
-    ir::trace t;
-    Model::graph().forward(t);
-    return of(t.graph(), Model::config, name_of<Model>(), target, context, shape, form);
+    return of(ir::traced<Model>(), Model::config, name_of<Model>(), target, context, shape, form);
   }
   /// @param g a model's layers, traced  @param model its name, or empty
   /// @error as above
