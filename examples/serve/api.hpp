@@ -71,6 +71,9 @@ class api : public http_application {
   http_reply ollama_tags(const asked& of);
   http_reply ollama_show(const asked& of);
   http_reply ollama_version(const asked& of);
+  http_reply embeddings(const asked& of);
+  http_reply ollama_embed(const asked& of);
+  http_reply rerank(const asked& of);
   http_reply properties(const asked& of);
   http_reply apply_template(const asked& of);
   http_reply tokenize(const asked& of);
@@ -94,6 +97,10 @@ class api : public http_application {
                                                     std::uint32_t& left_out) const;
   /// A chat's prompt, without its oldest turns where it asks for that. @param left_out messages that are not in it
   language::prompt chat_prompt(const asked& of, completion_request& wanted, std::uint32_t& left_out) const;
+  using vectors = std::vector<std::vector<float>>;
+  /// Has texts embedded. @param write the answer, from the vectors and the number of all tokens
+  http_reply embedded(const asked& of, std::vector<std::vector<std::int32_t>> texts,
+                      std::function<json(vectors&& found, std::uint64_t tokens)> write);
   /// Generations of a request, which run from here on.
   std::vector<std::shared_ptr<generation>> begin(const asked& of, completion_request& wanted);
   static void plan_reply(completion_request& of, const reply_layout& layout, bool in_thought);

@@ -113,6 +113,13 @@ class batch_engine : public token_engine {
     news_.notify_all();
   }
 
+  void embed(embedding asked) override {
+    const std::lock_guard lock(mutex_);
+    require_room(1);
+    embeddings_.push_back({std::move(asked), {}});
+    news_.notify_all();
+  }
+
   void refuse_more() override {
     const std::lock_guard lock(mutex_);
     refuses_ = true;
@@ -136,7 +143,7 @@ class batch_engine : public token_engine {
                         free_slots =
                             slot_count -
                             std::min(running, slot_count);  // who waits for the end of a step alone needs no room
-    if (waiting_.size() + questions_.size() + more > options_.queue + free_slots)
+    if (waiting_.size() + questions_.size() + embeddings_.size() + more > options_.queue + free_slots)
       throw api_error(
           429, "the queue is full: expected at most " + std::to_string(options_.queue) + " generations that wait", {},
           "queue_full",
@@ -158,8 +165,8 @@ class batch_engine : public token_engine {
       {
         std::unique_lock lock(mutex_);
         news_.wait(lock, [&] {
-          return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !seats_.empty() ||
-                 !returning_.empty() || some_have_drawn();
+          return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !embeddings_.empty() ||
+                 !seats_.empty() || !returning_.empty() || some_have_drawn();
         });
         if (stopping_ || ends_) break;
         std::erase_if(waiting_, [](const auto& each) { return each->cancelled(); });
@@ -167,7 +174,7 @@ class batch_engine : public token_engine {
       try {
         look_after_those_away();
         seat_those_who_wait();
-        rest(step());
+        rest(step() + embed_one());
       } catch (const std::exception& problem) {
         fail_all("the generation failed on the device");
         recover(problem.what());
@@ -316,13 +323,46 @@ class batch_engine : public token_engine {
       } else if (of->who->has_form()) {
         if (of->who->ids().empty()) of->who->cached_tokens = batch_->cached_tokens(token.of);
         of->of_device = token.id;
-        of->drawing = draws_.start(of->who, batch_->logits(token.of), of->history);
+        of->drawing = draws_.start(of->who, batch_->logits(token.of), of->history, token.id);
       } else if (!take(*of, token)) {
         batch_->leave(token.of);
         seats_.erase(of);
       }
     }
     take_forms();
+    return busy;
+  }
+
+  /// One text between two steps. @return seconds that the device was busy
+  double embed_one() {
+    std::unique_lock lock(mutex_);
+    std::erase_if(embeddings_, [](const embedding_under_way& each) { return each.asked.cancelled(); });
+    if (embeddings_.empty()) return 0;
+    embedding_under_way& of = embeddings_.front();  // others are put behind it
+    lock.unlock();
+    const auto take = [&] {
+      const std::lock_guard again(mutex_);
+      embedding_under_way out = std::move(embeddings_.front());
+      embeddings_.pop_front();
+      return out;
+    };
+    const auto start = steady::now();
+    try {
+      of.done.push_back(batch_->embed(of.asked.texts[of.done.size()], {}));
+    } catch (const argument_error& refused) {
+      take().asked.refuse(api_error(400, refused.what()));
+      return 0;
+    } catch (const std::exception&) {
+      take().asked.refuse(api_error(503, "the device failed", {}, "generation_failed", 1));
+      counts_.failed();
+      throw;
+    }
+    const double busy = std::chrono::duration<double>(steady::now() - start).count();
+    counts_.device_busy(busy);
+    if (of.done.size() == of.asked.texts.size()) {
+      embedding_under_way whole = take();
+      whole.asked.answer(std::move(whole.done));
+    }
     return busy;
   }
 
@@ -375,7 +415,7 @@ class batch_engine : public token_engine {
     std::int32_t id = token.id;
     if (who.drawn_by_host()) {
       try {
-        id = who.draw(batch_->logits(token.of), of.history);
+        id = who.draw(batch_->logits(token.of), of.history, token.id);
       } catch (const std::exception& problem) {  // the host's: the device and the others are well
         fail(of, problem.what());
         return false;
@@ -415,6 +455,9 @@ class batch_engine : public token_engine {
       waiting_.clear();
       for (const auto& each : questions_) each->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
       questions_.clear();
+      for (const auto& each : embeddings_)
+        each.asked.refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
+      embeddings_.clear();
       if (stopping_) return;
       news_.wait(lock);
     }
@@ -452,6 +495,7 @@ class batch_engine : public token_engine {
       facts_.any_name = options_.any_name;
       facts_.vocab_size = plans_->config().vocab_size;
       facts_.context = plans_->cpu.context;
+      facts_.hidden_size = plans_->config().hidden_size;
       facts_.created =
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     }
@@ -556,6 +600,11 @@ class batch_engine : public token_engine {
   std::condition_variable news_;
   std::deque<std::shared_ptr<generation>> waiting_;
   std::deque<std::shared_ptr<question>> questions_;
+  struct embedding_under_way {
+    embedding asked;
+    std::vector<std::vector<float>> done;
+  };
+  std::deque<embedding_under_way> embeddings_;
   bool stopping_ = false, refuses_ = false, ends_ = false;
   form_draws draws_{2, [this] {
                       const std::lock_guard lock(mutex_);

@@ -9,7 +9,7 @@ namespace {
 
 void carry_out(form_draws::draw& one) {
   try {
-    one.id = one.who->draw(one.logits, one.history);
+    one.id = one.who->draw(one.logits, one.history, one.id);
   } catch (const match_limit& limit) {
     one.error = one.who->form_field() + ": " + limit.what() + ": expected a simpler schema";
     one.status = 400;
@@ -33,11 +33,12 @@ form_draws::~form_draws() {
 }
 
 std::shared_ptr<form_draws::draw> form_draws::start(std::shared_ptr<generation> who, std::span<const float> logits,
-                                                    std::span<const std::int32_t> history) {
+                                                    std::span<const std::int32_t> history, std::int32_t of_device) {
   const auto out = std::make_shared<draw>();
   out->who = std::move(who);
   out->logits.assign(logits.begin(), logits.end());
   out->history.assign(history.begin(), history.end());
+  out->id = of_device;
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(out);

@@ -25,7 +25,7 @@ class form_draws {
     std::shared_ptr<generation> who;
     std::vector<float> logits;          ///< [vocab_size]
     std::vector<std::int32_t> history;  ///< all tokens so far
-    std::int32_t id = 0;                ///< the token
+    std::int32_t id = 0;                ///< the token; at first the one that the device has drawn
     std::string error;                  ///< there is none: why
     int status = 503;                   ///< as the error is answered
     bool done = false;                  ///< under the mutex
@@ -36,7 +36,7 @@ class form_draws {
   ~form_draws();
 
   std::shared_ptr<draw> start(std::shared_ptr<generation> who, std::span<const float> logits,
-                              std::span<const std::int32_t> history);
+                              std::span<const std::int32_t> history, std::int32_t of_device);
   bool done(const draw& one) const;
   /// Until all of them are done, or the time is over.
   void wait(std::span<const std::shared_ptr<draw>> list, std::chrono::microseconds most) const;

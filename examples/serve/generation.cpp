@@ -53,17 +53,22 @@ std::vector<float> generation::shaped(std::span<const float> logits) {
   return out;
 }
 
-std::int32_t generation::draw(std::span<const float> logits, std::span<const std::int32_t> history) {
+std::int32_t generation::draw(std::span<const float> logits, std::span<const std::int32_t> history,
+                              std::int32_t of_device) {
   const std::size_t back =
       std::min<std::size_t>(sampling_.repeat_last_n.value_or(runtime::default_repeat_last_n), history.size());
   std::vector<std::uint32_t> recent;
   for (const std::int32_t id : history.last(back)) recent.push_back(static_cast<std::uint32_t>(id));
   const auto position = static_cast<std::uint32_t>(history.size() - 1);
-  std::vector<float> values = shaped(logits);
   std::int32_t id = 0;
-  if (const auto only = next_of_end_of_thought()) id = *only;
-  else if (match_) id = draw_in_form(values, recent, position);
-  else id = static_cast<std::int32_t>(draw_token(values, recent, sampling_, position));
+  if (const auto only = next_of_end_of_thought()) {
+    id = *only;
+  } else if (match_) {
+    id = draw_in_form(logits, recent, position, of_device);
+  } else {
+    std::vector<float> values = shaped(logits);
+    id = static_cast<std::int32_t>(draw_token(values, recent, sampling_, position));
+  }
   if (id < 0 || static_cast<std::size_t>(id) >= logits.size())
     throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
   if (shape_.logprobs) tell(logits, id);
@@ -73,26 +78,32 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
 
 /// First without the mask, since most draws fit; what does not fit is drawn again among what does. Together that is the
 /// draw under the mask.
-std::int32_t generation::draw_in_form(std::vector<float>& logits, std::span<const std::uint32_t> recent,
-                                      std::uint32_t position) {
+std::int32_t generation::draw_in_form(std::span<const float> logits, std::span<const std::uint32_t> recent,
+                                      std::uint32_t position, std::int32_t of_device) {
   const std::uint32_t left = max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1;
   const auto fits = [&](std::uint32_t id) {
     if (id >= words_.texts.size()) return true;  // no numbers: for the caller
     return words_.tokens.is_end_of_generation(static_cast<std::int32_t>(id)) ? match_->complete()
                                                                              : match_->allows(words_.texts[id], left);
   };
-  std::vector<float> all = logits;
-  const std::uint32_t first = draw_token(all, recent, sampling_, position);
+  const bool device_knows = shape_.frequency_penalty == 0 && shape_.presence_penalty == 0 &&
+                            shape_.logit_bias.empty() && shape_.min_tokens == 0;
+  auto first = static_cast<std::uint32_t>(of_device);
+  if (!device_knows) {
+    std::vector<float> all = shaped(logits);
+    first = draw_token(all, recent, sampling_, position);
+  }
   if (fits(first)) return static_cast<std::int32_t>(first);
+  std::vector<float> values = shaped(logits);
   std::vector<bool> allowed(logits.size());
   match_->mark_allowed(words_.bytes, left, allowed);
   if (match_->complete())
     for (const std::int32_t id : words_.tokens.end_of_generation_ids())
       if (static_cast<std::size_t>(id) < allowed.size()) allowed[static_cast<std::size_t>(id)] = true;
   for (std::size_t id = 0; id < logits.size(); ++id)
-    if (!allowed[id]) logits[id] = -HUGE_VALF;
+    if (!allowed[id]) values[id] = -HUGE_VALF;
   constexpr std::uint32_t second_draw = 0x80000000u;  // random numbers of its own
-  return static_cast<std::int32_t>(draw_token(logits, recent, sampling_, position | second_draw));
+  return static_cast<std::int32_t>(draw_token(values, recent, sampling_, position | second_draw));
 }
 
 void generation::tell(std::span<const float> logits, std::int32_t id) {

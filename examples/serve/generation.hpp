@@ -88,9 +88,11 @@ class generation {
   /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask
   /// in front of it.
   /// @param logits [vocab_size] behind the last token  @param history all tokens up to the last
+  /// @param of_device the token that the device has drawn from these logits: where the form is all that it does not
+  /// know, this is the draw, if it fits
   /// With a form, the token is taken into it.
   /// @throws device_error: logits that are no numbers; match_limit
-  std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history);
+  std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history, std::int32_t of_device);
   /// @return false at the end
   bool take(std::int32_t id);
   /// Ends it with an error.
@@ -111,7 +113,8 @@ class generation {
 
  private:
   std::vector<float> shaped(std::span<const float> logits);
-  std::int32_t draw_in_form(std::vector<float>& logits, std::span<const std::uint32_t> recent, std::uint32_t position);
+  std::int32_t draw_in_form(std::span<const float> logits, std::span<const std::uint32_t> recent,
+                            std::uint32_t position, std::int32_t of_device);
   void tell(std::span<const float> logits, std::int32_t id);
   /// The token that the limit of a thought leaves no choice of.
   std::optional<std::int32_t> next_of_end_of_thought();

@@ -23,7 +23,7 @@ struct limits {
   bool ignore_unknown = false;  ///< --ignore-unknown: fields that are not known, else refused
   std::uint32_t n = 8;          ///< --max-n
   std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024,
-                top_logprobs = 20, tools = 256;
+                top_logprobs = 20, tools = 256, embedded_texts = 2048;
   std::uint32_t prompt_tokens = 0;      ///< --max-prompt-tokens; 0: the context
   std::uint32_t completion_tokens = 0;  ///< --max-completion-tokens; 0: the context
   std::uint32_t queue = 256;            ///< --queue: choices that wait

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <functional>
 
+#include "gbnf.hpp"
 #include "json_rules.hpp"
 #include "json_schema.hpp"
 #include "request_fields.hpp"
+#include "text_language.hpp"
 
 namespace intaglio::serve {
 namespace {
@@ -26,18 +28,19 @@ std::vector<std::int32_t> read_ids(const json& list, const std::string& name, co
   return out;
 }
 
-std::vector<prompt_input> read_prompts(const json& prompt, const model_facts& model, const limits& limit) {
-  const std::string expected =
-      "a string, token ids, or at most " + std::to_string(limit.prompts) + " of these in an array";
+/// @param name of the field  @param most texts of an array
+std::vector<prompt_input> read_prompts(const json& prompt, const std::string& name, std::uint32_t most,
+                                       const model_facts& model) {
+  const std::string expected = "a string, token ids, or at most " + std::to_string(most) + " of these in an array";
   if (prompt.is_string()) return {prompt.get<std::string>()};
-  if (!prompt.is_array() || prompt.empty()) refuse_field("prompt", expected, shown(prompt));
-  if (prompt[0].is_number()) return {read_ids(prompt, "prompt", model)};
-  if (prompt.size() > limit.prompts) refuse_field("prompt", expected, std::to_string(prompt.size()));
+  if (!prompt.is_array() || prompt.empty()) refuse_field(name, expected, shown(prompt));
+  if (prompt[0].is_number()) return {read_ids(prompt, name, model)};
+  if (prompt.size() > most) refuse_field(name, expected, std::to_string(prompt.size()));
   std::vector<prompt_input> out;
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     if (prompt[i].is_string()) out.emplace_back(prompt[i].get<std::string>());
-    else if (prompt[i].is_array()) out.emplace_back(read_ids(prompt[i], index("prompt", i), model));
-    else refuse_field(index("prompt", i), "a string or token ids", shown(prompt[i]));
+    else if (prompt[i].is_array()) out.emplace_back(read_ids(prompt[i], index(name, i), model));
+    else refuse_field(index(name, i), "a string or token ids", shown(prompt[i]));
   }
   return out;
 }
@@ -107,13 +110,28 @@ class form_reader {
     });
   }
   void choice(const json& from, const std::string& name) {
-    const form_writer write = form_of_choice(from, name);
-    grammar whole;
+    written(form_of_choice(from, name), name, "fewer and shorter strings");
+  }
+  /// All of the text matches.
+  void regex(const json& from, const std::string& name) {
+    std::shared_ptr<const text_language> language;
     try {
-      json_rules rules(whole);
-      whole.finish(write(whole, rules));
-    } catch (const std::length_error&) { refuse_field(name, "fewer and shorter strings", "more"); }
-    take(name, std::move(whole), write);
+      language_budget budget;
+      language =
+          std::make_shared<const text_language>(text_language::of_pattern("^(?:" + text_of(from, name) + ")$", budget));
+    } catch (const std::invalid_argument& problem) {
+      refuse_field(name, std::string("a regular expression: ") + problem.what(), shown(from), "unsupported_schema");
+    } catch (const std::length_error&) { refuse_field(name, "a smaller pattern", shown(from), "unsupported_schema"); }
+    written(
+        [language](grammar& to, json_rules&) {
+          language_budget budget;
+          return language->written(to, budget, character_form::plain);
+        },
+        name, "a smaller pattern");
+  }
+  void gbnf(const json& from, const std::string& name) {
+    written([text = text_of(from, name)](grammar& to, json_rules&) { return add_gbnf(to, text); }, name,
+            "a smaller grammar");
   }
   void any_object(const std::string& name) {
     take(name, any_json_object(), [](grammar& to, json_rules& rules) {
@@ -126,6 +144,23 @@ class form_reader {
   }
 
  private:
+  static std::string text_of(const json& from, const std::string& name) {
+    if (!from.is_string()) refuse_field(name, "a string", shown(from));
+    return from.get<std::string>();
+  }
+  /// @param smaller what is expected where it is too large
+  void written(const form_writer& write, const std::string& name, const char* smaller) {
+    grammar whole;
+    try {
+      json_rules rules(whole);
+      whole.finish(write(whole, rules));
+    } catch (const std::length_error&) {
+      refuse_field(name, smaller, "more", "unsupported_schema");
+    } catch (const std::invalid_argument& problem) {
+      throw api_error(400, name + ": " + problem.what(), name, "unsupported_schema");
+    }
+    take(name, std::move(whole), write);
+  }
   void take(const std::string& name, grammar whole, form_writer rule) {
     if (form_) refuse_field(name, "nothing beside " + of_, "a second form of the text");
     of_ = name;
@@ -169,7 +204,6 @@ void read_response_format(const fields& from, const limits& limit, form_reader& 
 
 /// The fields of vLLM, llama.cpp's server and Ollama.
 void read_other_forms(const fields& from, const limits& limit, form_reader& to) {
-  const std::string no_grammar = "a JSON schema or a choice of texts can be asked for";
   if (const json* const each = from.find("guided_json")) to.schema(*each, "guided_json");
   if (const json* const each = from.find("guided_choice")) to.choice(*each, "guided_choice");
   if (const json* const each = from.find("json_schema"); each != nullptr && !each->empty())
@@ -178,7 +212,10 @@ void read_other_forms(const fields& from, const limits& limit, form_reader& to) 
     if (*each == "json") to.any_object("format");
     else to.schema(*each, "format");
   }
-  from.refuse_unless_absent({"guided_regex", "guided_grammar", "grammar", "guided_whitespace_pattern"}, no_grammar);
+  if (const json* const each = from.find("guided_regex")) to.regex(*each, "guided_regex");
+  for (const char* const name : {"guided_grammar", "grammar"})
+    if (const json* const each = from.find(name); each != nullptr && *each != "") to.gbnf(*each, name);
+  from.refuse_unless_absent("guided_whitespace_pattern", "blanks are as a schema's form has them");
   from.without_effect({"guided_decoding_backend"});
   const json* const wanted = from.find("structured_outputs");
   if (wanted == nullptr) return;
@@ -186,7 +223,9 @@ void read_other_forms(const fields& from, const limits& limit, form_reader& to) 
   if (const json* const each = inside.find("json")) to.schema(*each, inside.name("json"));
   if (const json* const each = inside.find("choice")) to.choice(*each, inside.name("choice"));
   if (inside.boolean("json_object", false)) to.any_object(inside.name("json_object"));
-  inside.refuse_unless_absent({"regex", "grammar", "structural_tag", "whitespace_pattern"}, no_grammar);
+  if (const json* const each = inside.find("regex")) to.regex(*each, inside.name("regex"));
+  if (const json* const each = inside.find("grammar")) to.gbnf(*each, inside.name("grammar"));
+  inside.refuse_unless_absent({"structural_tag", "whitespace_pattern"}, "the server does not do this");
   inside.without_effect({"backend", "disable_fallback"});
   inside.refuse_unknown(limit.ignore_unknown);
 }
@@ -325,7 +364,7 @@ completion_request read_chat_request(const json& body, const model_facts& model,
 completion_request read_completion_request(const json& body, const model_facts& model, const limits& limit) {
   const fields from(body, {});
   completion_request out = read_common(from, model, limit, false);
-  out.prompts = read_prompts(from.need("prompt", "a string or token ids"), model, limit);
+  out.prompts = read_prompts(from.need("prompt", "a string or token ids"), "prompt", limit.prompts, model);
   if (const auto alternatives = from.natural("logprobs", 0, limit.top_logprobs)) out.shape.logprobs = *alternatives;
   if (const auto best = from.natural("best_of", 1, limit.n); best && *best != out.n)
     refuse_field("best_of", "the same as n", std::to_string(*best));
@@ -353,6 +392,25 @@ std::vector<std::int32_t> read_detokenize_request(const json& body, const model_
   from.without_effect({"model"});  // who is asked is known by it
   from.refuse_unknown(limit.ignore_unknown);
   return tokens.empty() ? std::vector<std::int32_t>{} : read_ids(tokens, "tokens", model);
+}
+
+embedding_request read_embedding_request(const json& body, const model_facts& model, const limits& limit) {
+  const fields from(body, {});
+  embedding_request out;
+  out.input = read_prompts(from.need("input", "a string or token ids"), "input", limit.embedded_texts, model);
+  for (std::size_t i = 0; i < out.input.size(); ++i)
+    if (const auto* const text = std::get_if<std::string>(&out.input[i]); text != nullptr && text->empty())
+      refuse_field(out.input.size() == 1 ? "input" : index("input", i), "a text", "an empty one");
+  if (from.find("encoding_format") != nullptr) {
+    const std::string format = from.text("encoding_format");
+    if (format != "float" && format != "base64")
+      refuse_field("encoding_format", "'float' or 'base64'", "'" + printable(format, 40) + "'");
+    out.base64 = format == "base64";
+  }
+  out.dimensions = from.natural("dimensions", 1, model.hidden_size);
+  from.without_effect({"model", "user"});
+  from.refuse_unknown(limit.ignore_unknown);
+  return out;
 }
 
 infer_request read_infer_request(const json& body, const limits& limit) {

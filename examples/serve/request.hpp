@@ -26,8 +26,9 @@ struct model_facts {
   std::string id;                    ///< as /v1/models lists it
   std::vector<std::string> aliases;  ///< other names that clients may ask for
   std::uint32_t vocab_size = 0, context = 0;
-  std::int64_t created = 0;  ///< Unix time
-  bool any_name = false;     ///< any other name means this model too
+  std::int64_t created = 0;       ///< Unix time
+  bool any_name = false;          ///< any other name means this model too
+  std::uint32_t hidden_size = 0;  ///< numbers of an embedding
 };
 
 /// A text, or token ids as they are.
@@ -90,6 +91,14 @@ struct tokenize_request {
 };
 tokenize_request read_tokenize_request(const json& body, const limits& limit);
 std::vector<std::int32_t> read_detokenize_request(const json& body, const model_facts& model, const limits& limit);
+
+/// {"input": a text, token ids, or several of these, "encoding_format": "float" or "base64", "dimensions"}
+struct embedding_request {
+  std::vector<prompt_input> input;
+  bool base64 = false;
+  std::optional<std::uint32_t> dimensions;  ///< the first ones, scaled to a length of 1 again
+};
+embedding_request read_embedding_request(const json& body, const model_facts& model, const limits& limit);
 
 /// {"prompt", "top": 5, "mode": "dense", "features": K}
 struct infer_request {

@@ -24,6 +24,9 @@ struct language_budget {
   }
 };
 
+/// How characters are written: as they are, or as JSON has them between quotes.
+enum class character_form : std::uint8_t { plain, json };
+
 /// A deterministic automaton. States from which no text ends are left out.
 class text_language {
  public:
@@ -52,8 +55,8 @@ class text_language {
   bool holds(std::string_view utf8) const;
   std::size_t state_count() const { return accepts_.size(); }
 
-  /// A rule for the characters between the quotes: as they are, or escaped where JSON asks for it.
-  grammar::rule written(grammar& to, language_budget& budget) const;
+  /// A rule for the texts; of JSON for the characters between the quotes, escaped where it asks for that.
+  grammar::rule written(grammar& to, language_budget& budget, character_form form = character_form::json) const;
 
  private:
   friend class pattern_reader;

@@ -92,6 +92,14 @@ struct question {
   std::function<void(const api_error&)> refuse;
 };
 
+/// Texts that become vectors, one each. One of the first two is called, on any thread.
+struct embedding {
+  std::vector<std::vector<std::int32_t>> texts;                 ///< tokens, at most the context
+  std::function<void(std::vector<std::vector<float>>)> answer;  ///< [hidden_size] each, of length 1
+  std::function<void(const api_error&)> refuse;
+  std::function<bool()> cancelled;
+};
+
 class token_engine {
  public:
   virtual ~token_engine() = default;
@@ -110,6 +118,8 @@ class token_engine {
   virtual void submit(std::vector<std::shared_ptr<generation>> list) = 0;
   /// @throws api_error as of submit()
   virtual void predict(question asked) = 0;
+  /// @throws api_error as of submit()
+  virtual void embed(embedding asked) = 0;
   /// From here on submit() refuses.
   virtual void refuse_more() = 0;
   /// Ends what still runs with an error.

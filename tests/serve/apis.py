@@ -3,6 +3,7 @@
 """The other APIs of the server by their own clients, unmodified: OpenAI's responses, Anthropic's messages, Ollama's; and what other servers' clients ask for."""
 
 import json
+import re
 import time
 
 import anthropic
@@ -99,6 +100,39 @@ for more, field in [({"messages": [{"role": "user", "content": [{"type": "image"
                     ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "enable_thinking"), ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0].type")]:
     check(field in refused(anthropic.BadRequestError, 400, field, lambda: say(**more)), f"{field} is named")
 check.equal(server.ask("POST", "/v1/messages", {"max_tokens": 5, "messages": []}, key)[2]["type"], "error", "Anthropic's shape of errors")
+
+# Embeddings, by OpenAI's client and Ollama's.
+embed = lambda text, **more: client.embeddings.create(**{"model": "fable", "input": text, "encoding_format": "float", **more})
+length = lambda vector: sum(each * each for each in vector) ** 0.5
+alone, both = embed(story), embed([story, "Rome is a city."])
+check(abs(length(alone.data[0].embedding) - 1) < 1e-5 and alone.usage.prompt_tokens == alone.usage.total_tokens > 5, f"a vector of length 1, found {alone.usage}")
+check(both.data[0].embedding == alone.data[0].embedding != both.data[1].embedding and [each.index for each in both.data] == [0, 1], "two texts")
+coded = client.embeddings.create(model="fable", input=story)  # the client asks for base64 by itself
+check(max(abs(x - y) for x, y in zip(coded.data[0].embedding, alone.data[0].embedding)) < 1e-7, "base64")
+ids = server.ask("POST", "/tokenize", {"content": story, "add_special": True}, key)[2]["tokens"]
+check.equal(embed(ids).data[0].embedding, alone.data[0].embedding, "token ids")
+short = embed(story, dimensions=8).data[0].embedding
+check(len(short) == 8 and abs(length(short) - 1) < 1e-5 and abs(short[0] / short[1] - alone.data[0].embedding[0] / alone.data[0].embedding[1]) < 1e-4, "the first dimensions")
+beside = ask(stream=True)
+next(iter(beside))
+check.equal(embed(story).data[0].embedding, alone.data[0].embedding, "beside a generation")
+check.equal("".join(each.delta for each in beside if each.type == "response.output_text.delta"), first.output_text, "which says what it would")
+for more, field in [({"input": ""}, "input"), ({"input": []}, "input"), ({"input": [1 << 40]}, "input[0]"), ({"input": "mouse " * 600}, "input"), ({"dimensions": 100_000}, "dimensions"), ({"extra_body": {"pool": 1}}, "pool"), ({"encoding_format": "int8"}, "encoding_format")]:
+    check(field in refused(openai.BadRequestError, 400, field, lambda: embed(more.pop("input", story), **more)), f"{field} is named")
+local = ollama.Client(host=server.url, headers=key)
+check.equal(list(local.embed(model="fable", input=[story, "x"]).embeddings[0]), alone.data[0].embedding, "Ollama's client")
+check.equal(list(local.embeddings(model="fable", prompt=story).embedding), alone.data[0].embedding, "its older path")
+check(local.embed(model="fable", input="mouse " * 600).prompt_eval_count == 512, "texts are cut where nothing else is asked for")
+refused(ollama.ResponseError, 400, "but not always", lambda: local.embed(model="fable", input="mouse " * 600, truncate=False))
+check("/v1/embeddings" in server.ask("POST", "/v1/rerank", {"query": "x", "documents": ["y"]}, key)[2]["error"]["message"], "what to do in place of ranking")
+
+# Forms of other servers' clients.
+text = lambda **more: client.completions.create(model="fable", prompt=story, max_tokens=40, seed=1, temperature=1, extra_body=more).choices[0].text
+check(re.fullmatch(r"[A-Z][a-z]{2,6} is \d\d\.", text(guided_regex=r"[A-Z][a-z]{2,6} is \d\d\.")), "a regular expression")
+check(re.fullmatch(r"(yes|no)( \u00fc+)?!", text(grammar='root ::= ("yes" | "no") (" " [\\u00fc]+)? "!"')), "a grammar of llama.cpp")
+check(text(structured_outputs={"regex": "a|b"}) in ("a", "b"), "vLLM's field")
+for more, words in [({"guided_regex": "("}, "guided_regex"), ({"grammar": "root ::= x"}, "definition of the rule 'x'"), ({"guided_regex": "a", "grammar": 'root ::= "a"'}, "second form")]:
+    check(words in refused(openai.BadRequestError, 400, words, lambda: text(**more)), f"{words} is told")
 
 # Ollama's.
 local = ollama.Client(host=server.url, headers=key)

@@ -6,7 +6,14 @@
 #include <cmath>
 #include <random>
 
+#include <intaglio/io/byte_level_bpe.hpp>
+#include <intaglio/io/jinja.hpp>
+#include <intaglio/io/unicode.hpp>
 #include <intaglio/reference/sample.hpp>
+
+#include "../../examples/serve/generation.hpp"
+#include "../../examples/serve/json_schema.hpp"
+#include "../../examples/serve/token_engine.hpp"
 
 using namespace intaglio;
 
@@ -35,4 +42,29 @@ TEST_CASE("the host draws what the sampler draws") {
   CHECK(wrong == 0);
   std::vector<float> none{NAN, 1.0f};
   CHECK(serve::draw_token(none, {}, {}, 0) == 2);
+}
+
+TEST_CASE("in a form the device's own draw is taken where it fits, else one that does", "[host_draw]") {
+  io::vocabulary file;
+  file.source = "model.gguf", file.architecture = "llama", file.model = "gpt2", file.pre_tokenizer = "llama-bpe";
+  for (const char32_t c : io::byte_alphabet) io::append_utf8(file.tokens.emplace_back(), c);
+  file.token_types.assign(256, 1);
+  file.tokens.push_back("<end>"), file.token_types.push_back(3);
+  file.eos_id = 256, file.add_bos = false;
+  const serve::language words(file, 257, io::jinja_renderer(), "chatml");
+  serve::completion_request wanted;
+  wanted.sampling.temperature = 0;
+  wanted.shape.form =
+      std::make_shared<const serve::grammar>(serve::grammar_of_schema(serve::parse_json(R"({"enum":["a"]})", {}), "x"));
+  const std::vector<std::int32_t> prompt{65};
+  std::vector<float> logits(257, 0.0f);
+  logits[' '] = 3, logits['b'] = 9;  // what the host would draw fits where it is alone: ' ' of the two that do
+  const auto draw = [&](std::int32_t of_device) {
+    return serve::generation(words.view, prompt, wanted, 1, 20, [] {}).draw(logits, prompt, of_device);
+  };
+  CHECK(draw('"') == '"');
+  CHECK(draw('b') == ' ');
+  CHECK(draw(256) == ' ');  // the end, before there is a text
+  wanted.shape.logit_bias = {{'"', 20.0f}};
+  CHECK(draw(' ') == '"');  // the device knows no biases
 }

@@ -68,6 +68,7 @@ class fake_engine : public token_engine {
   std::string device() const override { return {}; }
   void submit(std::vector<std::shared_ptr<generation>>) override {}
   void predict(question) override {}
+  void embed(embedding) override {}
   void refuse_more() override {}
   void end_all() override {}
 

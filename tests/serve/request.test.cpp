@@ -120,10 +120,8 @@ TEST_CASE("what asks for a form is done or refused, wherever it stands") {
        {R"(,"response_format":{"type":"text"})", R"(,"grammar":"","format":"","json_schema":{})",
         R"(,"response_format":null,"guided_json":null)"})
     CHECK_FALSE(chat_of(none).shape.form);
-  for (const char* const bad : {R"(,"guided_regex":"a+")",
-                                R"(,"guided_grammar":"root ::= 'a'")",
+  for (const char* const bad : {R"(,"guided_grammar":"root ::= 'a'")",
                                 R"(,"grammar":"root ::= 'a'")",
-                                R"(,"structured_outputs":{"regex":"a"})",
                                 R"(,"guided_choice":[])",
                                 R"(,"guided_choice":[1])",
                                 R"(,"guided_choice":"yes")",
@@ -343,10 +341,45 @@ TEST_CASE("the oldest turns are left out whole, and what the system says stays",
   CHECK(left_of("suauau", 1) == "4: 0 5");       // the last turn stays, whether it fits or not
   CHECK(left_of("suatatau", 5) == "6: 0 7");     // calls and results go with their question
   CHECK(left_of("suuausu", 5) == "3: 0 4 5 6");  // two messages in a row are one turn; a system's later text stays
-  CHECK(left_of("auau", 3) == "2: 2 3");         // what is in front of the first question goes with it
+  CHECK(left_of("auau", 3) == "3: 3");           // what is in front of the first question goes with it
   CHECK(left_of("su", 1) == "0: 0 1");
   CHECK(left_of("", 0) == "0:");
   CHECK(chat_of(R"(,"truncation":"auto")").truncate);
   CHECK_FALSE(chat_of(R"(,"truncation":"disabled")").truncate);
   CHECK(refusal_of(R"(,"truncation":"last")") == "truncation: expected 'auto' or 'disabled', found 'last'");
+}
+
+TEST_CASE("texts to embed are one or several, as texts or as token ids", "[request]") {
+  model_facts facts = model;
+  facts.hidden_size = 64;
+  const auto read = [&](const char* text) { return read_embedding_request(parse_json(text, {}), facts, {}); };
+  const auto refusal = [&](const char* text) -> std::string {
+    try {
+      read(text);
+    } catch (const api_error& error) { return error.what(); }
+    return {};
+  };
+  const auto several =
+      read(R"({"model":"fable","input":["a",[1,2]],"encoding_format":"base64","dimensions":8,"user":"x"})");
+  CHECK((several.input.size() == 2 && std::get<1>(several.input[1]) == std::vector<std::int32_t>{1, 2}));
+  CHECK((several.base64 && several.dimensions == 8u && !read(R"({"input":"a"})").base64));
+  CHECK(read(R"({"input":[1,2]})").input.size() == 1);
+  CHECK(refusal(R"({"input":["a",""]})") == "input[1]: expected a text, found an empty one");
+  CHECK(refusal(R"({"input":[]})").starts_with("input: expected a string, token ids, or at most 2048 of these"));
+  CHECK(refusal(R"({"input":"a","dimensions":65})") == "dimensions: expected an integer of 1 .. 64, found 65");
+  CHECK(refusal(R"({"input":"a","encoding_format":"int8"})").starts_with("encoding_format: expected 'float'"));
+  CHECK(refusal(R"({"input":[[]]})") == "input[0]: expected at least one token, found none");
+  CHECK(refusal(R"({"input":"a","pooling":"mean"})").starts_with("pooling: expected a field that this server knows"));
+}
+
+TEST_CASE("regular expressions and grammars are forms, refused by name where they are none", "[request]") {
+  CHECK(chat_of(R"(,"guided_regex":"[ab]+")").shape.form != nullptr);
+  CHECK(chat_of(R"(,"structured_outputs":{"regex":"a"})").shape.form != nullptr);
+  CHECK(chat_of(R"(,"grammar":"root ::= \"a\"")").form_rule != nullptr);
+  CHECK(chat_of(R"(,"guided_grammar":"root ::= \"a\"")").shape.form->least_bytes() == 1);
+  CHECK(refusal_of(R"(,"guided_regex":"(")").starts_with("guided_regex: expected a regular expression"));
+  CHECK(refusal_of(R"(,"guided_regex":3)") == "guided_regex: expected a string, found 3");
+  CHECK(refusal_of(R"(,"grammar":"root ::= x")") == "grammar: expected a definition of the rule 'x', found none");
+  CHECK(refusal_of(R"(,"grammar":"root ::= root \"a\" | \"b\"")").starts_with("grammar: "));
+  CHECK(refusal_of(R"(,"guided_regex":"a","guided_choice":["a"])").find("a second form") != std::string::npos);
 }
