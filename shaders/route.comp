@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which experts a token has, and what they count. There are few, so one invocation of a workgroup does it. One
-// workgroup a token (y).
+// Which experts a token has, and what they count. An expert's place is the number of those ahead of it, so no round
+// waits for the one before. One workgroup a token (y).
 // variant: route -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -23,46 +23,61 @@ layout(push_constant, scalar) uniform Push {
   Words choice, state;
 };
 
-float logit_of(uint token, uint expert) {
-  precise float logit = logits.at[token * experts + expert];
-  if (biased != 0u) logit = logit + bias.at[expert];
-  return logit;
+const uint expert_quads = (experts + 3u) / 4u;
+shared vec4 logits_[expert_quads];
+shared uvec4 keys[expert_quads];  // rise as the logits do; both zeros have one
+shared float chosen[experts_used];
+const uint counted = over_all != 0u ? experts : experts_used;
+shared vec4 parts[(counted + 3u) / 4u];
+
+uint key_of(float logit) {
+  uint bits = logit == 0.0 ? 0u : floatBitsToUint(logit);
+  return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
+}
+
+// Experts that are taken before one, of four in a row.
+uint ahead_of(uvec4 others, uvec4 which, uint key, uint e) {
+  uvec4 first =
+      uvec4(greaterThan(others, uvec4(key))) + uvec4(equal(others, uvec4(key))) * uvec4(lessThan(which, uvec4(e)));
+  return first.x + first.y + first.z + first.w;
 }
 
 void main() {
-  uint token = gl_WorkGroupID.y;
-  if (token >= state.at[state_count] || gl_LocalInvocationIndex != 0u) return;
-  uint taken[(experts + 31u) / 32u];
-  for (uint i = 0u; i < (experts + 31u) / 32u; ++i) taken[i] = 0u;
+  uint token = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
+  if (token >= state.at[state_count]) return;
+  for (uint e = lane; e < 4u * expert_quads; e += workgroup_size) {
+    uint from = min(e, experts - 1u);
+    precise float logit = logits.at[token * experts + from];
+    if (biased != 0u) logit = logit + bias.at[from];
+    logits_[e / 4u][e % 4u] = logit;
+    keys[e / 4u][e % 4u] = e < experts ? key_of(logit) : 0u;
+  }
+  barrier();
   uint first = token * 2u * experts_used;
-  float largest = 0.0;
+  for (uint e = lane; e < experts; e += workgroup_size) {
+    uint key = keys[e / 4u][e % 4u], ahead = 0u;
+    for (uint q = 0u; q < expert_quads; ++q) ahead += ahead_of(keys[q], 4u * q + uvec4(0u, 1u, 2u, 3u), key, e);
+    if (ahead < experts_used) {
+      choice.at[first + ahead] = e;
+      chosen[ahead] = logits_[e / 4u][e % 4u];
+    }
+  }
+  barrier();
+  for (uint i = lane; i < (counted + 3u) / 4u * 4u; i += workgroup_size) {
+    uint of = min(i, counted - 1u);
+    precise float below = (over_all != 0u ? logits_[of / 4u][of % 4u] : chosen[of]) - chosen[0];
+    parts[i / 4u][i % 4u] = i < counted ? canonical_exp(below) : 0.0;
+  }
+  barrier();
+  // Each invocation adds them all, in their order.
   precise float sum = 0.0;
-  for (uint j = 0u; j < experts_used; ++j) {
-    uint best = experts;
-    float best_logit = 0.0;
-    for (uint e = 0u; e < experts; ++e) {
-      float logit = logit_of(token, e);
-      if ((taken[e / 32u] >> (e % 32u) & 1u) != 0u || !(best == experts || logit > best_logit)) continue;
-      best = e;
-      best_logit = logit;
-    }
-    taken[best / 32u] |= 1u << (best % 32u);
-    if (j == 0u) largest = best_logit;
-    precise float below = best_logit - largest;
-    float part = canonical_exp(below);
-    sum = sum + part;
-    choice.at[first + j] = best;
-    choice.at[first + experts_used + j] = floatBitsToUint(part);
+  for (uint q = 0u; q < (counted + 3u) / 4u; ++q) {
+    vec4 part = parts[q];
+    sum = (((sum + part.x) + part.y) + part.z) + part.w;
   }
-  if (over_all != 0u) {
-    sum = 0.0;
-    for (uint e = 0u; e < experts; ++e) {
-      precise float below = logit_of(token, e) - largest;
-      sum = sum + canonical_exp(below);
-    }
-  }
-  for (uint j = 0u; j < experts_used; ++j) {
-    precise float share = uintBitsToFloat(choice.at[first + experts_used + j]) / sum;
+  for (uint j = lane; j < experts_used; j += workgroup_size) {
+    precise float below = chosen[j] - chosen[0];
+    precise float share = canonical_exp(below) / sum;
     choice.at[first + experts_used + j] = floatBitsToUint(share);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole decode tokens of Mistral 7B and Gemma-3 4B with synthetic weights: tokens a second, and the time of every
-// dispatch of one pass. usage: families [name... [--context N] [--passes N] [--dispatches] [--chain]]; --chain: never
-// all layers in one dispatch; names are those that it prints, all unless said
+// Whole decode tokens of Mistral 7B, Gemma-3 4B and two mixtures of experts with synthetic weights: tokens a second,
+// and the time of every dispatch of one pass. usage: families [name... [--context N] [--passes N] [--dispatches]
+// [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +12,8 @@
 
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -93,6 +95,8 @@ int main(int count, char** arguments) try {
   measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
   measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
   measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
+  measure<models::mixtral_8x7b<dtype::q4_0>>(device, "mixtral_8x7b q4_0", how);
+  measure<models::qwen3_30b_a3b<dtype::q4_0>>(device, "qwen3_30b_a3b q4_0", how);
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

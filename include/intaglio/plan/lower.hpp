@@ -1129,7 +1129,9 @@ class lowering {
     if (c_.tokens == 1 && d_->subgroups > 1 &&
         !kernels::is_dense(w.codec)) {  // on GPUs: a workgroup prepares x, so fewer and wider ones do so sooner
       d_->subgroups *= 2;
-      d_->groups = {(std::min)((c_.target.matmul_groups + 1) / 2, row_groups), outputs, 1};
+      // Subgroups without rows help one product; of several, each has workgroups of its own that prepare its x.
+      const std::uint32_t most = outputs == 1 ? row_groups : (row_groups + d_->subgroups - 1) / d_->subgroups;
+      d_->groups = {(std::min)((c_.target.matmul_groups + 1) / 2, most), outputs, 1};
       return;
     }
     const std::uint32_t wanted =
@@ -1266,6 +1268,7 @@ class lowering {
     set("experts", n.experts);
     set("experts_used", n.top_k);
     set("over_all", n.over_all ? 1u : 0u);
+    d_->subgroups = (std::min)(c_.target.norm_subgroups, (n.experts + 31) / 32);
     d_->groups = {1, c_.tokens, 1};
   }
 

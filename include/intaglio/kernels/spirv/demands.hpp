@@ -1209,6 +1209,19 @@ constexpr void route_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(1);
+  const unsigned v2 = v1 + 3u;
+  const unsigned v3 = d.quotient(v2, 4u);
+  d.add(16ull * v3, 16);
+  d.add(16ull * v3, 16);
+  const unsigned v4 = d.constant(2);
+  d.add(4ull * v4, 4);
+  const unsigned v5 = d.constant(3);
+  const unsigned v6 = (v5 != 0u) ? 1u : 0u;
+  const unsigned v7 = v6 != 0u ? v1 : v4;
+  const unsigned v8 = v7 + 3u;
+  const unsigned v9 = d.quotient(v8, 4u);
+  d.add(16ull * v9, 16);
 }
 inline constexpr unsigned sample_capabilities[] = {1, 61, 65, 5347};
 constexpr void sample_demands(module_use& d) {
