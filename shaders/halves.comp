@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Activations of a token, normalised or as they are, as halves of a scale of their own: what matmul_chunk multiplies.
-// One workgroup a token (y).
+// One workgroup a token (y), or with experts a row of their lists.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -19,13 +19,16 @@ layout(constant_id = 2) const uint prologue = 0;
 layout(constant_id = 3) const float eps = 1e-5;
 layout(constant_id = 4) const uint subgroup_width = 0;
 layout(constant_id = 5) const uint tiled = 0;  // kernels::halves_order
+layout(constant_id = 6) const uint experts_used = 0;
+layout(constant_id = 7) const uint own_input = 0;
+layout(constant_id = 8) const uint list_tokens = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;
 const uint norm_width = normalises ? width : 0u;
 #include "norm.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state, tiles; };
 
 shared uint maxima[workgroup_size / 4u];
 
@@ -50,9 +53,16 @@ const uint quads = width / 4u;
 
 void main() {
   find_place();
-  uint token = gl_WorkGroupID.y;
-  if (token >= state.at[state_count]) return;
-  uint first = token * (width / 4u);
+  uint token = gl_WorkGroupID.y, from = token;
+  if (experts_used != 0u) {  // rows of lists of expert_tiles
+    uint at = token / list_tokens * (list_tokens + 2u), place = token % list_tokens;
+    if (place >= tiles.at[at + 1u]) return;
+    from = tiles.at[at + 2u + place];
+    if (own_input == 0u) from = from / experts_used;
+  } else if (token >= state.at[state_count]) {
+    return;
+  }
+  uint first = from * (width / 4u);
   float r = 1.0, largest = 0.0;
   if (normalises) {
     r = inverse_rms(input_, first, norm_weight, eps, largest);

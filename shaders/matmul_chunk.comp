@@ -39,12 +39,16 @@ layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint max_tokens = 512;
 layout(constant_id = 14) const uint slot_words = 0;
 layout(constant_id = 15) const uint page_size = 0;
+layout(constant_id = 16) const uint experts_used = 0;
+layout(constant_id = 17) const uint list_tokens = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it: the form with matrices runs in subgroups of 32 alone
 #include "subgroup.glsl"
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, factors, weight, output_, state, keys, values, rope; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, factors, weight, output_, state, keys, values, rope, tiles;
+};
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
@@ -54,6 +58,7 @@ layout(push_constant, scalar) uniform Push { Words input_, factors, weight, outp
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
+#include "chunk_rows.glsl"
 #if MATRIX
 #include "half_codes.glsl"
 #endif
@@ -63,7 +68,7 @@ const uint groups = rows / 4u, token_quads = columns / 8u;  // a quad of words h
 // Sums of four rows, of activations that were scaled with 1 / factor.
 void finish_sums(uint token, uint group, vec4 sums) {
   precise vec4 y = sums * uintBitsToFloat(factors.at[token]);
-  finish(token, group, y);
+  finish(output_row(token), group, y);
 }
 
 #if MATRIX
@@ -97,7 +102,7 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
     if (item < weight_items) {
       uint row = min(first_row + item / row_units, rows - 1u), unit = (dense ? quad : quad / 4u) + item % row_units,
-           group = row / 4u, r = row & 3u;
+           group = chunk.first_group + row / 4u, r = row & 3u;
       lane_place place = place_in_group(weight, group, unit);
       raw_codes raw = load_codes(place, r);
       next_codes[i] = raw.a;
@@ -221,7 +226,7 @@ void multiply(uint first_row, uint first_token, uint end_token) {
     for (uint i = gl_LocalInvocationIndex; i < tile_rows * step_quads; i += workgroup_size) {
       uint row = min(first_row + i / step_quads, rows - 1u);
       staged[i % step_quads * tile_height + i / step_quads] =
-          as_halves(load_columns(weight, row, quad + i % step_quads));
+          as_halves(load_columns(weight, 4u * chunk.first_group + row, quad + i % step_quads));
     }
     for (uint i = gl_LocalInvocationIndex; i < tile_tokens * step_quads; i += workgroup_size) {
       uvec2 words =
@@ -261,8 +266,8 @@ void multiply(uint first_row, uint first_token, uint end_token) {
 #endif
 
 void main() {
-  uint first_token = gl_WorkGroupID.x * tile_tokens, count = min(state.at[state_count], max_tokens);
-  if (first_token >= count) return;
+  find_rows();
+  if (chunk.first >= chunk.end) return;
   read_epilogue();
-  multiply(gl_WorkGroupID.y * tile_rows, first_token, min(count, first_token + tile_tokens));
+  multiply(gl_WorkGroupID.y * tile_rows, chunk.first, chunk.end);
 }

@@ -41,12 +41,16 @@ layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint max_tokens = 8;
 layout(constant_id = 14) const uint slot_words = 0;
 layout(constant_id = 15) const uint page_size = 0;
+layout(constant_id = 16) const uint experts_used = 0;  // none here
+layout(constant_id = 17) const uint list_tokens = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 32u;
 #include "subgroup.glsl"
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, factors, weight, output_, state, keys, values, rope; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, factors, weight, output_, state, keys, values, rope, tiles;
+};
 
 #define UNSCALED
 #define rope_of(position, pair) own.turns[(pair)&1u]

@@ -41,12 +41,16 @@ layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint max_tokens = 512;
 layout(constant_id = 14) const uint slot_words = 0;
 layout(constant_id = 15) const uint page_size = 0;
+layout(constant_id = 16) const uint experts_used = 0;
+layout(constant_id = 17) const uint list_tokens = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 32u;
 #include "codec.glsl"
 #include "subgroup.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, factors, weight, output_, state, keys, values, rope; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, factors, weight, output_, state, keys, values, rope, tiles;
+};
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, own_turns[(pair)&1u])
@@ -58,6 +62,7 @@ uvec2 own_turns[2];
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 #include "half_codes.glsl"
+#include "chunk_rows.glsl"
 
 #define LANE (gl_LocalInvocationIndex % 32u)
 #define SUBGROUP (gl_LocalInvocationIndex / 32u)
@@ -130,7 +135,7 @@ uint magic, upper_magic;
 
 void find_weights(uint first_row) {
   uint r = ROW & 3u, block = QUARTER;
-  group_at = pack64(place_in_group(weight, first_row / 4u + (ROW >> 2), 0u).group);
+  group_at = pack64(place_in_group(weight, chunk.first_group + first_row / 4u + (ROW >> 2), 0u).group);
   codes_at = group_at + (dense ? (r * octets + QUARTER) * octet_quads * 16u
                                : (r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
   if ((code_bits & 2u) != 0u) upper_at = group_at + ((2u * (code_bits & 4u) + r) * blocks * 8u + 8u * block);
@@ -309,7 +314,7 @@ void store_sums(uint first_row, uint wanted_row, uint count) {
           precise vec4 sum = added[i] + y;
           store_floats(output_, token * groups + group, sum);
         } else {
-          finish(token, group, y);
+          finish(output_row(token), group, y);
         }
       }
     }
@@ -318,9 +323,10 @@ void store_sums(uint first_row, uint wanted_row, uint count) {
 }
 
 void main() {
-  uint count = min(state.at[state_count], max_tokens), wanted_row = gl_WorkGroupID.y * tile_rows,
+  find_rows();
+  uint count = chunk.end, wanted_row = gl_WorkGroupID.y * tile_rows,
        first_row = min(wanted_row, rows - tile_rows) + SUBGROUP % row_subgroups * 32u;
-  first_token = gl_WorkGroupID.x * tile_tokens;
+  first_token = chunk.first;
   if (first_token >= count) return;
   own_tokens = SUBGROUP / row_subgroups * subgroup_tokens;
   read_epilogue();

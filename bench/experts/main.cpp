@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A chunk of a mixture of experts with synthetic weights: tokens a second by length of the chunk, and the time of every
-// dispatch of a pass. A GPU has Mixtral 8x7B's shape, four of its layers; a CPU driver a small one. usage: experts
-// [q4_0 | q8_0 | f16]... [--tokens N]... [--dispatches]; all codecs, and chunks of 1 to the profile's, unless said
+// dispatch of a pass. A GPU has Mixtral 8x7B's shape and Qwen3 30B-A3B's, four of their layers; a CPU driver a small
+// one. usage: experts [q4_0 | q8_0 | f16 | "q4_0 of 128"]... [--tokens N]... [--dispatches]; all codecs, and chunks of
+// 1 to the profile's, unless said
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 
 #include "bench/measuring.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -28,6 +30,12 @@ constexpr decoder_config small = [] {
   auto out = four_layers;
   out.hidden_size = 512, out.intermediate_size = 1792, out.num_hidden_layers = 2, out.num_attention_heads = 8,
   out.num_key_value_heads = 2, out.head_dim = 64, out.vocab_size = 4096;
+  return out;
+}();
+
+constexpr decoder_config four_layers_of_128 = [] {
+  auto out = models::qwen3_30b_a3b_config;
+  out.num_hidden_layers = 4, out.max_position_embeddings = 1024;
   return out;
 }();
 
@@ -67,7 +75,7 @@ void measure(const gpu::device& device, const plan::profile& target, const char*
       }
       all.push_back(whole), experts.push_back(of_experts);
     }
-    std::printf("%-5s %4zu tokens: %9.3f ms, %8.0f tokens/s; experts %9.3f ms, %6.1f us a layer and token\n", name,
+    std::printf("%-11s %4zu tokens: %9.3f ms, %8.0f tokens/s; experts %9.3f ms, %6.1f us a layer and token\n", name,
                 ids.size(), bench::median(all) / 1e6, 1e9 * static_cast<double>(ids.size()) / bench::median(all),
                 bench::median(experts) / 1e6,
                 bench::median(experts) / 1e3 / table.config->num_hidden_layers / static_cast<double>(ids.size()));
@@ -101,7 +109,10 @@ int main(int count, char** arguments) try {
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
   if (device.description().type == gpu::device_type::cpu) measure_all<small>(device, plan::profiles::cpu, how);
-  else measure_all<four_layers>(device, plan::profiles::portable, how);
+  else {
+    measure_all<four_layers>(device, plan::profiles::portable, how);
+    measure<models::qwen3moe<four_layers_of_128, dtype::q4_0>>(device, plan::profiles::portable, "q4_0 of 128", how);
+  }
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

@@ -13,6 +13,8 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -99,6 +101,8 @@ int main(int count, char** arguments) try {
   measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
   measure<models::llama_32_1b<dtype::bf16>>(device, "llama_32_1b bf16", how);
   measure<models::bitnet_2b_4t>(device, "bitnet_2b_4t", how);
+  measure<models::mixtral_8x7b<dtype::q4_0>>(device, "mixtral_8x7b q4_0", how);
+  measure<models::qwen3_30b_a3b<dtype::q4_0>>(device, "qwen3_30b_a3b q4_0", how);
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/reference/matmul_chunk.hpp"
+#include "intaglio/reference/experts.hpp"
 #include "kernels/matmul_chunk_emulated.hpp"
 #include "kernels/matmul_fragments_emulated.hpp"
 #include "kernels/matmul_problem.hpp"
@@ -332,4 +333,98 @@ TEST_CASE(
       CHECK(factors[0].read<std::uint32_t>() == factors[order].read<std::uint32_t>());
     }
   }
+}
+
+TEST_CASE("matmul_chunk by lists of experts: rows of tokens and of pairs, lists that are not full, in every module") {
+  kernel_device on;
+  const bool fragments = GENERATE(false, true), own_input = GENERATE(false, true);
+  on.half_fragments = fragments;
+  if (fragments && !runtime::usable_classes(on.device()).front().offers().has(kernels::demand::f16_fragments)) {
+    if (!on.device().has(gpu::feature::shader_float16) || !on.device().has(gpu::feature::shader_int64))
+      SKIP("NOT RUN: needs a device that computes with f16 and 64-bit integers, found " << on.device().label());
+    on.source = &with_emulated;
+  }
+  random_numbers random(38);
+  constexpr std::uint32_t experts = 5, used = 2, tokens = 67, room = 70, columns = 128;
+  const std::uint32_t list_tokens = fragments ? 64 : 32, tile_rows = fragments ? 128 : 32,
+                      subgroups = fragments ? 4 * (32 / on.subgroup_size()) : 2;
+  const codec type = own_input ? codec::q4_0 : codec::bf16;
+  const reference::matmul_shape shape{.columns = columns,
+                                      .rows = fragments ? 160u : 36u,
+                                      .codec = type,
+                                      .epilogue = own_input ? epilogue::store : epilogue::gated,
+                                      .gate = activation::silu};
+  // The first expert has most tokens, one has none.
+  std::vector<std::uint32_t> choice(2 * tokens * used);
+  for (std::uint32_t t = 0; t < tokens; ++t)
+    for (std::uint32_t j = 0; j < used; ++j) choice[2 * used * t + j] = j == 0 ? t % 9 == 0 : 2 + random.below(2);
+  const std::uint32_t lists = kernels::expert_tile_count(room, experts, used, list_tokens), rows = lists * list_tokens;
+  std::vector<std::uint32_t> tiles(std::size_t{lists} * (list_tokens + 2));
+  reference::expert_tiles(choice, used, experts, list_tokens, tiles);
+  const auto x = random.floats(std::size_t{own_input ? room * used : room} * columns, -2, 2),
+             norm = random.floats(columns, 0.5f, 1.5f);
+  const auto weights = random_weight(random, type,
+                                     own_input ? kernels::row_order::plain(experts * shape.rows)
+                                               : kernels::row_order::gate_up(experts * shape.rows / 2),
+                                     columns);
+  const std::size_t width = own_input ? shape.rows : shape.rows / 2,
+                    matrix = shape.rows / 4 * kernels::matmul_group_bytes(type, columns);
+  std::vector<float> expected(std::size_t{room} * used * width, std::bit_cast<float>(0xa5a5a5a5u));
+  for (std::size_t pair = 0; pair < std::size_t{tokens} * used; ++pair) {
+    std::vector<float> y(columns);
+    const auto row = std::span(x).subspan((own_input ? pair : pair / used) * columns, columns);
+    reference::rms_norm(row, norm, 1e-5f, y);
+    const reference::halves_of_token one = reference::halves(y);
+    reference::matmul_chunk(
+        shape, std::span(&one, 1),
+        std::span<const std::byte>(weights).subspan(choice[pair / used * 2 * used + pair % used] * matrix, matrix),
+        std::span(expected).subspan(pair * width, width));
+  }
+  const auto input = on.filled(x), norm_weight = on.filled(norm), weight = on.filled(weights), named = on.filled(tiles),
+             state = on.filled(fresh_state(0, tokens, room, 256)),
+             halves = on.poisoned(std::size_t{2} * rows * columns), factors = on.poisoned(std::size_t{4} * rows),
+             output = on.poisoned(4 * expected.size());
+  on.run(
+      kernels::kernel::halves, 2,
+      {{"width", columns},
+       {"prologue", static_cast<std::uint32_t>(prologue::norm)},
+       {"eps", 1e-5f},
+       {"tiled", static_cast<std::uint32_t>(fragments ? kernels::fragment_order(type) : kernels::halves_order::rows)},
+       {"experts_used", used},
+       {"own_input", own_input ? 1u : 0u},
+       {"list_tokens", list_tokens}},
+      {{"input", &input},
+       {"norm_weight", &norm_weight},
+       {"output", &halves},
+       {"factors", &factors},
+       {"state", &state},
+       {"tiles", &named}},
+      {1, rows, 1});
+  on.run(kernels::kernel::matmul_chunk, subgroups,
+         {{"columns", columns},
+          {"rows", shape.rows},
+          {"codec", static_cast<std::uint32_t>(type)},
+          {"epilogue", static_cast<std::uint32_t>(shape.epilogue)},
+          {"tile_rows", tile_rows},
+          {"tile_tokens", list_tokens},
+          {"head_dim", 4u},
+          {"context", 1u},
+          {"activation", shape.gate},
+          {"max_tokens", rows},
+          {"experts_used", used},
+          {"list_tokens", list_tokens}},
+         {{"input", &halves},
+          {"factors", &factors},
+          {"weight", &weight},
+          {"output", &output},
+          {"state", &state},
+          {"tiles", &named}},
+         {lists, (shape.rows + tile_rows - 1) / tile_rows, 1});
+  const auto found = output.read<float>();
+  const std::size_t written = std::size_t{tokens} * used * width;
+  for (std::size_t i = written; i < found.size(); ++i) REQUIRE(std::bit_cast<std::uint32_t>(found[i]) == 0xa5a5a5a5u);
+  INFO("fragments " << fragments << ", own input " << own_input);
+  const auto apart = compare(std::vector(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(written)),
+                             std::vector(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(written)));
+  CHECK(apart.relative < (fragments ? 2e-3 : 1e-6));
 }

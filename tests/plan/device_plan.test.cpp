@@ -244,8 +244,11 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
           const plan::dispatch &call = of->period[i], &engraved = (made->table().*which).period[i],
                                &by_matrices = matrices.over(which, of->rows).period[i];
           const bool few = call.kernel == kernels::kernel::matmul_few;
-          std::uint32_t list = 0, tile = 0;
-          if (few) {
+          std::uint32_t list = 0, tile = 0, along = 1;
+          if (call.kernel == kernels::kernel::matmul_chunk) {
+            const auto c = constants<kernels::matmul_chunk_kernel>(engraved);
+            if (c.experts_used != 0) list = c.list_tokens, tile = c.tile_tokens, along = 0;
+          } else if (few) {
             const auto c = constants<kernels::matmul_few_kernel>(engraved);
             if (c.experts_used != 0) list = c.list_tokens, tile = c.tile_tokens;
           } else if (call.kernel == kernels::kernel::matmul) {
@@ -254,11 +257,12 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
           }
           if (list == 0) continue;
           ++products;
-          CHECK(few == (made == &coded));
-          CHECK(engraved.groups[1] == kernels::expert_tile_count(all, 8, 2, list) * (list / tile));
+          CHECK((along == 0) == (which == &plan::table::prefill));
+          CHECK(few == (along == 1 && made == &coded));
+          CHECK(engraved.groups[along] == kernels::expert_tile_count(all, 8, 2, list) * (list / tile));
           // Lists are not as many times fewer as rows are: each of few pairs may be alone in its own.
-          CHECK(call.groups[1] >= kernels::expert_tile_count(rows, 8, 2, list) * (list / tile));
-          CHECK(call.groups[1] <= engraved.groups[1]);
+          CHECK(call.groups[along] >= kernels::expert_tile_count(rows, 8, 2, list) * (list / tile));
+          CHECK(call.groups[along] <= engraved.groups[along]);
           if (few) CHECK(by_matrices.groups[1] == call.groups[1] / (list / tile));
         }
         CHECK(products == 2);

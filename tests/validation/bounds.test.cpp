@@ -183,9 +183,13 @@ bool is_of_experts(const plan::dispatch& call) {
   return call.kernel == kernels::kernel::fixed || call.kernel == kernels::kernel::route ||
          (has(call, "experts_used") && constant(call, "experts_used") != 0);
 }
+bool reads_tiles(const plan::dispatch& call) {
+  const auto& face = kernels::interface_of(call.kernel);
+  return face.push_index("tiles") < face.push_count();
+}
 /// Lists that expert_tiles leaves for a product.
 std::uint32_t list_tokens_of(const plan::dispatch& call) {
-  return call.kernel == kernels::kernel::matmul_few                                    ? constant(call, "list_tokens")
+  return reads_tiles(call)                                                             ? constant(call, "list_tokens")
          : call.kernel == kernels::kernel::matmul && constant(call, "tile_tokens") > 1 ? constant(call, "tile_tokens")
                                                                                        : 0;
 }
@@ -223,8 +227,7 @@ std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, co
   write_state(of, *chosen.in, state, contents_of("state"));
   if (has(chosen.call, "experts_used") && chosen.call.kernel != kernels::kernel::route &&
       constant(chosen.call, "experts_used") != 0)
-    write_choice(*chosen.in, chosen.call,
-                 contents_of(chosen.call.kernel == kernels::kernel::matmul_few ? "tiles" : "choice"));
+    write_choice(*chosen.in, chosen.call, contents_of(reads_tiles(chosen.call) ? "tiles" : "choice"));
   std::vector<std::uint64_t> push, arguments;
   for (std::size_t i = 0; i < chosen.operands.push.size(); ++i) {
     const std::size_t each = chosen.operands.push[i];

@@ -4,6 +4,9 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "intaglio/kernels/descriptor.hpp"
 #include "intaglio/kernels/few_tile.hpp"
 
@@ -14,11 +17,21 @@ namespace intaglio::kernels {
 /// undo that, NaN where an x is not finite. One workgroup a token (y). `tiled`: halves_order; tiles: of each eight
 /// tokens [width / 8, 8, 8], eight columns of a token behind those of the one before. In a plan it says that the
 /// product may want it so, and the device decides (plan/fit.hpp). width: of tiles a multiple of 8, of fragments
-/// of 64.
+/// of 64. Experts: with experts_used above 0 row y is one of the lists of list_tokens that expert_tiles left in
+/// `tiles`, made of the row of the input that its pair has with own_input 1, else of its token; rows that no pair has
+/// keep what they hold.
 inline constexpr kernel_interface halves_interface{
     "halves",
-    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"tiled"}}}};
+    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}, {"tiles"}}},
+    {{{"workgroup_size"},
+      {"width"},
+      {"prologue"},
+      {"eps", field_type::f32},
+      {"subgroup_width"},
+      {"tiled"},
+      {"experts_used"},
+      {"own_input"},
+      {"list_tokens"}}}};
 
 struct halves_kernel {
   static constexpr kernel id = kernel::halves;
@@ -30,13 +43,18 @@ struct halves_kernel {
     float eps{};
     std::uint32_t subgroup_width{};
     std::uint32_t tiled{};
+    std::uint32_t experts_used{};
+    std::uint32_t own_input{};
+    std::uint32_t list_tokens{};
   };
 
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     const auto wanted = static_cast<halves_order>(c.tiled);
     const demand needs = wanted == halves_order::tiles ? demand::narrow_f16 : demand::f16_fragments;
     if (!device.offers().has(needs)) c.tiled = static_cast<std::uint32_t>(halves_order::rows);
-    of.groups[1] = pass.share(of.groups[1]);
+    if (c.experts_used == 0) of.groups[1] = pass.share(of.groups[1]);
+    else if (const std::uint32_t most = pass.rows * c.experts_used * c.list_tokens; pass.rows != 0)
+      of.groups[1] = (std::min)(of.groups[1], most);
     return variant::halves;
   }
 };

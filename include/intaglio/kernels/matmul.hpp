@@ -5,7 +5,6 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
-#include "intaglio/kernels/matmul_layout.hpp"
 
 namespace intaglio::kernels {
 

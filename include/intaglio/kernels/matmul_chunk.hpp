@@ -4,6 +4,9 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "intaglio/kernels/descriptor.hpp"
 #include "intaglio/kernels/few_tile.hpp"
 
@@ -15,10 +18,13 @@ namespace intaglio::kernels {
 /// tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over a
 /// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not depend on how many tokens there are.
 /// That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of the
-/// codec; tile_rows of 32 for each subgroup or for each two, and as many tokens of 16 for each.
+/// codec; tile_rows of 32 for each subgroup or for each two, and as many tokens of 16 for each. Experts: with
+/// experts_used above 0, weight as matmul has it, input is in the order of the lists of list_tokens in `tiles`
+/// (halves), and so is x of the grid, list_tokens being a multiple of tile_tokens; max_tokens is the rows of all lists.
+/// The row of the output is the pair's. The epilogue is store or gated.
 inline constexpr kernel_interface matmul_chunk_interface{
     "matmul_chunk",
-    {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},
     {{{"workgroup_size"},
       {"columns"},
       {"rows"},
@@ -34,7 +40,9 @@ inline constexpr kernel_interface matmul_chunk_interface{
       {"cache_element"},
       {"max_tokens"},
       {"slot_words"},
-      {"page_size"}}}};
+      {"page_size"},
+      {"experts_used"},
+      {"list_tokens"}}}};
 
 struct matmul_chunk_kernel {
   static constexpr kernel id = kernel::matmul_chunk;
@@ -59,14 +67,30 @@ struct matmul_chunk_kernel {
     std::uint32_t max_tokens{};
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
+    std::uint32_t experts_used{};
+    std::uint32_t list_tokens{};
   };
 
   /// Whether x comes tiled, as `halves` then leaves it: in passes over a few tokens.
   static constexpr bool takes_tiles(const constants& c, demands offers) {
     return offers.has(demand::narrow_f16) && c.tile_tokens <= most_few_tokens && c.max_tokens % 8 == 0;
   }
+  /// Of lists of experts: tiles are theirs, and as many as the pass can fill at most.
+  static constexpr variant fit_lists(constants& c, launch& of, demands offers, const pass_rows& pass) {
+    const bool fragments = offers.has(demand::f16_fragments) && takes_fragments(c.codec, c.rows, c.columns);
+    if (fragments) {
+      c.tile_rows = 128, of.subgroups = 4;
+      of.groups[1] = (c.rows + 127) / 128;
+    }
+    const std::uint32_t parts = c.list_tokens / c.tile_tokens;
+    if (pass.rows != 0) of.groups[0] = (std::min)(of.groups[0], pass.rows * c.experts_used * parts);
+    return fragments                          ? variant::matmul_chunk_fragments
+           : offers.has(demand::f16_matrices) ? variant::matmul_chunk_matrix
+                                              : variant::matmul_chunk;
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     const demands offers = device.offers();
+    if (c.experts_used != 0) return fit_lists(c, of, offers, pass);
     const auto in_tiles = [&](const few_tile& by, std::uint32_t tokens) {
       of.groups = {(tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1};
       of.subgroups = by.subgroups;

@@ -226,12 +226,19 @@ constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tok
   return tile;
 }
 
+/// The same where arithmetic is `halves`, by whose tiles products take them: a list that is not full costs a tile, one
+/// more list another read of the weights.
+constexpr std::uint32_t expert_list_halves(std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
+  return std::uint64_t{96} * experts <= std::uint64_t{tokens} * top_k ? 128 : 64;
+}
+
 /// In a pass of several tokens an expert's weights are read once for a list of the tokens that have it: each product of
 /// a choice reads lists that a node behind `route` makes. Weights of blocks meet what a node of its own made of the
 /// input, where the profile has chunks by tiles.
 /// @param tile tokens that share one read of the weights
+/// @param halves arithmetic of a chunk: products read halves that stand in the lists' order
 constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile,
-                               std::vector<node>& nodes) {
+                               bool halves, std::vector<node>& nodes) {
   if (tokens == 1 || tile == 1) return;
   const auto weight_of = [&](const node& n) { return g.weights[static_cast<std::size_t>(n.weights[0])]; };
   const auto has_blocks = [&](const node& n) {
@@ -244,8 +251,13 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     node& n = nodes[i];
     if (n.kernel == kernels::kernel::route) {
-      bool all_blocks = true;
-      for (const node& other : nodes) all_blocks = all_blocks && (!multiplies(other, n.out) || has_blocks(other));
+      bool all_blocks = true, all_halves = halves;
+      for (const node& other : nodes)
+        if (multiplies(other, n.out)) {
+          const ir::weight& w = weight_of(other);
+          all_blocks = all_blocks && has_blocks(other);
+          all_halves = all_halves && w.columns % kernels::chunk_columns == 0 && w.rows / n.experts % 4 == 0;
+        }
       node lists{.lowered = true,
                  .kernel = kernels::kernel::expert_tiles,
                  .where = n.where,
@@ -254,17 +266,42 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
                  .out = static_cast<ir::value_id>(g.values.size()),
                  .experts = n.experts,
                  .top_k = n.top_k,
-                 .list_tokens = all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k) : tile};
+                 .list_tokens = all_halves   ? expert_list_halves(tokens, n.experts, n.top_k)
+                                : all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k)
+                                             : tile};
       const std::uint32_t words =
           kernels::expert_tile_count(tokens, n.experts, n.top_k, lists.list_tokens) * (lists.list_tokens + 2);
       g.values.push_back({dtype::u32, (words + tokens - 1) / tokens, n.where, text<32>{"expert tiles"}});
       for (node& other : nodes)
-        if (multiplies(other, n.out)) other.choice = lists.out, other.list_tokens = lists.list_tokens;
+        if (multiplies(other, n.out)) {
+          other.choice = lists.out, other.list_tokens = lists.list_tokens;
+          if (all_halves) other.kernel = kernels::kernel::matmul_chunk;
+        }
       out.push_back(n);
       out.push_back(lists);
       continue;
     }
-    if (n.list_tokens != 0 && has_blocks(n)) {
+    if (n.kernel == kernels::kernel::matmul_chunk && n.list_tokens != 0) {
+      const ir::weight& w = weight_of(n);
+      const std::uint32_t rows = kernels::expert_tile_count(tokens, n.experts, n.top_k, n.list_tokens) * n.list_tokens;
+      const std::uint64_t words = std::uint64_t{rows} * (w.columns + 2);  // two more hold the row's factor
+      node made = insert_in_front(
+          g, n, kernels::kernel::halves,
+          {dtype::f16, static_cast<std::uint32_t>((words + tokens - 1) / tokens), n.where, text<32>{"halves"}});
+      made.rule = rule_index("halves");
+      made.choice = n.choice, made.list_tokens = n.list_tokens;
+      made.experts = n.experts, made.top_k = n.top_k, made.columns = w.columns;
+      std::uint32_t all = 0;  // of the matrices that stand together
+      for (std::size_t k = 0; k < n.weight_count; ++k) all += g.weights[static_cast<std::size_t>(n.weights[k])].rows;
+      if (kernels::takes_fragments(*codec_of(w.type), all / n.experts, w.columns)) made.weights[0] = n.weights[0];
+      push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
+        const auto order = [&](ir::weight_id id) {
+          return id == ir::none ? kernels::halves_order::rows
+                                : kernels::fragment_order(*codec_of(g.weights[static_cast<std::size_t>(id)].type));
+        };
+        return order(a) == order(b);
+      });
+    } else if (n.list_tokens != 0 && has_blocks(n)) {
       const std::uint32_t columns = weight_of(n).columns,
                           rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
       node made = insert_in_front(g, n, kernels::kernel::fixed,
@@ -342,7 +379,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves)) insert_halves(g, chunk, nodes);
   else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
-  group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
+  group_by_expert(g, target, kind.tokens, c.tile_tokens(), chunk, nodes);
   if (few) insert_norm(g, nodes, kernels::kernel::dense_few, 0);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.straight) {

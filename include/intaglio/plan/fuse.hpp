@@ -81,6 +81,7 @@ struct node {
   bool multiplied = false;         ///< likewise
   std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
   bool over_all = false;                 ///< of route: the softmax is over all experts
+  std::uint32_t columns = 0;             ///< of halves of lists: of a row
   std::uint32_t list_tokens = 0;         ///< `choice` is of lists so long (expert_tiles); 0: of route
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};

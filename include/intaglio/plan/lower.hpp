@@ -975,6 +975,15 @@ class lowering {
     set("max_tokens", c_.tokens);
   }
 
+  /// Tiles of 128 rows and of as many tokens as a list has.
+  constexpr void tile_lists(const node& n, std::uint32_t rows) {
+    d_->groups = {lists(n), (rows + 127) / 128, 1};
+    d_->subgroups = 4;
+    set("tile_tokens", n.list_tokens);
+    set("tile_rows", 128u);
+    set("max_tokens", lists(n) * n.list_tokens);
+  }
+
   /// As many groups as have enough to do: every group normalises the input for itself. A power of two, since CPU
   /// drivers deal them out to their threads at once.
   constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
@@ -1079,7 +1088,7 @@ class lowering {
       w.bytes = kernels::matmul_weight_bytes(w.codec, w.rows, w.columns);
     }
     const bool chunk = d_->kernel == kernels::kernel::matmul_chunk;
-    if (chunk) bind_halves("input", n.in, w.columns, false);
+    if (chunk) bind_halves("input", n.in, w.columns, n.list_tokens == 0 ? c_.tokens : lists(n) * n.list_tokens, false);
     else bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_weight("weight", w);
@@ -1099,11 +1108,12 @@ class lowering {
     if (n.experts != 0) {
       const bool few = d_->kernel == kernels::kernel::matmul_few;
       if (n.list_tokens != 0)
-        bind(few ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+        bind(few || chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
       else bind_value("choice", n.choice, false);
       set("experts_used", n.top_k);
-      set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
-      if (few) set("list_tokens", n.list_tokens);
+      if (!chunk)
+        set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
+      if (few || chunk) set("list_tokens", n.list_tokens);
       d_->weight_bytes -= w.bytes - w.bytes / n.experts * (std::min)(n.experts, c_.tokens * n.top_k);
     }
     set("columns", w.columns);
@@ -1112,6 +1122,7 @@ class lowering {
     set("epilogue", n.epilogue);
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (n.gates != ir::none) bind_value("gates", n.gates, true);
+    if (chunk && n.experts != 0) return tile_lists(n, rows);
     if (chunk) return tile_halves(w);
     if (d_->kernel == kernels::kernel::matmul_few) return share_tokens(n, rows);
     set("prologue", n.prologue);
@@ -1129,8 +1140,12 @@ class lowering {
     if (c_.tokens == 1 && d_->subgroups > 1 &&
         !kernels::is_dense(w.codec)) {  // on GPUs: a workgroup prepares x, so fewer and wider ones do so sooner
       d_->subgroups *= 2;
-      // Subgroups without rows help one product; of several, each has workgroups of its own that prepare its x.
-      const std::uint32_t most = outputs == 1 ? row_groups : (row_groups + d_->subgroups - 1) / d_->subgroups;
+      // Subgroups without rows help to prepare x. Several products fill the device together: each has workgroups
+      // enough for that, and for a group of rows a subgroup.
+      const std::uint32_t most =
+          outputs == 1 ? row_groups
+                       : (std::max)((row_groups + d_->subgroups - 1) / d_->subgroups,
+                                    (std::min)(row_groups, (c_.target.matmul_groups + outputs - 1) / outputs));
       d_->groups = {(std::min)((c_.target.matmul_groups + 1) / 2, most), outputs, 1};
       return;
     }
@@ -1179,26 +1194,37 @@ class lowering {
   }
 
   /// Halves of a value and, behind them, their factors.
-  constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, bool write) {
-    const std::uint64_t at = placement_.offset(id), bytes = std::uint64_t{2} * c_.tokens * columns;
+  /// @param rows of the input, or of lists of experts
+  constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, std::uint32_t rows,
+                             bool write) {
+    const std::uint64_t at = placement_.offset(id), bytes = std::uint64_t{2} * rows * columns;
     bind(name, {region::arena, 0, at}, bytes, write);
-    bind("factors", {region::arena, 0, at + bytes}, std::uint64_t{4} * c_.tokens, write);
+    bind("factors", {region::arena, 0, at + bytes}, std::uint64_t{4} * rows, write);
   }
   constexpr void halves(const node& n) {
+    const bool listed = n.list_tokens != 0;
+    const std::uint32_t columns = listed ? n.columns : width(n.in),
+                        rows = listed ? lists(n) * n.list_tokens : c_.tokens;
     d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view()
                                         : graph_.values[static_cast<std::size_t>(n.in)].name.view());
     bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
-    bind_halves("output", n.out, width(n.in), true);
+    bind_halves("output", n.out, columns, rows, true);
     bind_state();
-    set("width", width(n.in));
+    if (listed) {
+      bind("tiles", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+      set("experts_used", n.top_k);
+      set("own_input", width(n.in) == columns && n.top_k != 1 ? 0u : 1u);
+      set("list_tokens", n.list_tokens);
+    }
+    set("width", columns);
     set("prologue", n.prologue);
     set("eps", n.eps);
     set("tiled", c_.batched() ? c_.tokens % 8 == 0 ? kernels::halves_order::tiles : kernels::halves_order::rows
                  : n.weights[0] != ir::none ? kernels::fragment_order(*codec_of(tensor(n.weights[0]).type))
                                             : kernels::halves_order::rows);
     d_->subgroups = norm_subgroups();
-    d_->groups = {1, c_.tokens, 1};
+    d_->groups = {1, rows, 1};
   }
 
   /// Subgroups of matmul_few that an H200 runs at once.

@@ -330,7 +330,9 @@ class machine {
       const bool few = d.kernel == kernels::kernel::matmul_few;
       if (d.kernel != kernels::kernel::matmul && constant("slot_words") != 0)
         return;  // of a batch, whose reference is each session alone
-      if (d.kernel != kernels::kernel::matmul_chunk && constant("experts_used") != 0)
+      const bool chunk = d.kernel == kernels::kernel::matmul_chunk;
+      if (chunk && constant("experts_used") != 0) return chunk_by_lists(shape);
+      if (constant("experts_used") != 0)
         return expert_matmul(shape, few                           ? constant("list_tokens")
                                     : constant("tile_tokens") > 1 ? constant("tile_tokens")
                                                                   : 0);
@@ -338,12 +340,9 @@ class machine {
                                 : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
                                                                                 : shape.rows;
       const auto output = memory<float>("output").first(n * width);
-      if (d.kernel == kernels::kernel::matmul_chunk) {
+      if (chunk) {
         std::vector<halves_of_token> x(n);
-        for (std::size_t t = 0; t < n; ++t) {
-          const auto bits = memory<std::uint16_t>("input").subspan(t * columns, columns);
-          x[t] = {{bits.begin(), bits.end()}, memory<float>("factors")[t]};
-        }
+        for (std::size_t t = 0; t < n; ++t) x[t] = halved_input(t, columns);
         return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(),
                                        memory<std::byte>("keys"), memory<std::byte>("values"),
                                        weight<std::uint64_t>("rope"));
@@ -353,6 +352,28 @@ class machine {
       reference::matmul(shape, few ? fixed_input(n, columns) : input_behind_norm(n, columns),
                         weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"),
                         memory<std::byte>("values"), weight<std::uint64_t>("rope"), gates);
+    }
+
+    halves_of_token halved_input(std::size_t row, std::size_t columns) const {
+      const auto bits = memory<std::uint16_t>("input").subspan(row * columns, columns);
+      return {{bits.begin(), bits.end()}, memory<float>("factors")[row]};
+    }
+
+    /// Products of rows in the order of lists of experts.
+    void chunk_by_lists(const matmul_shape& shape) {
+      const std::uint32_t list_tokens = constant("list_tokens"),
+                          width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+      const std::size_t lists = constant("max_tokens") / list_tokens,
+                        matrix = shape.rows / 4 * kernels::matmul_group_bytes(shape.codec, shape.columns);
+      const auto tiles = memory<std::uint32_t>("tiles").first(lists * (list_tokens + 2));
+      for (std::size_t list = 0; list < lists; ++list) {
+        const auto of = tiles.subspan(list * (list_tokens + 2), list_tokens + 2);
+        for (std::size_t i = 0; i < of[1]; ++i) {
+          const halves_of_token x = halved_input(list * list_tokens + i, shape.columns);
+          reference::matmul_chunk(shape, std::span(&x, 1), weight<std::byte>("weight").subspan(of[0] * matrix, matrix),
+                                  memory<float>("output").subspan(std::size_t{of[2 + i]} * width, width));
+        }
+      }
     }
 
     /// @param list_tokens of the lists that say who has which expert; 0: route's choice does
@@ -417,13 +438,28 @@ class machine {
     }
 
     void halves() {
-      const std::size_t width = constant("width");
-      const auto y = input_behind_norm(tokens(), width);
-      for (std::size_t t = 0; t < tokens(); ++t) {
-        const halves_of_token made = reference::halves(std::span(y).subspan(t * width, width));
-        std::ranges::copy(made.bits, memory<std::uint16_t>("output").subspan(t * width).begin());
-        memory<float>("factors")[t] = made.factor;
+      const std::size_t width = constant("width"), used = constant("experts_used");
+      const std::uint32_t list_tokens = constant("list_tokens");
+      const std::size_t n = m.state[kernels::state::count];
+      const auto put = [&](std::size_t row, std::span<const float> x) {
+        const halves_of_token made = reference::halves(x);
+        std::ranges::copy(made.bits, memory<std::uint16_t>("output").subspan(row * width).begin());
+        memory<float>("factors")[row] = made.factor;
+      };
+      if (used == 0) {
+        const auto y = input_behind_norm(tokens(), width);
+        for (std::size_t t = 0; t < tokens(); ++t) put(t, std::span(y).subspan(t * width, width));
+        return;
       }
+      const bool own_input = constant("own_input") != 0;
+      const auto y = input_behind_norm(own_input ? n * used : n, width);
+      const std::size_t lists = d.groups[1] / list_tokens;
+      const auto tiles = memory<std::uint32_t>("tiles").first(lists * (list_tokens + 2));
+      for (std::size_t list = 0; list < lists; ++list)
+        for (std::size_t i = 0; i < tiles[list * (list_tokens + 2) + 1]; ++i) {
+          const std::size_t pair = tiles[list * (list_tokens + 2) + 2 + i];
+          put(list * list_tokens + i, std::span(y).subspan((own_input ? pair : pair / used) * width, width));
+        }
     }
 
     void turn() {

@@ -172,10 +172,7 @@ class kernel_proof {
       case kernels::kernel::head_rescore:
         return proofs::head_rescore(trial_, call);
       case kernels::kernel::matmul:
-        return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call)
-                                                          : proofs::expert_matmul(trial_, call);
       case kernels::kernel::matmul_chunk:
-        return proofs::matmul(trial_, call);
       case kernels::kernel::matmul_few:
         return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call)
                                                           : proofs::expert_matmul(trial_, call);

@@ -13,9 +13,32 @@
 
 #include "intaglio/reference/experts.hpp"
 #include "intaglio/reference/matmul.hpp"
+#include "intaglio/reference/matmul_chunk.hpp"
 #include "intaglio/runtime/kernel_trial.hpp"
 
 namespace intaglio::runtime::proofs {
+
+/// What kernel halves leaves of the rows that lists of experts name, and their factors.
+struct listed_halves {
+  std::vector<std::uint16_t> bits;
+  std::vector<float> factors;
+};
+/// @param x rows of `columns`  @param row_of which of them a pair has
+template <class RowOf>
+listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, std::span<const std::uint32_t> tiles,
+                              std::uint32_t list_tokens, kernels::halves_order order, RowOf row_of) {
+  const std::size_t lists = tiles.size() / (list_tokens + 2);
+  listed_halves out{std::vector<std::uint16_t>(lists * list_tokens * columns), std::vector<float>(lists * list_tokens)};
+  for (std::size_t list = 0; list < lists; ++list)
+    for (std::size_t i = 0; i < tiles[list * (list_tokens + 2) + 1]; ++i) {
+      const std::size_t row = list * list_tokens + i, pair = tiles[list * (list_tokens + 2) + 2 + i];
+      const auto made = reference::halves(x.subspan(row_of(pair) * columns, columns));
+      out.factors[row] = made.factor;
+      for (std::size_t place = 0; place < columns; ++place)
+        out.bits[reference::ordered_place(order, row, place, columns)] = made.bits[place];
+    }
+  return out;
+}
 
 /// Of every token's experts a few rows.
 [[gnu::cold]] inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
@@ -30,9 +53,11 @@ namespace intaglio::runtime::proofs {
   const std::uint32_t parts = shape.epilogue == kernels::epilogue::gated ? 2 : 1, out_width = rows / parts,
                       run_rows = (std::min)(rows, 32u);
   const std::size_t outputs = std::size_t{trial.tokens} * used,
-                    inputs = trial.constant(call, "own_input") != 0 ? outputs : trial.tokens;
-  const bool few = call.kernel == kernels::kernel::matmul_few;
-  const std::uint32_t list_tokens = few                                       ? trial.constant(call, "list_tokens")
+                    inputs = call.kernel == kernels::kernel::matmul_chunk || trial.constant(call, "own_input") != 0
+                                 ? outputs
+                                 : trial.tokens;
+  const bool few = call.kernel == kernels::kernel::matmul_few, chunk = call.kernel == kernels::kernel::matmul_chunk;
+  const std::uint32_t list_tokens = few || chunk                              ? trial.constant(call, "list_tokens")
                                     : trial.constant(call, "tile_tokens") > 1 ? trial.constant(call, "tile_tokens")
                                                                               : 0;
   const auto values = trial.floats(inputs * columns);
@@ -41,7 +66,7 @@ namespace intaglio::runtime::proofs {
   for (std::size_t at = 0; at < values.size(); at += columns) {
     const auto of_row = std::span(values).subspan(at, columns);
     if (few) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(prepared));
-    else if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
+    else if (!chunk && static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
       reference::rms_norm(of_row, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns),
                           trial.real(call, "eps"), std::span(input).subspan(at, columns));
   }
@@ -54,12 +79,24 @@ namespace intaglio::runtime::proofs {
                  0);
     reference::expert_tiles(choice, used, experts, list_tokens, which);
   }
-  const gpu::buffer in = few ? trial.filled(prepared, trial.width * used * std::size_t{kernels::fixed_words(columns)})
-                             : trial.filled(values, trial.width * used * std::size_t{columns}),
+  listed_halves halved;
+  if (chunk)
+    halved =
+        halves_of_lists(values, columns, which, list_tokens,
+                        call.variant == kernels::variant::matmul_chunk_fragments ? kernels::fragment_order(shape.codec)
+                                                                                 : kernels::halves_order::rows,
+                        [](std::size_t pair) { return pair; });
+  const gpu::buffer in = chunk ? trial.filled(halved.bits, 0)
+                         : few ? trial.filled(prepared, trial.width * used * std::size_t{kernels::fixed_words(columns)})
+                               : trial.filled(values, trial.width * used * std::size_t{columns}),
+                    factors = trial.filled(halved.factors, 1),
                     chosen = trial.filled(which, std::size_t{2} * trial.width * used),
                     out = trial.room(std::uint64_t{4} * trial.width * used * out_width),
                     memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {few ? "tiles" : "choice", &chosen}});
+  kernel_trial::named_buffers buffers{
+      {"input", &in}, {"output", &out}, {"state", &memory}, {few || chunk ? "tiles" : "choice", &chosen}};
+  if (chunk) buffers.emplace_back("factors", &factors);
+  trial.run(call, buffers);
   const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
   shape.rows = run_rows;
   double worst = 0;
@@ -67,11 +104,16 @@ namespace intaglio::runtime::proofs {
     for (const std::uint32_t first : {0u, (rows - run_rows) / 4 * 4}) {
       const std::uint32_t expert = choice[row / used * 2 * used + row % used];
       std::vector<float> expected(run_rows / parts);
-      reference::matmul(
-          shape, std::span(input).subspan((inputs == outputs ? row : row / used) * columns, columns),
+      const auto x = std::span(input).subspan((inputs == outputs ? row : row / used) * columns, columns);
+      const auto w =
           trial.weight<std::byte>(trial.operand(call, "weight"),
-                                  (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes),
-          expected);
+                                  (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes);
+      if (chunk) {
+        const reference::halves_of_token one = reference::halves(x);
+        reference::matmul_chunk(shape, std::span(&one, 1), w, expected);
+      } else {
+        reference::matmul(shape, x, w, expected);
+      }
       worst = (std::max)(worst, apart(read<float>(out, row * out_width + first / parts, expected.size()), expected));
     }
   return worst;

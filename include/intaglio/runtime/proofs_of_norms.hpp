@@ -139,30 +139,41 @@ namespace intaglio::runtime::proofs {
   return tiled && reference::tiled_words(expected, width) != tiles ? 1.0 : worst;
 }
 
+/// Of experts the rows of one list, whose pairs come in falling order.
 [[gnu::cold]] inline double halves(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width");
-  const auto values = trial.floats(std::size_t{trial.tokens} * width);
-  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * width),
-                    out = trial.room(std::uint64_t{2} * trial.width * width),
-                    factors = trial.room(std::uint64_t{4} * trial.width), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}});
-  const kernels::halves_order order = static_cast<kernels::halves_order>(trial.constant(call, "tiled"));
+  const auto c = kernels::constants_of<kernels::halves_kernel>(call.specialization);
+  const std::uint32_t width = c.width, used = c.experts_used, inputs = trial.tokens * (c.own_input != 0 ? used : 1),
+                      rows = used == 0 ? trial.tokens : (std::min)(trial.tokens * used, c.list_tokens);
+  const auto values = trial.floats(std::size_t{inputs} * width);
+  std::vector<std::uint32_t> tiles(used == 0 ? 0 : std::size_t{call.groups[1]} / c.list_tokens * (c.list_tokens + 2)),
+      from(rows);
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const std::uint32_t pair = rows - 1 - row;
+    from[row] = used == 0 ? row : c.own_input != 0 ? pair : pair / used;
+    if (used != 0) tiles[1] = rows, tiles[2 + row] = pair;
+  }
+  const std::size_t all = used == 0 ? trial.width : call.groups[1];
+  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * (std::max)(used, 1u) * width),
+                    out = trial.room(2 * all * width), factors = trial.room(4 * all), lists = trial.filled(tiles, 1),
+                    memory = trial.memory_of(trial.state());
+  kernel_trial::named_buffers buffers{{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}};
+  if (used != 0) buffers.emplace_back("tiles", &lists);
+  trial.run(call, buffers);
+  const kernels::halves_order order = static_cast<kernels::halves_order>(c.tiled);
   const auto found = read<std::uint16_t>(
-      out, 0, order == kernels::halves_order::tiles ? (trial.tokens + 7) / 8 * 8 * std::size_t{width} : values.size());
-  const auto found_factors = read<float>(factors, 0, trial.tokens);
+      out, 0, (order == kernels::halves_order::tiles ? (rows + 7) / 8 * 8 : rows) * std::size_t{width});
+  const auto found_factors = read<float>(factors, 0, rows);
   double worst = 0;
-  for (std::size_t t = 0; t < trial.tokens; ++t) {
-    std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width),
-                         values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
-    if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
-      reference::rms_norm(std::span(values).subspan(t * width, width),
-                          trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"),
-                          y);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto x = std::span(values).subspan(std::size_t{from[row]} * width, width);
+    std::vector<float> y(x.begin(), x.end());
+    if (c.prologue == kernels::prologue::norm)
+      reference::rms_norm(x, trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), c.eps, y);
     const auto expected = reference::halves(y);
     std::vector<float> widened(width);
-    for (std::uint32_t c = 0; c < width; ++c) {
-      y[c] = f32_from_f16(expected.bits[c]) * expected.factor;
-      widened[c] = f32_from_f16(found[reference::ordered_place(order, t, c, width)]) * found_factors[t];
+    for (std::uint32_t k = 0; k < width; ++k) {
+      y[k] = f32_from_f16(expected.bits[k]) * expected.factor;
+      widened[k] = f32_from_f16(found[reference::ordered_place(order, row, k, width)]) * found_factors[row];
     }
     worst = (std::max)(worst, apart(widened, y));
   }

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long route_source_hash = 0x3dc60c52ab9dd9adULL;
+inline constexpr unsigned long long route_source_hash = 0x00cdd43f2184c5f1ULL;
 alignas(4) inline constexpr char route_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\366\2\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\14\0\5\0\0\0\10\0\0\0main\0\0\0\0\310\0\0\0\315\0\0\0\330\0\0\0\21\1\0\0"
