@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "conformance.hpp"
 #include "intaglio/io/detokenizer.hpp"
 #include "intaglio/io/hf_tokenizer.hpp"
 #include "io/vocabularies.hpp"
@@ -234,4 +235,16 @@ TEST_CASE("ends of a generation are known by their texts") {
   CHECK_THROWS_AS(tokenizer(file), file_error);
   file.eos_id = 262;
   CHECK(tokenizer(file).adds_eos());
+}
+
+TEST_CASE("a GGUF vocabulary of model gemma4 is merged in its order, as tokenizer.json's") {
+  const std::filesystem::path folder = conformance("gemma4d-tiny", "conformance2", "confgen2.py");
+  const tokenizer hf(io::vocabulary_from_hf_directory(folder / "hf")),
+      gguf(vocabulary_of(folder / "gguf/gemma4d-tiny-bf16.gguf"));
+  CHECK(gguf.adds_bos());
+  for (const auto& entry : goldens()["strings"]) {
+    const auto text = entry.get<std::string>();
+    INFO(text);
+    CHECK(gguf.encode(text) == hf.encode(text));
+  }
 }

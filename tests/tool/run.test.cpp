@@ -194,7 +194,8 @@ TEST_CASE("texts become vectors, whatever the chunk") {
   CHECK(std::abs(length(vector_of(found[0])) - 1) < 1e-5);
   CHECK(call({"embed", "--text", "a brave mouse", "--chunk", "1"}).json() == found[0]);
   CHECK(call({"embed", "--text", "a brave mouse", "--pooling", "last"}).json() == found[0]);
-  CHECK(call({"embed", "--file", "-"}, {.environment = {}, .input = "a brave mouse"}).json() == found[0]);
+  CHECK(call({"embed", "--file", "-"}, {.environment = {}, .input = "a brave mouse", .stdout_path = {}}).json() ==
+        found[0]);
   const auto mean = vector_of(call({"embed", "--text", "a brave mouse", "--pooling", "mean"}).json());
   CHECK(mean != vector_of(found[0]));
   const auto plain = vector_of(call({"embed", "--text", "a brave mouse", "--no-normalize"}).json());
