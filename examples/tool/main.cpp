@@ -3,6 +3,9 @@
 #include "bench_variants.hpp"
 #include "commands.hpp"
 #include "console.hpp"
+#include "download.hpp"
+#include "model_cache.hpp"
+#include "shell_words.hpp"
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/core/version.hpp>
@@ -14,6 +17,7 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <new>
 #include <string_view>
@@ -135,6 +139,7 @@ class command_line {
     add_file_commands();
     add_walk_commands();
     add_device_commands();
+    add_shell_commands();
   }
 
   exit_code run(int argc, char** argv) {
@@ -545,6 +550,35 @@ class command_line {
     c->add_flag("--json", cache_.json, "list as one JSON array");
 
     c = add(
+        "pull", "Fetch a model from the net into the cache, and print where it is",
+        [this] { print_line(local_model(pulled_)); },
+        "  intaglio pull hf:OWNER/REPO:Q4_0\n  intaglio pull https://host/MODEL.gguf");
+    c->add_option("MODEL", pulled_, "https address, or hf:OWNER/REPO[:QUANTISATION]")
+        ->required()
+        ->check([](const std::string& model) {
+          return is_url(model) ? std::string()
+                               : "expected an address or hf:OWNER/REPO, found '" + printable(model, 80) + "'";
+        });
+    c = add(
+        "list", "List models that were fetched, as cache list does",
+        [this] {
+          cache_.action = "list";
+          tool::cache(cache_);
+        },
+        "  intaglio list --json");
+    c->add_flag("--json", cache_.json, "one JSON array");
+    c = add(
+        "rm", "Delete models that were fetched, as cache delete does",
+        [this] {
+          cache_.action = "delete";
+          tool::cache(cache_);
+        },
+        "  intaglio rm hf:OWNER/REPO\n  intaglio rm --all");
+    c->add_option("WHICH", cache_.which, "addresses, keys or file names of the list");
+    c->remove_option(c->get_option("--all"));  // of errors, which are never several here
+    c->add_flag("--all", cache_.all, "delete all");
+
+    c = add(
         "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio",
         [this] { tool::engrave(engrave_); },
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
@@ -759,6 +793,27 @@ class command_line {
     c->add_flag("--json", doctor_.json, "one JSON object");
   }
 
+  /// What shells and man read; installed with the program.
+  void add_shell_commands() {
+    auto* c = add(
+        "completion", "Print a script by which a shell completes commands and options",
+        [this] { print(completion_script(app_, shell_)); }, "  source <(intaglio completion bash)");
+    c->add_option("SHELL", shell_, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    c = add(
+        "man", "Write the pages of the manual, made from this help", [this] { write_man(); },
+        "  intaglio man -o share/man/man1");
+    c->add_option("-o,--out", man_folder_, "folder to write them in")->type_name("DIR")->required();
+  }
+  void write_man() {
+    std::error_code problem;
+    std::filesystem::create_directories(man_folder_, problem);
+    for (const auto& [name, text] : man_pages(app_, app_.version())) {
+      const std::filesystem::path path = std::filesystem::path(man_folder_) / name;
+      std::ofstream out(path, std::ios::binary);
+      if (!(out << text).flush()) throw file_error(path.string(), std::nullopt, "cannot write");
+    }
+  }
+
   CLI::App app_{"Language models engraved by the C++ compiler, run by Vulkan", "intaglio"};
   common_options common_;
   std::vector<std::pair<CLI::App*, std::function<void()>>> commands_;
@@ -784,6 +839,7 @@ class command_line {
   cache_options cache_;
   devices_options devices_;
   doctor_options doctor_;
+  std::string shell_, man_folder_, pulled_;
 };
 
 /// The server, beside this program or on the PATH, takes the place of this process.

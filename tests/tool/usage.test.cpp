@@ -8,8 +8,9 @@ TEST_CASE("every command explains itself") {
   CHECK(all.code == 0);
   CHECK(all.err.empty());
   for (const std::string command :
-       {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits", "embed", "convert", "index",
-        "fold", "cache", "engrave", "plan", "devices", "doctor"}) {
+       {"run",        "chat",    "bench",   "inspect", "check",   "tokenize", "detokenize", "logits",
+        "embed",      "convert", "index",   "fold",    "cache",   "pull",     "list",       "rm",
+        "completion", "man",     "engrave", "plan",    "devices", "doctor"}) {
     CAPTURE(command);
     CHECK(contains(all.out, command));
     const outcome one = call({command, "--help"});
@@ -56,6 +57,11 @@ TEST_CASE("wrong usage ends with 2, one line first, nothing on stdout") {
       {"convert", "a", "b", "--codec", "q9"},
       {"index", "a"},
       {"index", "a", "-o", "b", "--codec", "q9"},
+      {"pull", "model.gguf"},
+      {"list", "all"},
+      {"rm"},
+      {"completion", "csh"},
+      {"man"},
       {"plan"},
       {"plan", "no_such_model"},
       {"plan", "fable", "--profile", "abacus"},
