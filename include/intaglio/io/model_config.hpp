@@ -292,13 +292,13 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
     compare("sliding_window_pattern", engraved.sliding_window_pattern, file.sliding_window_pattern, number);
     compare("rope_local_base_freq", engraved.rope_local_base_freq, file.rope_local_base_freq, number_text);
   }
-  compare("global_head_dim", engraved.head_dim_of(false), file.head_dim_of(false), number);
-  compare("num_global_key_value_heads", engraved.key_value_heads_of(false), file.key_value_heads_of(false), number);
+  compare("global_head_dim", engraved.global_head_dim, file.global_head_dim, number);
+  compare("num_global_key_value_heads", engraved.num_global_key_value_heads, file.num_global_key_value_heads, number);
   compare("global_turning_pairs", engraved.global_turning_pairs, file.global_turning_pairs, number);
   compare("attention_k_eq_v", engraved.attention_k_eq_v, file.attention_k_eq_v, truth);
   compare("full_attention_layers", engraved.full_attention_layers, file.full_attention_layers, layers);
   compare("num_kv_shared_layers", engraved.num_kv_shared_layers, file.num_kv_shared_layers, number);
-  compare("shared_intermediate_size", engraved.intermediate_size_of(true), file.intermediate_size_of(true), number);
+  compare("shared_intermediate_size", engraved.shared_intermediate_size, file.shared_intermediate_size, number);
   compare("hidden_size_per_layer_input", engraved.hidden_size_per_layer_input, file.hidden_size_per_layer_input,
           number);
   compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
