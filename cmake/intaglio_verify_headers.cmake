@@ -8,6 +8,8 @@ if(NOT INTAGLIO_HNSWLIB_INCLUDE_DIR)
   message(STATUS "intaglio: io/hnsw.hpp is not verified: it needs hnswlib")
   list(FILTER intaglio_headers EXCLUDE REGEX "/io/hnsw\\.hpp$")
 endif()
+# Needs MPI; tests/mpi compiles it alone.
+list(FILTER intaglio_headers EXCLUDE REGEX "/runtime/mpi_stages\\.hpp$")
 # Of the two forms of what systems do apart (include/intaglio/platform) the other system's.
 if(WIN32)
   list(FILTER intaglio_headers EXCLUDE REGEX "/platform/posix_")

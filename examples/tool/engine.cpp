@@ -6,6 +6,7 @@
 #include "cut.hpp"
 #include "engraved_models.hpp"
 #include "known_models.hpp"
+#include "ranks.hpp"
 #include "template_engine.hpp"
 
 #include <intaglio/runtime/basic_session.hpp>
@@ -78,7 +79,7 @@ engine::engine(const model_options& model, const common_options& common) {
   const auto start = clock::now();
   // A driver takes longer to open than a vocabulary to be read.
   const bool cut = !model.devices.empty();
-  if (!cut && !model.cut.empty()) throw argument_error("--cut", "--devices beside it", "none");
+  if (!cut && !model.mpi && !model.cut.empty()) throw argument_error("--cut", "--devices beside it", "none");
   std::future<gpu::device> opening = cut ? std::future<gpu::device>{} : begin_opening(common);
   load_model(model, [&](const io::checkpoint& checkpoint) {
     std::vector<gpu::device> devices =
@@ -97,7 +98,9 @@ engine::engine(const model_options& model, const common_options& common) {
                    std::to_string(at.tensors_total) + " tensors");
     };
     const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
-    basic_session session = cut_session(devices, tables, checkpoint, options, cut_choice(devices, model.cut));
+    basic_session session = model.mpi
+                                ? session_over_ranks(devices.front(), tables, checkpoint, options, model)
+                                : cut_session(devices, tables, checkpoint, options, cut_choice(devices, model.cut));
     bar.clear();
     for (std::size_t i = checkpoint.warnings().size(); i < session.warnings().size(); ++i)
       warn(session.warnings()[i]);  // the first ones were said

@@ -5,6 +5,7 @@
 #include "console.hpp"
 #include "download.hpp"
 #include "model_cache.hpp"
+#include "ranks.hpp"
 #include "shell_words.hpp"
 
 #include <intaglio/core/error.hpp>
@@ -94,6 +95,14 @@ void add_devices(CLI::App& to, model_options& model, const char* more = "") {
                 "devices' memory\nand rates have it")
       ->type_name("LIST")
       ->delimiter(',');
+}
+
+void add_mpi(CLI::App& to, model_options& model) {
+  to.add_flag(
+        "--mpi", model.mpi,
+        "cut the model over the ranks of MPI, each with its own device and the same file: mpirun -n 2 intaglio run "
+        "--mpi; for hosts\nthat trust each other")
+      ->excludes("--devices");
 }
 
 void add_sampling(CLI::App& to, sampling_flags& flags) {
@@ -226,6 +235,7 @@ class command_line {
     add_codec(*c, run_.model);
     add_budget(*c, run_.model);
     add_devices(*c, run_.model);
+    add_mpi(*c, run_.model);
     auto* prompt = c->add_option("-p,--prompt", run_.prompt,
                                  "text to continue, as it is, behind one BOS token where the model wants it; "
                                  "control tokens written in it count as such")
@@ -864,7 +874,7 @@ int guarded(int argc, char** argv) {
   try {
     if (argc > 1 && std::string_view(argv[1]) == "serve") become_server(argv);
     return static_cast<int>(command_line().run(argc, argv));
-  } catch (const interrupted& stop) {
+  } catch (const stage_served&) { return 0; } catch (const interrupted& stop) {
     try {
       flush_output();
     } catch (const std::exception&) {}
@@ -884,5 +894,6 @@ int main(int argc, char** argv) {
   intaglio::tool::watch_signals();
   const int code = guarded(argc, argv);
   intaglio::tool::show_notes();
+  intaglio::tool::end_ranks(code);
   return code;
 }

@@ -21,6 +21,7 @@ struct model_options {
   std::uint32_t context = 0;                     ///< positions, of commands that load; 0: what fits, or as engraved
   std::string codec{};                           ///< to compute in, whatever the file's; empty: the file's own
   std::vector<std::string> devices{};            ///< over which it is cut, as --device names one; empty: one device
+  bool mpi = false;                              ///< a stage on each rank of MPI
   std::vector<std::uint32_t> cut{};              ///< layers in front of each cut; empty: chosen
   bool embedded() const { return path.empty(); }
   /// As errors name it.

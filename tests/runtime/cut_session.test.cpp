@@ -12,6 +12,7 @@
 #include "gpu/checked_device.hpp"
 #include "gpu/failing_new.hpp"
 #include "intaglio/families/file_types.hpp"
+#include "intaglio/runtime/basic_session.hpp"
 #include "shared.hpp"
 #include "temporary_folder.hpp"
 

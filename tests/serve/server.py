@@ -17,8 +17,8 @@ STARTED = []
 class Server:
     """A running server; its log is read to the end, and kept but for the lines of single requests."""
 
-    def __init__(self, *flags, environment=None, wait=True):
-        self.process = subprocess.Popen([PROGRAM, "--port", "0", *flags], stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
+    def __init__(self, *flags, environment=None, wait=True, port=0):
+        self.process = subprocess.Popen([PROGRAM, "--port", str(port), *flags], stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
         STARTED.append(self.process)
         self.log, self.events = [], threading.Condition()
         self.reader = threading.Thread(target=self._read, daemon=True)

@@ -51,6 +51,18 @@ need_for_tests() {
   [[ $distribution == debian-12 ]] || need catch2 /usr/include/catch2/catch_all.hpp
 }
 
+need_for_serve() {
+  need_for_build
+  need haproxy haproxy /usr/sbin/haproxy
+}
+
+need_for_mpi() {
+  need g++ g++
+  need pkg-config pkg-config
+  need openmpi-bin mpirun
+  need libopenmpi-dev '/usr/lib/*/pkgconfig/ompi-c.pc' '/usr/lib/*/openmpi/include/mpi.h'
+}
+
 system_facts() {
   # shellcheck disable=SC1091
   distribution=$(. /etc/os-release && echo "$ID-${VERSION_ID:-none}")

@@ -3,7 +3,7 @@
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
-  compile_fail flags windows amd examples serve docs consume_subdirectory consume_installed consume_conan)
+  compile_fail flags windows amd examples mpi serve docs consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-4}  # each target's; longer by hand
 jobs=${INTAGLIO_JOBS:-$(nproc)}
@@ -243,6 +243,7 @@ step_examples() {
 # The server against clients that are not ours (tests/serve).
 step_serve() {
   local log=build/test/serve.log status=0 counts
+  install_packages need_for_serve
   build_release
   [[ -x build/bin/intaglio-serve ]] || { echo "serve: expected build/bin/intaglio-serve, found none" >&2; return 1; }
   on_lavapipe "$(lavapipe_22)" tests/serve/run "$PWD/build/bin/intaglio-serve" build/serve >"$log" || status=$?
@@ -251,6 +252,15 @@ step_serve() {
   count $counts
   result=$(head -n -1 "$log" | paste -s -d ';')
   return $status
+}
+
+# Stages as ranks of MPI (tests/mpi), over loopback.
+step_mpi() {
+  local log=build/test/mpi.log
+  install_packages need_for_mpi
+  on_lavapipe "$(lavapipe_22)" tests/mpi/run build/mpi "$shared/models/fable-bitnet-i2_s.gguf" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+  count 2 0
+  result=$(paste -s -d ';' "$log")
 }
 
 # What README and docs say against the tree and the programs (tests/docs), and the reference, whose warnings are errors.

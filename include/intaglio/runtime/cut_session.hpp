@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "intaglio/plan/cut.hpp"
-#include "intaglio/runtime/basic_session.hpp"
+#include "intaglio/runtime/load_session.hpp"
+#include "intaglio/runtime/session_handle.hpp"
 #include "intaglio/runtime/stage_crossing.hpp"
 
 namespace intaglio {
