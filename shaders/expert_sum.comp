@@ -12,9 +12,10 @@
 layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const uint experts_used = 2;
+layout(constant_id = 3) const uint biased = 0;
 layout(local_size_x_id = 0) in;
 
-layout(push_constant, scalar) uniform Push { Words input_, choice, output_, state; };
+layout(push_constant, scalar) uniform Push { Words input_, choice, output_, state, bias; };
 
 void main() {
   uint token = gl_WorkGroupID.y, quads = width / 4u;
@@ -22,8 +23,9 @@ void main() {
   for (uint i = gl_LocalInvocationIndex; i < quads; i += workgroup_size) {
     precise vec4 sum = vec4(0.0);
     for (uint j = 0u; j < experts_used; ++j) {
-      precise vec4 part = float_quad(input_, (token * experts_used + j) * quads + i) *
-                          uintBitsToFloat(choice.at[(2u * token + 1u) * experts_used + j]);
+      precise vec4 given = float_quad(input_, (token * experts_used + j) * quads + i);
+      if (biased != 0u) given = given + float_quad(bias, choice.at[2u * token * experts_used + j] * quads + i);
+      precise vec4 part = given * uintBitsToFloat(choice.at[(2u * token + 1u) * experts_used + j]);
       sum = sum + part;
     }
     precise vec4 all = float_quad(output_, token * quads + i) + sum;

@@ -14,9 +14,11 @@ layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const float scale = 1.0;
 layout(constant_id = 3) const uint up_stride = 256;  // floats from one token to the next
+layout(constant_id = 4) const uint biased = 0;
+layout(constant_id = 5) const uint experts_used = 1;
 layout(local_size_x_id = 0) in;
 
-layout(push_constant, scalar) uniform Push { Words gate, up, output_, state; };
+layout(push_constant, scalar) uniform Push { Words gate, up, output_, state, choice, gate_bias, up_bias; };
 
 // What C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
 float activation(float g, float u) { return mod(g, u); }
@@ -26,6 +28,12 @@ void main() {
   if (token >= state.at[state_count]) return;
   for (uint i = gl_GlobalInvocationID.x; i < quads; i += gl_NumWorkGroups.x * workgroup_size) {
     vec4 g = float_quad(gate, first + i), u = float_quad(up, token * (up_stride / 4u) + i), y;
+    if (biased != 0u) {  // those of the experts that the token has
+      uint part = quads / experts_used, at = choice.at[2u * token * experts_used + i / part] * part + i % part;
+      precise vec4 biased_gate = g + float_quad(gate_bias, at), biased_up = u + float_quad(up_bias, at);
+      g = biased_gate;
+      u = biased_up;
+    }
     for (uint k = 0u; k < 4u; ++k) {
       precise float scaled = scale * activation(scale == 1.0 ? g[k] : g[k] / scale, u[k]);
       y[k] = scaled;

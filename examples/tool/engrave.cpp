@@ -91,6 +91,8 @@ model_template template_of(const io::checkpoint& model, const families::weight_t
             argument(types.layers) + argument(types.embedding)};
   if (c.model_type == architecture::qwen3moe)
     return {"qwen3moe", "qwen3moe", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.model_type == architecture::gptoss)
+    return {"gptoss", "gptoss", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.num_local_experts != 0)
     return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::olmo2)

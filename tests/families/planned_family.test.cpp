@@ -78,6 +78,8 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::gemma2_2b, dtype::bf16>();
   check_in<models::gemma2_9b, dtype::q8_0>();
   check_in<models::gemma2_27b, dtype::q4_k>();
+  check_in<models::gptoss_20b, dtype::bf16>();
+  check_in<models::gptoss_120b, dtype::q8_0>();
 }
 
 TEST_CASE("a Gemma 4 has the heads, caches and FFNs of its kinds of layers", "[families]") {

@@ -97,13 +97,17 @@ TEST_CASE("expert_sum gives the reference's bits", "[kernels]") {
   const auto input = random.floats(std::size_t{room} * used * width, -3, 3),
              start = random.floats(std::size_t{room} * width, -3, 3);
   const auto choice = choices(random);
+  const bool biased = GENERATE(false, true);
+  const auto biases = random.floats(std::size_t{experts} * width, -2, 2);
   auto expected = start;
-  reference::expert_sum(input, choice, used, width, std::span(expected).first(tokens * width));
+  const auto given = biased ? reference::biased_experts(input, choice, used, biases) : input;
+  reference::expert_sum(given, choice, used, width, std::span(expected).first(tokens * width));
   for (const std::uint32_t subgroups : on.widths()) {
-    const auto in = on.filled(input), chosen = on.filled(choice), out = on.filled(start),
+    const auto in = on.filled(input), chosen = on.filled(choice), out = on.filled(start), bias = on.filled(biases),
                state = on.filled(fresh_state(5, tokens, room, 64));
-    on.run(kernels::kernel::expert_sum, subgroups, {{"width", width}, {"experts_used", used}},
-           {{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &state}}, {1, room, 1});
+    on.run(kernels::kernel::expert_sum, subgroups,
+           {{"width", width}, {"experts_used", used}, {"biased", biased ? 1u : 0u}},
+           {{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &state}, {"bias", &bias}}, {1, room, 1});
     CHECK_SAME(on, out.read<float>(), expected);
   }
 }

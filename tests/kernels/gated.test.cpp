@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/reference/activation.hpp"
+#include "intaglio/reference/experts.hpp"
 
 #include "kernels/matmul_problem.hpp"
 
@@ -24,7 +25,7 @@ TEST_CASE("gated gives the reference's bits, whatever the activation, and leaves
                state = on.filled(fresh_state(5, tokens, room, 64));
     const auto untouched = out.read<std::uint32_t>();
     on.run(kernels::kernel::gated, subgroups,
-           {{"width", width}, {"scale", scale}, {"up_stride", width}, {"activation", act}},
+           {{"width", width}, {"scale", scale}, {"up_stride", width}, {"experts_used", 1u}, {"activation", act}},
            {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &state}}, {groups, room, 1});
     const auto found = out.read<float>();
     CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + tokens * width),
@@ -65,7 +66,7 @@ TEST_CASE("gated bounds logits in their place, in order and to less than the bou
   reference::gated(*act, logits, logits, expected, bound);
   const auto values = on.filled(logits), state = on.filled(fresh_state(0, 1, 1, 64));
   on.run(kernels::kernel::gated, on.widths().front(),
-         {{"width", width}, {"scale", bound}, {"up_stride", width}, {"activation", act}},
+         {{"width", width}, {"scale", bound}, {"up_stride", width}, {"experts_used", 1u}, {"activation", act}},
          {{"gate", &values}, {"up", &values}, {"output", &values}, {"state", &state}}, {1, 1, 1});
   const auto found = values.read<float>();
   CHECK_SAME(on, found, expected);
@@ -73,4 +74,38 @@ TEST_CASE("gated bounds logits in their place, in order and to less than the bou
     CHECK(std::abs(found[i] - bound * std::tanh(logits[i] / bound)) < 1e-5f);
     if (i != 0) CHECK(found[i] >= found[i - 1]);
   }
+}
+
+TEST_CASE("gated adds the biases of the experts that a token has", "[kernels]") {
+  kernel_device on;
+  random_numbers random(13);
+  constexpr std::uint32_t tokens = 3, experts = 5, used = 2, rows = 76, width = used * rows;
+  const shader::activation_function act(shader::clamped_swiglu{});
+  const auto gates = random.floats(tokens * width, -9, 9), ups = random.floats(tokens * width, -9, 9),
+             gate_biases = random.floats(experts * rows, -3, 3), up_biases = random.floats(experts * rows, -3, 3);
+  const std::vector<std::uint32_t> choice{4, 1, 0, 0, 0, 3, 0, 0, 2, 4, 0, 0};
+  std::vector<float> expected(gates.size());
+  reference::gated(*act, reference::biased_experts(gates, choice, used, gate_biases),
+                   reference::biased_experts(ups, choice, used, up_biases), expected);
+  const auto gate = on.filled(gates), up = on.filled(ups), out = on.poisoned(4 * expected.size()),
+             chosen = on.filled(choice), gate_bias = on.filled(gate_biases), up_bias = on.filled(up_biases),
+             state = on.filled(fresh_state(5, tokens, tokens, 64));
+  on.run(kernels::kernel::gated, on.widths().front(),
+         {{"width", width},
+          {"scale", 1.f},
+          {"up_stride", width},
+          {"biased", 1u},
+          {"experts_used", used},
+          {"activation", act}},
+         {{"gate", &gate},
+          {"up", &up},
+          {"output", &out},
+          {"state", &state},
+          {"choice", &chosen},
+          {"gate_bias", &gate_bias},
+          {"up_bias", &up_bias}},
+         {2, tokens, 1});
+  CHECK_SAME(on, out.read<float>(), expected);
+  const double g = 7, u = -7;  // beyond both limits
+  CHECK(std::abs(reference::evaluate(*act, 30, -30) - (u + 1) * g / (1 + std::exp(-1.702 * g))) < 1e-4);
 }

@@ -148,7 +148,10 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-f32.gguf"},
       golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-bf16.gguf"}, golden_file{"gemma4-tiny", "base", "hf"},
       golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-f32.gguf"},
-      golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-bf16.gguf"});
+      golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-bf16.gguf"}, golden_file{"gptoss-tiny", "base", "hf"},
+      golden_file{"gptoss-tiny", "base", "hf-deq"}, golden_file{"gptoss-tiny", "trunc", "hf-trunc"},
+      golden_file{"gptoss-tiny", "trunc", "gguf/gptoss-tiny-f32.gguf"},
+      golden_file{"gptoss-tiny", "trunc", "gguf/gptoss-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);
@@ -187,6 +190,7 @@ TEST_CASE("files of several codecs give the goldens, each matrix in its own", "[
                                     golden_file{"phi3-tiny", "q4_k_m", "gguf/phi3-tiny-q4_k_m.gguf"},
                                     golden_file{"gemma2-tiny", "q4_k_m", "gguf/gemma2-tiny-q4_k_m.gguf"},
                                     golden_file{"qwen3moe-tiny", "q4_k_m", "gguf/qwen3moe-tiny-q4_k_m.gguf"},
+                                    golden_file{"gptoss-tiny", "mxfp4_moe", "gguf/gptoss-tiny-mxfp4_moe.gguf"},
                                     golden_file{"qwen3moe-tiny", "mxfp4_moe", "gguf/qwen3moe-tiny-mxfp4_moe.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);

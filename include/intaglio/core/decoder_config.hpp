@@ -26,10 +26,11 @@ enum class architecture : std::uint8_t {
   phi3,
   lfm2,
   gemma2,
-  gemma4
+  gemma4,
+  gptoss
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::gemma4;
+inline constexpr architecture last_architecture = architecture::gptoss;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -168,8 +169,8 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",  "llama", "gemma3", "qwen3", "qwen3moe", "qwen2", "smollm3",
-                                        "granite", "olmo2", "phi3",   "lfm2",  "gemma2",   "gemma4"};
+  constexpr std::string_view names[] = {"bitnet",  "llama", "gemma3", "qwen3", "qwen3moe", "qwen2",  "smollm3",
+                                        "granite", "olmo2", "phi3",   "lfm2",  "gemma2",   "gemma4", "gptoss"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

@@ -30,6 +30,8 @@ struct family {
   bool head_norms = false;        ///< attn_q_norm, attn_k_norm: norms of each head of q and k
   bool whole_norms = false;       ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;        ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
+  bool block_biases = false;      ///< biases of the projection behind attention, of the router and of experts too
+  bool sinks = false;             ///< attn_sinks: a score more in each head's softmax
   bool norms_before = true;       ///< attn_norm, ffn_norm: norms of what the halves of a block read
   bool norms_behind = false;      ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
   bool sub_norms = false;         ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
@@ -41,6 +43,7 @@ struct family {
   bool partial_rotary = false;        ///< the first channels of a head may turn alone, by factors of longrope
   bool gguf_rows_in_pairs = false;    ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   float hf_norm_addend = 0.f;         ///< safetensors has norm weights less this
+  std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
   mixtures experts = mixtures::none;
   recurrence recurrent = recurrence::none;        ///< of the config's recurrent_layers
   bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
@@ -54,7 +57,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 13> families_table{{
+inline constexpr std::array<family, 14> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -149,6 +152,17 @@ inline constexpr std::array<family, 13> families_table{{
      .kinds_of_layers = true,
      .default_head_dim = 256,
      .act = activation::gelu_tanh},
+    {.type = architecture::gptoss,
+     .config_names = "gpt_oss",
+     .gguf_names = "gpt-oss",
+     .qkv_biases = true,
+     .block_biases = true,
+     .sinks = true,
+     .window_interval = 2,
+     .default_window = 128,
+     .ffn_norm = "post_attention_norm",
+     .experts = mixtures::all,
+     .default_head_dim = 64},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

@@ -14,6 +14,7 @@
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/gemma4.hpp"
+#include "intaglio/models/gptoss.hpp"
 #include "intaglio/models/granite.hpp"
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/llama.hpp"
@@ -95,6 +96,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::gemma3:
       models::gemma3_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::gptoss:
+      models::gptoss_graph<any, any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::gemma2:
       models::gemma2_graph<any>(c, types.embedding).forward(t);

@@ -78,6 +78,8 @@ inline constexpr std::array published_models{
     coded_entry<models::gemma2_2b>(),
     coded_entry<models::gemma2_9b>(),
     coded_entry<models::gemma2_27b>(),
+    coded_entry<models::gptoss_20b>(),
+    coded_entry<models::gptoss_120b>(),
 };
 
 /// nullptr for another name.

@@ -29,6 +29,13 @@
 
 namespace intaglio::io {
 
+/// MXFP4 whose scales lie apart from the codes, as transformers writes it: byte j of a block has weights 2j and 2j + 1.
+struct split_mxfp4 {
+  const mapped_file* scales = nullptr;
+  std::uint64_t scales_offset = 0;       ///< a byte for each block
+  std::uint64_t row0 = 0, row_step = 1;  ///< the file's row of the tensor's first, and of neighbours' distance
+};
+
 /// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's
 /// packed matrices.
 struct checkpoint_tensor {
@@ -46,8 +53,10 @@ struct checkpoint_tensor {
   std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats
                                      ///< with strides, or in several files
 
+  std::optional<split_mxfp4> split;  ///< stored.type is mxfp4, stored.offset that of the codes
+
   /// True where the rows lie from stored.offset on in the order in which they are read.
-  bool in_place() const { return pieces.empty() && rows_in_pairs == 0; }
+  bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split; }
 };
 
 /// Movable. Reading may happen from several threads at once.
@@ -211,11 +220,35 @@ class checkpoint {
                            std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
   }
 
+  /// Rows as blocks of GGUF: the scale, then byte j with weights j and j + 16.
+  [[gnu::cold]] static void read_split(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                                       std::span<std::byte> out) {
+    const stored_tensor& stored = tensor.stored;
+    const std::uint64_t blocks = stored.columns / 32;
+    std::vector<std::byte> codes(static_cast<std::size_t>(16 * blocks)), scales(static_cast<std::size_t>(blocks));
+    std::byte* to = out.data();
+    for (std::uint64_t row = row0; row < row0 + count; ++row) {
+      const std::uint64_t at = tensor.split->row0 + row * tensor.split->row_step;
+      stored.file->read(stored.offset + at * codes.size(), codes);
+      tensor.split->scales->read(tensor.split->scales_offset + at * blocks, scales);
+      for (std::size_t b = 0; b < scales.size(); ++b) {
+        *to++ = scales[b];
+        const auto code = [&](std::size_t i) {
+          const std::byte both = codes[16 * b + i / 2];
+          return i % 2 == 0 ? both & std::byte{15} : both >> 4;
+        };
+        for (std::size_t j = 0; j < 16; ++j) *to++ = code(j) | code(j + 16) << 4;
+      }
+    }
+  }
+
   /// Stored rows in the order of the file.
   static void read_bytes(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                          std::span<std::byte> out) {
     const stored_tensor& stored = tensor.stored;
-    if (tensor.pieces.empty()) stored.file->read(stored.offset + row0 * row_bytes(stored.type, stored.columns), out);
+    if (tensor.split) read_split(tensor, row0, count, out);
+    else if (tensor.pieces.empty())
+      stored.file->read(stored.offset + row0 * row_bytes(stored.type, stored.columns), out);
     else read_pieces(tensor.pieces, info(stored.type).block_bytes, stored.columns, row0, count, out);
   }
 

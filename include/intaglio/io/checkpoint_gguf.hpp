@@ -568,6 +568,11 @@ inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& opti
                   files[tensor.part], tensor.offset, tensor.bytes};
     out.stored_name = tensor.name;
     out.dimensions = tensor.dimensions;
+    if (out.dimensions == 2 && out.stored.rows == config.config().num_local_experts &&
+        tensor.name.ends_with("_exps.bias")) {  // one behind the other
+      out.dimensions = 1;
+      out.stored.columns *= std::exchange(out.stored.rows, 1);
+    }
     add_parts(builder, std::move(out), [&](checkpoint_tensor& each) {
       const decoder_config& c = config.config();
       if (family_of(c.model_type).gguf_rows_in_pairs || c.rotary_dim != 0) each.rows_in_pairs = c.head_dim;

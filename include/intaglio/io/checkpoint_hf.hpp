@@ -56,6 +56,9 @@ class hf_tensor_collector {
     }
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     const std::string shown = printable(tensor.name, 100);
+    if (family_of(config_.config.model_type).block_biases)
+      if (const auto at = tensor.name.find(own_experts); at != std::string::npos)
+        return add_all_experts(tensor, file, tensor.name.substr(0, at), tensor.name.substr(at + own_experts.size()));
     if (config_.config.num_local_experts != 0)
       for (const std::string_view experts : {std::string_view(".block_sparse_moe.experts."), own_experts})
         if (const auto expert = expert_of(tensor.name, "model.layers.", experts))
@@ -96,6 +99,11 @@ class hf_tensor_collector {
         builder_.fault("experts of " + printable(name, 100) + ": expected " +
                        std::to_string(config_.config.num_local_experts) + ", found " +
                        std::to_string(parts.pieces.size()));
+      else builder_.add(std::move(parts));
+    }
+    for (auto& [name, parts] : split_experts_) {
+      if (parts.stored.file == nullptr || !parts.split || parts.split->scales == nullptr)
+        builder_.fault("experts of " + printable(name, 100) + ": expected blocks and scales, found one of them");
       else builder_.add(std::move(parts));
     }
     if (vision_ != 0) builder_.warn(std::to_string(vision_) + " tensors of the vision model are not read");
@@ -168,6 +176,81 @@ class hf_tensor_collector {
     all.pieces.push_back(piece);
   }
 
+  /// A tensor that has something of all experts of a layer: their biases, or their matrices, transposed or as MXFP4.
+  /// Rows of gate and up take turns.
+  /// @param layer "model.layers.3"  @param what "gate_up_proj_blocks"
+  template <class Tensor>
+  [[gnu::cold]] void add_all_experts(const Tensor& tensor, const mapped_file* file, const std::string& layer,
+                                     std::string_view what) {
+    constexpr std::string_view gate_up = "gate_up_proj", down = "down_proj", layers = "model.layers.";
+    const decoder_config& c = config_.config;
+    const std::string shown = printable(tensor.name, 100);
+    const bool both = what.starts_with(gate_up);
+    if (!layer.starts_with(layers) || (!both && !what.starts_with(down)))
+      return builder_.fault("not part of the model: " + shown);
+    const std::string_view form = what.substr(both ? gate_up.size() : down.size());
+    const std::uint64_t experts = c.num_local_experts, parts = both ? 2 : 1,
+                        rows = both ? c.intermediate_size : c.hidden_size,
+                        columns = both ? c.hidden_size : c.intermediate_size;
+    const bool blocks = form == "_blocks", scales = form == "_scales", bias = form == "_bias";
+    if (!form.empty() && !blocks && !scales && !bias) return builder_.fault("not part of the model: " + shown);
+    const std::vector<std::uint64_t> shape = bias ? std::vector{experts, parts * rows}
+                                             : blocks
+                                                 ? std::vector{experts, parts * rows, columns / 32, std::uint64_t{16}}
+                                             : scales ? std::vector{experts, parts * rows, columns / 32}
+                                                      : std::vector{experts, columns, parts * rows};
+    if (tensor.shape != shape || (!bias && !form.empty() && columns % 32 != 0))
+      return builder_.fault("shape of " + shown + ": expected " + shape_text(shape) + ", found " +
+                            shape_text(tensor.shape));
+    const bool plain = tensor.type && info(*tensor.type).block_elements == 1 && *tensor.type != dtype::u8;
+    if (blocks || scales ? tensor.type != dtype::u8 : !plain)
+      return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
+    if constexpr (requires { tensor.contiguous(); })
+      if (!tensor.contiguous()) return builder_.fault("strides of " + shown + ": expected those of elements in a row");
+    for (std::uint64_t part = 0; part < parts; ++part) {
+      const std::string name = "blk." + layer.substr(layers.size()) +
+                               (!both       ? ".ffn_down_exps"
+                                : part == 0 ? ".ffn_gate_exps"
+                                            : ".ffn_up_exps") +
+                               (bias ? ".bias" : ".weight");
+      if (blocks || scales) {
+        checkpoint_tensor& all = split_experts_[name];
+        if (!all.split) all.split.emplace();
+        all.split->row0 = part, all.split->row_step = parts;
+        if (scales) {
+          all.split->scales = file, all.split->scales_offset = tensor.offset;
+          continue;
+        }
+        all.stored_name = tensor.name;
+        all.dimensions = 3;
+        all.stored = {name, dtype::mxfp4, experts * rows, columns, file, tensor.offset, tensor.bytes / parts};
+        continue;
+      }
+      const std::uint64_t element = info(*tensor.type).block_bytes;
+      checkpoint_tensor out;
+      out.stored_name = tensor.name;
+      out.dimensions = bias ? 1 : 3;
+      out.stored = {name, *tensor.type,  bias ? 1 : experts * rows, bias ? experts * rows : columns,
+                    file, tensor.offset, tensor.bytes / parts};
+      if (bias && both)
+        out.pieces = {{.file = file,
+                       .offset = tensor.offset + part * element,
+                       .rows = 1,
+                       .columns = experts * rows,
+                       .row_stride = parts * experts * rows,
+                       .column_stride = parts}};
+      for (std::uint64_t e = 0; !bias && e < experts; ++e)
+        out.pieces.push_back({.file = file,
+                              .offset = tensor.offset + (e * columns * parts * rows + part) * element,
+                              .row0 = e * rows,
+                              .rows = rows,
+                              .columns = columns,
+                              .row_stride = parts,
+                              .column_stride = parts * rows});
+      builder_.add(std::move(out));
+    }
+  }
+
   template <class Tensor>
   void add_scale(const Tensor& tensor, const mapped_file* file, const std::string& name) {
     const bool one = tensor.shape.empty() || (tensor.shape.size() == 1 && tensor.shape[0] == 1);
@@ -190,7 +273,8 @@ class hf_tensor_collector {
 
   checkpoint_builder& builder_;
   const hf_config& config_;
-  std::map<std::string, checkpoint_tensor> experts_;  ///< by GGUF's name, as far as their parts have come
+  std::map<std::string, checkpoint_tensor> split_experts_;  ///< as experts_, of MXFP4
+  std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts have come
   std::vector<std::pair<std::string, scale>> scales_;
   std::size_t vision_ = 0;
 };

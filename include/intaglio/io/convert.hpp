@@ -277,7 +277,10 @@ class model_converter {
         const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
         if (whole) {
           const std::array<std::uint64_t, 3> shape{stored.columns, whole->second / experts, experts};
-          gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
+          const std::uint64_t of = model_.config().num_local_experts;
+          const std::array<std::uint64_t, 2> biases{stored.columns / (std::max<std::uint64_t>)(1, of), of};
+          if (stored.name.ends_with("_exps.bias")) gguf_->add_tensor(whole->first, type, biases);
+          else gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
         }
       } else {
         // Hugging Face's norms of Gemma hold w for 1 + w.

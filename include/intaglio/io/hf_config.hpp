@@ -267,8 +267,11 @@ class hf_config_reader {
       if (c.num_local_experts == 0) document_.refuse(count.where(), "a number above 0", "0");
     }
     if (all) {
-      c.intermediate_size = size_or(text["moe_intermediate_size"], 768);
-      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(false);
+      const bool all_biased = family_of(c.model_type).block_biases;  // gpt-oss, whose intermediate_size is the experts'
+      c.intermediate_size = size_or(text["moe_intermediate_size"], all_biased ? c.intermediate_size : 768);
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased);
+      if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
+        limit.refuse("7");
       if (text["decoder_sparse_step"].present() && text["decoder_sparse_step"].natural() != 1)
         text["decoder_sparse_step"].refuse("1: experts in all layers");
     }
@@ -330,6 +333,7 @@ class hf_config_reader {
     expect_same(text["rope_theta"], parameters["rope_theta"]);
     // The families' own defaults, in transformers' configuration classes.
     const float absent = gemma || out_.model_type == "mixtral" || out_.model_type == "lfm2" ? 1e6f
+                         : out_.model_type == "gpt_oss"                                     ? 150'000.f
                          : out_.config.model_type == architecture::bitnet                   ? 5e5f
                                                                                             : 10'000.f;
     out_.config.rope_theta = theta.present() ? theta.real() : absent;
@@ -497,6 +501,7 @@ class hf_config_reader {
   /// default.
   [[gnu::cold]] void read_quantization(const json_place& quantization) {
     if (!quantization.present()) return;
+    if (family_of(out_.config.model_type).block_biases && quantization["quant_method"].text_or("") == "mxfp4") return;
     const bool ternary = family_of(out_.config.model_type).may_be_ternary && out_.config.num_local_experts == 0 &&
                          quantization["quant_method"].text_or("") == "bitnet";
     if (out_.config.model_type != architecture::bitnet && !ternary)

@@ -50,7 +50,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"hidden_activation", config_key_use::read, "gemma2 gemma3 gemma3_text gemma4 gemma4_text"},
     {"tie_word_embeddings"},
     {"sliding_window", config_key_use::read,
-     "mistral mixtral gemma2 gemma3 gemma3_text gemma4 gemma4_text qwen2 qwen3 qwen3_moe smollm3 phi3"},
+     "mistral mixtral gemma2 gemma3 gemma3_text gemma4 gemma4_text gpt_oss qwen2 qwen3 qwen3_moe smollm3 phi3"},
     {"use_sliding_window"},
     {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
     {"sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
@@ -116,9 +116,12 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"use_bidirectional_attention"},
     {"num_experts"},
     {"num_local_experts"},
-    {"num_experts_per_tok", config_key_use::read, "mixtral qwen3_moe granitemoehybrid"},
+    {"num_experts_per_tok", config_key_use::read, "mixtral qwen3_moe granitemoehybrid gpt_oss"},
     {"moe_intermediate_size", config_key_use::read, "qwen3_moe"},
     {"norm_topk_prob", config_key_use::read, "qwen3_moe"},
+    {"swiglu_limit", config_key_use::read, "gpt_oss"},
+    {"experts_per_token", config_key_use::harmless, "gpt_oss"},       // num_experts_per_tok says it
+    {"initial_context_length", config_key_use::harmless, "gpt_oss"},  // rope_scaling says it
     {"decoder_sparse_step", config_key_use::read, "qwen3_moe"},
     {"mlp_only_layers", config_key_use::off},
     {"quantization_config"},

@@ -44,10 +44,13 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"self_attn.q_norm", "attn_q_norm"},
       {"self_attn.k_norm", "attn_k_norm"},
       {"self_attn.attn_sub_norm", "attn_sub_norm"},
-      {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
+      {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
       {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
       {"post_feedforward_layernorm", "post_ffw_norm"},
-      {of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate", "ffn_gate_inp"},
+      {of.block_biases               ? "mlp.router"
+       : of.experts == mixtures::all ? "mlp.gate"
+                                     : "block_sparse_moe.gate",
+       "ffn_gate_inp"},
       {"mlp.gate_proj", "ffn_gate"},
       {of.fused ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"},
@@ -96,6 +99,8 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       const auto tail = name.rfind('.');
       if (tail <= digits) return std::nullopt;
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
+      if (family_of(type).sinks && part == "self_attn" && what == "sinks")
+        return "blk." + std::string(layer) + ".attn_sinks.weight";
       if (what != "weight" && what != "weight_scale" && what != "bias") return std::nullopt;
       for (const auto& [hf, gguf] : hf_parts(family_of(type)))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);

@@ -46,11 +46,12 @@ inline void read_piece(const tensor_piece& piece, std::uint64_t element_bytes, s
     return;
   }
   std::vector<std::byte> span;
-  if (piece.row_stride == 1) {  // transposed: a column lies together
-    span.resize(bytes(count));
+  if (piece.row_stride != 0 && piece.row_stride < piece.column_stride &&
+      count != 0) {  // transposed: columns lie together
+    span.resize(bytes((count - 1) * piece.row_stride + 1));
     for (std::uint64_t c = 0; c < piece.columns; ++c) {
       piece.file->read(piece.place_of(row, piece.column0 + c, element_bytes), span);
-      for (std::uint64_t r = 0; r < count; ++r) std::memcpy(at(r, c), span.data() + bytes(r), size);
+      for (std::uint64_t r = 0; r < count; ++r) std::memcpy(at(r, c), span.data() + bytes(r * piece.row_stride), size);
     }
     return;
   }

@@ -105,16 +105,20 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
       }
       if (facts.sub_norms) add("attn_sub_norm", norm, 1, q);
       add("attn_output", matrix, hidden, q);
+      if (facts.block_biases) add("attn_output", bias, 1, hidden);
+      if (facts.sinks) add("attn_sinks", norm, 1, c.num_attention_heads);
     }
     if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
-    if (facts.norms_before) add("ffn_norm", norm, 1, hidden);
+    if (facts.norms_before) add(facts.ffn_norm, norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
       add("ffn_gate_inp", matrix, experts, hidden);
+      if (facts.block_biases) add("ffn_gate_inp", bias, 1, experts);
       for (const auto& [name, rows, columns] : {std::tuple{"ffn_gate_exps", inner, hidden},
                                                 {"ffn_up_exps", inner, hidden},
                                                 {"ffn_down_exps", hidden, inner}}) {
         add(name, matrix, experts * rows, columns);
         out.back().experts = c.num_local_experts;
+        if (facts.block_biases) add(name, bias, 1, experts * rows);
       }
     } else {
       add("ffn_gate", matrix, inner, hidden);

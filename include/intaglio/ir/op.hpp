@@ -26,7 +26,7 @@ enum class op_kind : std::uint8_t {
   quantize,     ///< absmax int8 per token
   matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second
                 ///< operand chose
-  bias,         ///< x + weight, [width]
+  bias,         ///< x + weight, [width]; with experts: of each that the second operand chose
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
   attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that

@@ -119,6 +119,17 @@ class trace {
     return push(o, "bias", name, dtype::f32, width(x));
   }
 
+  /// What experts gave, [tokens, top_k * rows], and the bias of each; weight [experts * rows] f32
+  constexpr value_id expert_bias(value_id x, value_id choice, std::string_view name, std::uint32_t experts) {
+    const std::uint32_t top_k = width(choice) / 2, rows = top_k == 0 ? 0 : width(x) / top_k;
+    op o{.kind = op_kind::bias,
+         .in = {x, choice, none},
+         .weight = weight(name, 1, experts * rows, dtype::f32),
+         .experts = experts,
+         .top_k = top_k};
+    return push(o, "expert_bias", name, dtype::f32, width(x));
+  }
+
   constexpr value_id rope(value_id x, std::string_view name, std::uint32_t head_dim, const rope_parameters& how) {
     if (head_dim == 0 || head_dim % 4 != 0) fail(where(name).view(), "rope head_dim in multiples of ", 4, "", head_dim);
     if (!(how.theta > 1)) fail(where(name).view(), "rope expects a theta above 1, found 1 or less");

@@ -9,10 +9,11 @@
 namespace intaglio::kernels {
 
 /// output[token, :] += sum over j of weight j of choice[token] times input[token * k + j, :], f32 [tokens, width];
-/// width a multiple of 4. One workgroup a token (y).
+/// width a multiple of 4. With biased 1 the expert's bias, f32 [experts, width], is added to its input first. One
+/// workgroup a token (y).
 inline constexpr kernel_interface expert_sum_interface{"expert_sum",
-                                                       {{{"input"}, {"choice"}, {"output"}, {"state"}}},
-                                                       {{{"workgroup_size"}, {"width"}, {"experts_used"}}}};
+                                                       {{{"input"}, {"choice"}, {"output"}, {"state"}, {"bias"}}},
+                                                       {{{"workgroup_size"}, {"width"}, {"experts_used"}, {"biased"}}}};
 
 struct expert_sum_kernel {
   static constexpr kernel id = kernel::expert_sum;
@@ -21,6 +22,7 @@ struct expert_sum_kernel {
     std::uint32_t workgroup_size{};
     std::uint32_t width{};
     std::uint32_t experts_used{};
+    std::uint32_t biased{};
   };
 };
 

@@ -10,13 +10,14 @@ namespace intaglio::kernels {
 
 /// output[token, i] = scale * activation(gate[token, i] / scale, up[token, i]), f32 [tokens, width] (kernels/splice.hpp
 /// has the activation); width a multiple of 4. Two products left gate and up because their weights are of two codecs,
-/// with scale 1; or both are logits, which are bounded in their place (shader::softcap). up_stride:
-/// floats of up from one token to the next, width where it has no more. Workgroups share a token's quads (x); one row
-/// of them a token (y).
+/// with scale 1; or both are logits, which are bounded in their place (shader::softcap). up_stride: floats of up from
+/// one token to the next, width where it has no more. Workgroups share a token's quads (x); one row of them a token
+/// (y). With biased 1 rows are those of experts_used experts, whose biases, f32 [experts, width / experts_used], are
+/// added to gate and up first; choice is route's, up_stride is width.
 inline constexpr kernel_interface gated_interface{
     "gated",
-    {{{"gate"}, {"up"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}, {"up_stride"}}}};
+    {{{"gate"}, {"up"}, {"output"}, {"state"}, {"choice"}, {"gate_bias"}, {"up_bias"}}},
+    {{{"workgroup_size"}, {"width"}, {"scale", field_type::f32}, {"up_stride"}, {"biased"}, {"experts_used"}}}};
 
 struct gated_kernel {
   static constexpr kernel id = kernel::gated;
@@ -26,6 +27,8 @@ struct gated_kernel {
     std::uint32_t width{};
     float scale{};
     std::uint32_t up_stride{};
+    std::uint32_t biased{};
+    std::uint32_t experts_used{};
   };
 };
 

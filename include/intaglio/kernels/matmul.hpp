@@ -107,7 +107,7 @@ struct matmul_kernel {
     constexpr std::uint64_t rest = 2048;  // a norm's sums
     if (c.staged == staged_where_room || (c.staged != 0 && device.shared_memory_bytes < usual_shared_memory_bytes))
       c.staged = matmul_staged_bytes(c.codec, c.columns, c.tile_tokens) + rest <= device.shared_memory_bytes ? 1 : 0;
-    if (c.tile_tokens == 8 && c.experts_used == 0 && is_dense(c.codec) && narrows(device)) {
+    if (c.tile_tokens == 8 && c.experts_used == 0 && c.codec <= codec::bf16 && narrows(device)) {
       c.tile_tokens = 4;  // sums of 8 tokens take 256 registers, those of x not counted
       of.groups[1] *= 2;
     }

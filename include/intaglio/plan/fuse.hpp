@@ -53,6 +53,8 @@ inline constexpr std::array rules{
          "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
     rule{"gated", "gated",
          "gate and up of two codecs are two products, so the sums go to memory; its activation is a kernel's own"},
+    rule{"expert_biases", "2 biases, gated; bias, weigh, add",
+         "which bias an expert's product has is the token's choice, so the next kernel that reads both adds it"},
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
@@ -86,8 +88,9 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  std::array<ir::weight_id, 3> biases{
-      ir::none, ir::none, ir::none};  ///< of turn: of q, k and v, or none; of norm_add and route: one, or none
+  std::array<ir::weight_id, 3> biases{ir::none, ir::none,
+                                      ir::none};  ///< of turn: of q, k and v, or none; of norm_add, route and
+                                                  ///< expert_sum: one, or none; of gated: of gate and up, or none
   kernels::turn_norms norms = kernels::turn_norms::none;
   bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
   ir::weight_id factor = ir::none;  ///< of norm_add: the sum is multiplied by this one number
@@ -196,6 +199,7 @@ class fuser {
       case kind::rms_norm:
         return norm(i, n);
       case kind::bias:
+        if (o.experts != 0) return expert_bias(i, n);
         if (const auto r = reader(o.out, kind::route, i); r != nowhere && uses(o.out) == 1) {
           take(n, i);
           n.biases[0] = o.weight;
@@ -309,6 +313,39 @@ class fuser {
     n.experts = at(i).experts, n.top_k = at(i).top_k;
     n.over_all = at(i).over_all;
     n.out = at(i).out;
+  }
+
+  /// Biases of experts: of gate and up in front of the activation, of down in front of the sum.
+  constexpr node expert_bias(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    n.choice = o.in[1], n.top_k = o.top_k;
+    n.biases[0] = o.weight;
+    n.rule = rule_index("expert_biases");
+    if (uses(o.out) != 1) return n;
+    if (const auto a = reader(o.out, kind::gated, i); a != nowhere) {
+      std::size_t up = nowhere;
+      for (std::size_t k = 0; k < graph_.ops.size(); ++k)
+        if (at(k).kind == kind::bias && at(k).experts != 0 && at(k).out == at(a).in[1]) up = k;
+      if (up == nowhere || up == i || uses(at(up).out) != 1 || at(a).nearest != 0 || at(a).traced != 0) return n;
+      for (const auto index : {i, up, a}) take(n, index);
+      n.lowered = true;
+      n.kernel = kernels::kernel::gated;
+      n.biases[1] = at(up).weight;
+      n.up_in = at(up).in[0];
+      n.act = at(a).act;
+      n.scale = at(a).scale;
+      n.out = at(a).out;
+      return n;
+    }
+    const auto w = reader(o.out, kind::weigh, i);
+    const auto a = w == nowhere ? nowhere : reader(at(w).out, kind::add, w, 1);
+    if (a == nowhere || !may_update(w, a)) return n;
+    for (const auto index : {i, w, a}) take(n, index);
+    n.lowered = true;
+    n.kernel = kernels::kernel::expert_sum;
+    n.stream = at(a).in[0];
+    n.out = at(a).out;
+    return n;
   }
 
   /// The bias of what is added to the stream.

@@ -1323,6 +1323,10 @@ class lowering {
     bind_state();
     set("width", width(n.in) / n.top_k);
     set("experts_used", n.top_k);
+    if (n.biases[0] != ir::none) {
+      bind_norm(n.biases[0], "bias");
+      set("biased", 1u);
+    }
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {1, c_.tokens, 1};
   }
@@ -1338,6 +1342,13 @@ class lowering {
     set("width", width(n.in));
     set("up_stride", width(n.up_in));
     set("scale", n.scale == 0 ? 1.f : n.scale);
+    set("experts_used", (std::max)(1u, n.top_k));
+    if (n.biases[0] != ir::none) {
+      bind_value("choice", n.choice, false);
+      bind_norm(n.biases[0], "gate_bias");
+      bind_norm(n.biases[1], "up_bias");
+      set("biased", 1u);
+    }
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
     d_->groups = {(width(n.in) + columns - 1) / columns, c_.tokens, 1};

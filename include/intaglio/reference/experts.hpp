@@ -43,6 +43,18 @@ inline std::vector<float> biased_logits(std::span<const float> logits, std::span
   return out;
 }
 
+/// What experts gave and the bias of each. @shape given: [tokens * used, rows]; choice: [tokens, 2 * used]; bias:
+/// [experts, rows]
+inline std::vector<float> biased_experts(std::span<const float> given, std::span<const std::uint32_t> choice,
+                                         std::size_t used, std::span<const float> bias) {
+  std::vector<float> out(given.begin(), given.end());
+  const std::size_t pairs = choice.size() / 2, rows = pairs == 0 ? 0 : out.size() / pairs;
+  for (std::size_t pair = 0; pair < pairs; ++pair)
+    for (std::size_t i = 0; i < rows; ++i)
+      out[pair * rows + i] += bias[choice[pair / used * 2 * used + pair % used] * rows + i];
+  return out;
+}
+
 /// Words behind the lists that hold anything have no meaning but a count of 0.
 /// @shape  choice: [tokens, 2 * used]; tiles: [expert_tile_count, 2 + list_tokens]
 inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used, std::uint32_t experts,

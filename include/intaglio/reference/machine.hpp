@@ -497,10 +497,16 @@ class machine {
                          memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0);
     }
     void gated() {
-      const std::size_t width = constant("width");
+      const std::size_t width = constant("width"), count = tokens() * width, used = constant("experts_used");
+      std::span<const float> gate = memory<float>("gate").first(count), up = memory<float>("up");
+      std::vector<float> biased_gate, biased_up;
+      if (constant("biased") != 0) {
+        const auto choice = memory<std::uint32_t>("choice").first(tokens() * 2 * used);
+        gate = biased_gate = reference::biased_experts(gate, choice, used, weight<float>("gate_bias"));
+        up = biased_up = reference::biased_experts(up.first(count), choice, used, weight<float>("up_bias"));
+      }
       for (std::size_t t = 0; t < tokens(); ++t)
-        reference::gated(*d.act(), memory<float>("gate").subspan(t * width, width),
-                         memory<float>("up").subspan(t * constant("up_stride"), width),
+        reference::gated(*d.act(), gate.subspan(t * width, width), up.subspan(t * constant("up_stride"), width),
                          memory<float>("output").subspan(t * width, width), real("scale"));
     }
     void short_conv() {
@@ -513,9 +519,12 @@ class machine {
 
     void expert_sum() {
       const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();
-      reference::expert_sum(memory<float>("input").first(n * used * width),
-                            memory<std::uint32_t>("choice").first(n * 2 * used), used, width,
-                            memory<float>("output").first(n * width));
+      const auto choice = memory<std::uint32_t>("choice").first(n * 2 * used);
+      std::span<const float> input = memory<float>("input").first(n * used * width);
+      std::vector<float> biased;
+      if (constant("biased") != 0)
+        input = biased = reference::biased_experts(input, choice, used, weight<float>("bias"));
+      reference::expert_sum(input, choice, used, width, memory<float>("output").first(n * width));
     }
 
     void rms_norm() {

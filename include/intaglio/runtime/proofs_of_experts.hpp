@@ -172,12 +172,20 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
              weights = trial.floats(2 * trial.tokens * used);
   std::vector<std::uint32_t> choice;
   for (const float each : weights) choice.push_back(std::bit_cast<std::uint32_t>(each));
+  const bool biased = trial.constant(call, "biased") != 0;
+  const auto biases = trial.floats(2 * width);  // of 2 experts
+  for (std::size_t i = 0; i < choice.size(); ++i)
+    if (i % (2 * used) < used) choice[i] = i % 2;
   std::vector<float> expected = start;
-  reference::expert_sum(values, choice, used, width, expected);
+  reference::expert_sum(biased ? reference::biased_experts(values, choice, used, biases) : values, choice, used, width,
+                        expected);
+  const gpu::buffer bias = trial.filled(biases, biases.size());
   const gpu::buffer in = trial.filled(values, trial.width * used * width),
                     chosen = trial.filled(choice, 2 * trial.width * used),
                     out = trial.filled(start, trial.width * width), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &memory}});
+  kernel_trial::named_buffers buffers{{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &memory}};
+  if (biased) buffers.emplace_back("bias", &bias);
+  trial.run(call, buffers);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 

@@ -14,6 +14,7 @@
 #include "intaglio/kernels/arithmetic.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/reference/activation.hpp"
+#include "intaglio/reference/experts.hpp"
 #include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/matmul_chunk.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
@@ -224,13 +225,26 @@ namespace intaglio::runtime::proofs {
   auto gates = trial.floats(count), ups = trial.floats(trial.tokens * stride);
   for (std::size_t i = 0; i + 4 < count; i += 97)  // no stride is less than a width
     gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
+  const bool biased = trial.constant(call, "biased") != 0;
+  const std::size_t used = trial.constant(call, "experts_used");
+  const auto gate_biases = trial.floats(2 * width / used), up_biases = trial.floats(2 * width / used);  // of 2 experts
+  std::vector<std::uint32_t> choice(2 * trial.tokens * used);
+  for (std::size_t i = 0; i < choice.size(); ++i) choice[i] = i % 2;
   std::vector<float> expected(count);
+  const auto given_gates = biased ? reference::biased_experts(gates, choice, used, gate_biases) : gates,
+             given_ups = biased ? reference::biased_experts(ups, choice, used, up_biases) : ups;
   for (std::size_t t = 0; t < trial.tokens; ++t)
-    reference::gated(*call.act(), std::span(gates).subspan(t * width, width), std::span(ups).subspan(t * stride, width),
-                     std::span(expected).subspan(t * width, width), trial.real(call, "scale"));
+    reference::gated(*call.act(), std::span(given_gates).subspan(t * width, width),
+                     std::span(given_ups).subspan(t * stride, width), std::span(expected).subspan(t * width, width),
+                     trial.real(call, "scale"));
+  const gpu::buffer chosen = trial.filled(choice, 2 * trial.width * used),
+                    gate_bias = trial.filled(gate_biases, gate_biases.size()),
+                    up_bias = trial.filled(up_biases, up_biases.size());
   const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * stride),
                     out = trial.room(trial.width * width * 4), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &memory}});
+  kernel_trial::named_buffers buffers{{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &memory}};
+  if (biased) buffers.insert(buffers.end(), {{"choice", &chosen}, {"gate_bias", &gate_bias}, {"up_bias", &up_bias}});
+  trial.run(call, buffers);
   return apart(read<float>(out, 0, count), expected);
 }
 

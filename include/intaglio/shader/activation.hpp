@@ -40,6 +40,16 @@ struct gelu_tanh {
   }
 };
 
+/// (up + 1) * gate * sigmoid(1.702 gate), gate up to 7 and up from -7 to 7 @source transformers, GptOssExperts
+struct clamped_swiglu {
+  static constexpr std::string_view name = "clamped_swiglu";
+  static constexpr float limit = 7;  ///< config.json's swiglu_limit
+  constexpr real operator()(real gate, real up) const {
+    const real g = (min)(limit, gate), u = (max)(-limit, (min)(limit, up));
+    return (u + 1.0f) * (g / (1.0f + exp(-1.702f * g)));
+  }
+};
+
 /// tanh of what a kernel has divided by a bound and multiplies by it again @source Bello et al. 2017; Gemma 2 report
 /// 2024
 struct softcap {

@@ -25,6 +25,28 @@ struct gated_experts {
   }
 };
 
+/// gated_experts whose products have biases. Tensors ffn_gate_exps.bias, ffn_up_exps.bias and ffn_down_exps.bias, of
+/// all experts one behind the other.
+template <dtype W>
+struct biased_experts {
+  std::uint32_t hidden_size, intermediate_size, num_local_experts;  ///< columns, rows, and number of the experts
+  shader::activation_function act;                                  ///< of gates and ups
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id choice) const {
+    const auto product = [&](ir::value_id of, std::string_view name, std::uint32_t rows, std::uint32_t columns) {
+      return t.expert_matmul(of, choice, name, num_local_experts, rows, columns, W);
+    };
+    const auto biased = [&](ir::value_id y, std::string_view name) {
+      return t.expert_bias(y, choice, name, num_local_experts);
+    };
+    const ir::value_id gate = product(x, "ffn_gate_exps.weight", intermediate_size, hidden_size),
+                       up = product(x, "ffn_up_exps.weight", intermediate_size, hidden_size);
+    const ir::value_id biased_gate = biased(gate, "ffn_gate_exps.bias"), biased_up = biased(up, "ffn_up_exps.bias");
+    const ir::value_id h = t.gated(biased_gate, biased_up, act);
+    return biased(product(h, "ffn_down_exps.weight", hidden_size, intermediate_size), "ffn_down_exps.bias");
+  }
+};
+
 /// A layer of experts takes a token's choice of experts besides its input.
 template <class T>
 concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) {
