@@ -138,7 +138,8 @@ static_assert(shader_interface<matches(expert_tiles_interface, spirv::expert_til
 static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);
-static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_few_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_few_spirv,
+                                       unused_constants::allowed)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_fragments_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_portable_spirv)>::agrees);
