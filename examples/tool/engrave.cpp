@@ -53,7 +53,7 @@ std::string number(float value) {
   return out + "f";
 }
 
-std::string_view enumerator(architecture value) { return name(value); }
+std::string_view enumerator(architecture value) { return value == architecture::gptoss ? "gptoss" : name(value); }
 std::string_view enumerator(rope_type value) { return value == rope_type::plain ? "plain" : name(value); }
 std::string_view enumerator(activation value) {
   return value == activation::relu_squared ? "relu_squared" : value == activation::silu ? "silu" : "gelu_tanh";

@@ -170,7 +170,7 @@ struct decoder_config {
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {"bitnet",  "llama", "gemma3", "qwen3", "qwen3moe", "qwen2",  "smollm3",
-                                        "granite", "olmo2", "phi3",   "lfm2",  "gemma2",   "gemma4", "gptoss"};
+                                        "granite", "olmo2", "phi3",   "lfm2",  "gemma2",   "gemma4", "gpt-oss"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

@@ -26,8 +26,7 @@ namespace intaglio::io {
 /// general.architecture of a GGUF for this config. "bitnet" is SiLU with f32 activations, "bitnet-b1.58" relu2 with
 /// int8 ones.
 inline std::string gguf_architecture(const decoder_config& c) {
-  if (const std::string_view names = family_of(c.model_type).gguf_names; c.model_type != architecture::bitnet)
-    return std::string(names.substr(0, names.find(' ')));
+  if (c.model_type != architecture::bitnet) return std::string(name(c.model_type));
   return c.hidden_act == activation::silu ? "bitnet" : "bitnet-b1.58";
 }
 
