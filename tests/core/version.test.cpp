@@ -20,3 +20,13 @@ TEST_CASE("the change log opens with this version", "[version]") {
   REQUIRE(text.str().find("\n## ") != std::string::npos);
   CHECK(text.str().find("\n## " + version + "\n") == text.str().find("\n## "));
 }
+
+TEST_CASE("the vcpkg port has this version", "[version]") {
+  std::ifstream file{INTAGLIO_SOURCE "/cmake/vcpkg/intaglio/vcpkg.json"};
+  REQUIRE(file);
+  std::stringstream text;
+  text << file.rdbuf();
+  CHECK(text.str().find("\"version\": \"" + std::to_string(intaglio::version_major) + "." +
+                        std::to_string(intaglio::version_minor) + "." + std::to_string(intaglio::version_patch) +
+                        "\"") != std::string::npos);
+}

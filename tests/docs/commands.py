@@ -59,8 +59,8 @@ class Checker:
         usage = subprocess.run(["./dev", "help"], cwd=root, capture_output=True, text=True, check=True).stdout
         self.dev = {m[1]: set(re.findall(r"--\w+", m[2])) for m in re.finditer(r"^  (\w+)(.*(?:\n {6,}.*)*)", usage, re.MULTILINE)} | {"help": set()}
         self.steps = set(subprocess.run(["./dev", "test", "--list"], cwd=root, capture_output=True, text=True, check=True).stdout.split())
-        lists = [root / "CMakeLists.txt", root / "CMakePresets.json", *root.glob("cmake/*"), *root.glob("examples/**/CMakeLists.txt"), *root.glob("bench/CMakeLists.txt")]
-        self.cmake = "".join(path.read_text(encoding="utf-8") for path in lists)
+        lists = [root / "CMakeLists.txt", root / "CMakePresets.json", *root.glob("cmake/*"), *root.glob("bindings/**/CMakeLists.txt"), *root.glob("examples/**/CMakeLists.txt"), *root.glob("bench/CMakeLists.txt")]
+        self.cmake = "".join(path.read_text(encoding="utf-8") for path in lists if path.is_file())
 
     def help(self, program, chain=()):
         if (program, chain) not in self.helps:
@@ -83,7 +83,7 @@ class Checker:
             yield from self.dev_problems(arguments)
         elif program in ("intaglio", "intaglio-serve", "build/bin/intaglio", "build/bin/intaglio-serve"):
             yield from self.program_problems(name, arguments)
-        elif program.startswith(("build/bench/", "bench/", "tests/", "tools/")):
+        elif program.startswith(("bindings/", "build/bench/", "bench/", "tests/", "tools/")):
             yield from self.own_problems(program, arguments)
         elif program == "cmake":
             yield from self.cmake_problems(arguments)
