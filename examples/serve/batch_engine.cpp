@@ -15,6 +15,7 @@
 
 #include "../tool/console.hpp"
 #include "../tool/download.hpp"
+#include "../tool/engraved_models.hpp"
 #include "../tool/known_models.hpp"
 #include "../tool/model_file.hpp"
 #include "../tool/plan_page.hpp"
@@ -538,7 +539,7 @@ class batch_engine : public token_engine {
     generate_some();
     tell_times();
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
-    log("ready", facts_.id + " on " + device.label());
+    log("ready", facts_.id + " on " + device.label() + ": " + tool::computed_text(table));
   }
 
   /// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what

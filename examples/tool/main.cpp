@@ -59,8 +59,8 @@ void add_model(CLI::App& to, model_options& model) {
 
 void add_codec(CLI::App& to, model_options& model) {
   to.add_option("--codec", model.codec,
-                "compute the matrices in this codec where the file's is another, which changes their values; default: "
-                "the file's own")
+                "compute the layers' matrices in this codec where the file's is another, which changes their values; "
+                "embedding\nand head stay as the file has them; default: the file's own")
       ->type_name("C");
 }
 

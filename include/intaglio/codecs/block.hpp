@@ -68,6 +68,9 @@ struct split_block {
   std::array<std::uint8_t, 16> super;
 };
 
+/// Takes a block apart.
+using block_splitter = void (*)(const std::uint8_t* block, split_block& parts);
+
 /// A codec of blocks: `elements` neighbours of one row in `bytes`, where f16 are in them, and how they are read.
 template <class C>
 concept block_codec = requires(const std::uint8_t* block, float* out, split_block& parts) {

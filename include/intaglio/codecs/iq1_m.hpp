@@ -12,7 +12,7 @@ namespace intaglio::codecs {
 /// whether its shift is down; four u16 of four scales each and, in the upper 4 bits, of d's f16 as many, the lowest
 /// first
 /// @source ggml-quants.c, dequantize_row_iq1_m
-struct iq1_m {
+struct iq1_m : grid_codec {
   static constexpr dtype type = dtype::iq1_m;
   static constexpr std::size_t elements = 256, bytes = 56;
 

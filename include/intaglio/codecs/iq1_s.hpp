@@ -10,7 +10,7 @@ namespace intaglio::codecs {
 /// @layout d f16; bits 0 to 7 of the index of each 8, 32 bytes; for each 32 a u16: bits 8 to 10 of four indices, the
 /// scale, and whether the shift is down
 /// @source ggml-quants.c, dequantize_row_iq1_s
-struct iq1_s {
+struct iq1_s : grid_codec {
   static constexpr dtype type = dtype::iq1_s;
   static constexpr std::size_t elements = 256, bytes = 50;
   static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are

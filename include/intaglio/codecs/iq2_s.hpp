@@ -10,7 +10,7 @@ namespace intaglio::codecs {
 /// @layout d f16; bits 0 to 7 of the index of each 8, 32 bytes; their signs, 32 bytes; bits 8 and 9 of four indices in
 /// a byte, 8 bytes; scales, 8 bytes
 /// @source ggml-quants.c, dequantize_row_iq2_s
-struct iq2_s {
+struct iq2_s : grid_codec {
   static constexpr dtype type = dtype::iq2_s;
   static constexpr std::size_t elements = 256, bytes = 82;
   static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are

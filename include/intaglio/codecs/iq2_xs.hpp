@@ -9,7 +9,7 @@ namespace intaglio::codecs {
 /// A weight is d * (0.5 + scale) / 4 * sign * level.
 /// @layout d f16; for each 8 a u16: index of 9 bits, seven signs; scales, 8 bytes
 /// @source ggml-quants.c, dequantize_row_iq2_xs
-struct iq2_xs {
+struct iq2_xs : grid_codec {
   static constexpr dtype type = dtype::iq2_xs;
   static constexpr std::size_t elements = 256, bytes = 74;
   static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are

@@ -9,7 +9,7 @@ namespace intaglio::codecs {
 /// A weight is d * (0.5 + scale) / 4 * sign * level.
 /// @layout d f16; for each 32: four indices u8; u32 of four times seven signs and, in its upper 4 bits, the scale
 /// @source ggml-quants.c, dequantize_row_iq2_xxs
-struct iq2_xxs {
+struct iq2_xxs : grid_codec {
   static constexpr dtype type = dtype::iq2_xxs;
   static constexpr std::size_t elements = 256, bytes = 66;
   static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are

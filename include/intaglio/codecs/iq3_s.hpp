@@ -9,7 +9,7 @@ namespace intaglio::codecs {
 /// A weight is d * (1 + 2 * scale) * sign * level. Codes are levels from -15 to 15 in steps of 2.
 /// @layout d f16; bits 0 to 7 of the index of each 4, 64 bytes; their bits 8, 8 bytes; signs, 32 bytes; scales, 4 bytes
 /// @source ggml-quants.c, dequantize_row_iq3_s
-struct iq3_s {
+struct iq3_s : grid_codec {
   static constexpr dtype type = dtype::iq3_s;
   static constexpr std::size_t elements = 256, bytes = 110;
   static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are

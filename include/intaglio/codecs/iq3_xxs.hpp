@@ -10,7 +10,7 @@ namespace intaglio::codecs {
 /// @layout d f16; index of each 4 u8, 64 bytes; for each 32 a u32 of four times seven signs and, in its upper 4 bits,
 /// the scale
 /// @source ggml-quants.c, dequantize_row_iq3_xxs
-struct iq3_xxs {
+struct iq3_xxs : grid_codec {
   static constexpr dtype type = dtype::iq3_xxs;
   static constexpr std::size_t elements = 256, bytes = 98;
   static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are

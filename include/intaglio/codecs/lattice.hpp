@@ -9,19 +9,28 @@
 
 namespace intaglio::codecs {
 
+/// What names these codecs: their blocks are taken apart by code that is shared.
+struct grid_codec {
+  static constexpr bool of_grid = true;
+};
+
 /// Values of a block by what `split` makes of it: (d / unit) * factor * number. No product is rounded: d has 11 bits, a
 /// factor 5 and a number 6.
-template <class C>
-void decode_by_split(const std::uint8_t* block, float* out) {
-  constexpr device_row row = row_of(C::type);
-  static_assert(row.form == factor_form::byte && !row.least);
+[[gnu::cold]] inline void decode_by_split(const device_row& row, block_splitter split, const std::uint8_t* block,
+                                          float* out) {
   split_block parts;
-  C::split(block, parts);
+  split(block, parts);
   const float d = f16_at(parts.super.data()) * row.unit();
-  for (std::size_t i = 0; i < C::elements; ++i) {
+  for (std::size_t i = 0; i < 256; ++i) {
     const auto factor = static_cast<std::int8_t>(parts.factors[i / 32][i % 32 / row.per]);
     out[i] = d * static_cast<float>(factor) * static_cast<float>(row.number(parts.codes[i]));
   }
+}
+template <class C>
+void decode_by_split(const std::uint8_t* block, float* out) {
+  static constexpr device_row row = row_of(C::type);
+  static_assert(row.form == factor_form::byte && !row.least && C::elements == 256);
+  decode_by_split(row, &C::split, block, out);
 }
 
 /// Signs of eight neighbours from seven: the last makes their number even.

@@ -156,20 +156,35 @@ inline void put_codes(const group_places& at, const std::uint8_t* codes, std::si
 }
 
 /// One row of a file, `n` blocks of 32 columns, into place r of a group.
-template <codecs::block_codec C>
-void put_row(const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
-  constexpr codecs::device_row row = codecs::row_of(C::type);
+template <class Split>
+void put_row(const codecs::device_row& row, std::size_t elements, std::size_t bytes, Split split, const std::byte* from,
+             std::size_t n, std::size_t r, std::byte* group) {
   const group_places at{row, n};
   codecs::split_block parts;
-  for (std::size_t b = 0; b < n; b += C::elements / 32, from += C::bytes) {
-    C::split(reinterpret_cast<const std::uint8_t*>(from), parts);
-    for (std::size_t k = 0; k < C::elements / 32; ++k) {
+  for (std::size_t b = 0; b < n; b += elements / 32, from += bytes) {
+    split(reinterpret_cast<const std::uint8_t*>(from), parts);
+    for (std::size_t k = 0; k < elements / 32; ++k) {
       put_codes(at, parts.codes.data() + 32 * k, r, b + k, group);
-      if constexpr (row.factor_bytes() != 0)
+      if (row.factor_bytes() != 0)
         std::memcpy(group + at.factors(r, b + k), parts.factors[k].data(), row.factor_bytes());
     }
-    if constexpr (row.super_bytes() != 0) std::memcpy(group + at.super(r, b), parts.super.data(), row.super_bytes());
+    if (row.super_bytes() != 0) std::memcpy(group + at.super(r, b), parts.super.data(), row.super_bytes());
   }
+}
+/// Those of grids are seldom and many: they share the code, which is compiled for size.
+[[gnu::cold]] inline void put_row_of_grid(const codecs::device_row& row, codecs::block_splitter split,
+                                          const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
+  const dtype_info& file = intaglio::info(row.type);
+  put_row(row, file.block_elements, file.block_bytes, split, from, n, r, group);
+}
+template <codecs::block_codec C>
+void put_row(const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
+  static constexpr codecs::device_row row = codecs::row_of(C::type);
+  if constexpr (requires { C::of_grid; }) put_row_of_grid(row, &C::split, from, n, r, group);
+  else
+    put_row(
+        row, C::elements, C::bytes, [](const std::uint8_t* block, codecs::split_block& to) { C::split(block, to); },
+        from, n, r, group);
 }
 
 using row_writer = void (*)(const std::byte* from, std::size_t n, std::size_t r, std::byte* group);
