@@ -8,8 +8,9 @@
 // must fit into the instruction cache (docs/performance.md). No wait is for good: who has waited in vain says so in
 // `progress`, all others leave as well, and the last to leave makes the pass's result NaN. Conditions around subgroup
 // operations hang on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
-// variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0
-// variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1
+// variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=0
+// variant: layers_mixed -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=1
+// variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1 -DMIXED=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -46,6 +47,19 @@ layout(constant_id = 16) const uint full_every = 1;  // the last of so many laye
 layout(constant_id = 17) const uint subgroup_width = 0;
 layout(constant_id = 18) const uint head_norms = 0;  // norms of q's and k's heads
 layout(constant_id = 19) const uint biased = 0;      // biases of q, k and v
+layout(constant_id = 20) const uint turned = 0;      // q's and k's rows are in their order, not pairs that are rotated
+layout(constant_id = 21) const float rope_factor = 1.0;  // of channels that turn
+#if MIXED                                                // `codec` is that of q and k
+layout(constant_id = 22) const uint codec_values = 0;    // of v, in layers that have a bit in values_apart
+layout(constant_id = 23) const uint codec_gate = 0;      // of gate and up
+layout(constant_id = 24) const uint codec_projection = 0;
+layout(constant_id = 25) const uint codec_down = 0;
+layout(constant_id = 26) const uint codec_more_down = 0;   // of down, in layers that have a bit in more_down
+layout(constant_id = 27) const uint values_apart_low = 0;  // a bit for each layer: the first 32, 32 more
+layout(constant_id = 28) const uint values_apart_high = 0;
+layout(constant_id = 29) const uint more_down_low = 0;
+layout(constant_id = 30) const uint more_down_high = 0;
+#endif
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
@@ -60,12 +74,40 @@ uint packed(ivec4 q) {
   return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24;
 }
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
+#if MIXED  // of codecs whose numbers are no table's: there is no room for six of each
+#include "intaglio/codecs/rows.h"
+#undef INTAGLIO_VALUE_TABLES
+#define INTAGLIO_VALUE_TABLES(table)
+#endif
 #include "codec.glsl"
+#if MIXED
+#define ROW_OF(name, id, bits, zero, table, form, per, least) \
+  codec == id ? (bits | form << 4u | per << 8u | least << 16u | uint(zero) << 20u):
+#define codec codec_values
+const uint values_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
+#undef codec
+#define codec codec_gate
+const uint gate_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
+#undef codec
+#define codec codec_projection
+const uint projection_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
+#undef codec
+#define codec codec_down
+const uint down_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
+#undef codec
+#define codec codec_more_down
+const uint more_down_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
+#undef codec
+#endif
 #if DENSE_ALONE  // of f16 and bf16, which have registers for more rounds
 #undef dense
 #define dense true
 #define ROUNDS_AHEAD 7u
 #else
+#if MIXED  // of codes alone
+#undef dense
+#define dense false
+#endif
 #define ROUNDS_AHEAD 2u
 #endif
 // Loops that the driver writes out in any case. With the hint to do so loads come in another order than without;
@@ -90,13 +132,14 @@ layout(push_constant, scalar) uniform Push {
 
 // kernels::layers: the words of `progress` in use; kernels::layers_coded: places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 22u, argument_keys = 1u, argument_values = 2u, argument_partials = 20u,
-           argument_biases = 21u;
+const uint argument_count = 23u, argument_keys = 1u, argument_values = 2u, argument_partials = 20u,
+           argument_biases = 21u, argument_v = 22u;
 const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u,
            argument_result = 17u, argument_after_down = 19u;
 
 const uint qkv = 0u, projection = 1u, gate_up = 2u,
-           down = 3u;  // products of a layer; attention stands behind the first
+           down = 3u,  // products of a layer; attention stands behind the first
+    only_values = 4u;  // v's, where it is not in the first
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 512u, members = threads / 32u;  // of a workgroup: invocations, subgroups
 const uint most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
@@ -104,20 +147,19 @@ const uint merged_together = 6u;
 const uint nothing = 0xffffffffu;  // no number that arithmetic gives
 
 // x of a product, or what attention has of a span: sums of values by octet. x_units: octets, blocks.
-#if DENSE_ALONE
-// Of a wider input shared memory holds a part at a time, the first of part_octets.
-const uint most_dense_columns = 11264u, part_octets = 896u;
-const bool in_parts = intermediate_size > most_dense_columns;
-const uint octets_max = (columns_max + 7u) / 8u, rest_octets = octets_max > part_octets ? octets_max - part_octets : 0u,
-           narrow_octets = (narrow + 7u) / 8u, widest_part = rest_octets > part_octets ? rest_octets : part_octets,
-           widest = widest_part > narrow_octets ? widest_part : narrow_octets, x_units = in_parts ? widest : octets_max;
-#else
-const uint x_units = dense ? (columns_max + 7u) / 8u : columns_max / 32u;
-#endif
+// Of a wider input shared memory holds a part at a time, the first of part_units.
+const uint unit_columns = dense ? 8u : 32u, most_columns = dense ? 11264u : 14336u,
+           units_max = (columns_max + unit_columns - 1u) / unit_columns, two_parts = dense ? 896u : 320u,
+           part_units = units_max > 2u * two_parts &&dense ? 1120u : two_parts;
+const bool in_parts = intermediate_size > most_columns;
+const uint rest_units = units_max > part_units ? units_max - part_units : 0u,
+           narrow_units = (narrow + unit_columns - 1u) / unit_columns,
+           widest_part = rest_units > part_units ? rest_units : part_units,
+           widest = widest_part > narrow_units ? widest_part : narrow_units, x_units = in_parts ? widest : units_max;
 const uint x_quads = x_units * (dense ? 2u : 6u),
            pool_quads = x_quads > 32u * quads + 208u ? x_quads : 32u * quads + 208u;
 shared uvec4 pool[pool_quads];
-shared uvec2 x_scales[dense ? 1u : columns_max / 32u];
+shared uvec2 x_scales[dense ? 1u : x_units];
 shared float block_sums[2u * ((hidden_size + 127u) / 128u)];
 shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that
                                                                     // see all positions and in others
@@ -129,14 +171,8 @@ shared bool leaves_last;
 
 uint sub, position;
 bool gave_up;
-vec4 v[8];       // of the step's input: quads of the invocation
+vec4 v[10];      // of the step's input: quads of the invocation
 vec4 stream[4];  // the residual, where norms stand before additions to it
-struct pair_unit {
-  raw_codes row[2];
-  raw_factors factors;
-};
-const uint slots = ROUNDS_AHEAD;  // rounds whose weights are on their way
-pair_unit next_units[slots];
 
 // Addresses of this layer and the next.
 uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
@@ -158,7 +194,24 @@ uint64_t output_of(uint layer, uint product) { return place(layer, product == 0u
 uint columns_of(uint product) {
   return product == projection ? q_size : product == down ? intermediate_size : hidden_size;
 }
+// Whether v's matrix of a layer is one of its own beside that of q and k, and whether its down projection has the other
+// codec. `apart`: the former, of the layer at hand.
+#if MIXED
+bool apart;
+bool has_bit(uint low, uint high, uint layer) { return ((layer < 32u ? low : high) >> (layer & 31u) & 1u) != 0u; }
+const bool gates_apart = codec_gate != codec;
+const bool any_apart = (values_apart_low | values_apart_high) != 0u,
+           any_more_down = (more_down_low | more_down_high) != 0u;
+bool values_apart(uint layer) { return any_apart && has_bit(values_apart_low, values_apart_high, layer); }
+bool has_more_down(uint layer) { return any_more_down && has_bit(more_down_low, more_down_high, layer); }
+#else
+#define apart false
+#endif
 uint pairs_of(uint product) {
+#if MIXED
+  if (product == only_values) return kv_size / 2u;
+#endif
+  if (apart && product == qkv) return (q_size + kv_size) / 2u;
   return (product == qkv ? q_size + 2u * kv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 2u;
 }
 uint units_of(uint product) { return dense ? (columns_of(product) + 7u) / 8u : columns_of(product) / 32u; }
@@ -216,13 +269,19 @@ vec2 something(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 #define pair_of(a) (gl_LocalInvocationIndex + (a)*threads)
 // Of the subgroup's first pair of rows in q8_0 a word of every 32 bytes is read between two reads of what is awaited:
 // so many kilobytes, into L1. Others lose by that.
+#if MIXED
+const uint other_codecs = (codec_gate ^ codec) | (codec_projection ^ codec) | (codec_down ^ codec) | values_apart_low |
+                          values_apart_high | more_down_low | more_down_high;
+const bool touches_weights = (other_codecs == 0u ? codec : 0u) == codec_q8_0;
+#else
 const bool touches_weights = codec == codec_q8_0;
+#endif
 uint64_t nearer;
 uint touched_most, touched = 0u;
 // `coded`: quads that come as the product takes them. One after the last is the last.
 void take_in(uint64_t from, uint count, uint coded) {  // quads
   SharedQuads x = SharedQuads(from);
-  [[unroll]] for (uint i = 0u; i < 8u; ++i)
+  [[unroll]] for (uint i = 0u; i < 10u; ++i)
     if ((i >> 1) * 2u * threads < count) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
   bool first_coded = coded != 0u && (2u * threads <= coded || 2u * min(pair_of(0u), count / 2u - 1u) < coded);
   if (touches_weights) {
@@ -239,13 +298,13 @@ void take_in(uint64_t from, uint count, uint coded) {  // quads
   // What is absent when the first is there is asked for again together, then one after the other: all together every
   // time came later.
   v[0] = awaited_as(x, 2u * min(pair_of(0u), count / 2u - 1u), v[0], first_coded);
-  [[unroll]] for (uint i = 1u; i < 8u; ++i)
+  [[unroll]] for (uint i = 1u; i < 10u; ++i)
     if ((i >> 1) * 2u * threads < count) {
       bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded ||
                                                            2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
       if (lacks(v[i], its_coded)) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
     }
-  [[unroll]] for (uint i = 1u; i < 8u; ++i) {
+  [[unroll]] for (uint i = 1u; i < 10u; ++i) {
     bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded ||
                                                          2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
     if ((i >> 1) * 2u * threads < count)
@@ -293,83 +352,6 @@ float inverse_rms(uint which) {
   return finite(mean) ? root : not_a_number;
 }
 
-// A quad of a block in 24 bits: words of the upper, middle and lower bytes.
-uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
-  precise vec4 scaled = x * factor;
-  // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest
-  // bits. What is always 0 keeps the optimizer from taking the first one back together with its subtraction.
-  precise vec4 m = scaled + 3221225472.0;
-  precise vec4 upper = uintBitsToFloat(floatBitsToUint(m) ^ uvec4(lane >> 5)) - 3221225472.0;
-  precise vec4 rest = scaled - upper;
-  precise vec4 n = rest + 12582912.0;
-  ivec4 q = min(floatBitsToInt(m) * 256 + floatBitsToInt(n) - ivec4(0x8B400000), ivec4(8388607));
-  uvec4 w = uvec4(q);
-  uint xy = (w.x & 0x00ff00ffu) | (w.y & 0x00ff00ffu) << 8, zw = (w.z & 0x00ff00ffu) | (w.w & 0x00ff00ffu) << 8;
-  uint middle = ((w.x >> 8) & 0xffu) | (w.y & 0xff00u) | ((w.z & 0xff00u) << 8) | ((w.w & 0xff00u) << 16);
-  uvec3 words = uvec3((xy >> 16) | (zw & 0xffff0000u), middle, (xy & 0xffffu) | zw << 16);
-  sums_.x += dotPacked4x8EXT(int(words.x), 0x01010101);
-  sums_.y += int(dotPacked4x8EXT(words.y, 0x01010101u) * 256u + dotPacked4x8EXT(words.z, 0x01010101u));
-  return words;
-}
-const bool needs_sums = codec == codec_q4_0 || codec == codec_q4_1 || codec == codec_q4_k;
-uint exponent_from(uint greatest_bits) { return clamp(greatest_bits >> 23, 23u, 254u); }
-uint scale_from(uint greatest_bits) {
-  return greatest_bits < 0x7f800000u ? (exponent_from(greatest_bits) - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
-}
-
-// v into shared memory as a product takes it; `coded` quads come as its producers made them.
-void stage(uint count, uint coded) {
-  const uint units = x_units;
-  [[unroll]] for (uint a = 0u; a < 4u; ++a)
-    if (a * 2u * threads < count) {
-      uint pair = pair_of(a), e = lane & 3u;
-      vec4 near = v[2u * a], far = v[2u * a + 1u];
-      if (dense) {
-        if (2u * pair < count) {
-          pool[pair] = floatBitsToUint(near);
-          pool[units + pair] = floatBitsToUint(far);
-        }
-      } else {
-        uvec3 words[2];
-        uvec2 scale_;
-        bool all_coded = (a + 1u) * 2u * threads <= coded;
-        if (all_coded) {
-          words[0] = floatBitsToUint(near.xyz);
-          words[1] = floatBitsToUint(far.xyz);
-          scale_ = floatBitsToUint(vec2(near.w, far.w));
-        } else {
-          uvec4 bits = max(floatBitsToUint(near) & 0x7fffffffu, floatBitsToUint(far) & 0x7fffffffu);
-          uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
-          greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u));
-          greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 2u));
-          float factor = uintBitsToFloat((276u - exponent_from(greatest_bits)) << 23);
-          ivec2 sums_ = ivec2(0);
-          words[0] = digits_of(near, factor, sums_);
-          words[1] = digits_of(far, factor, sums_);
-          if (needs_sums) {
-            sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u), subgroupShuffleXor(sums_.y, 1u));
-            sums_ += ivec2(subgroupShuffleXor(sums_.x, 2u), subgroupShuffleXor(sums_.y, 2u));
-          }
-          scale_ = uvec2(scale_from(greatest_bits) | uint(sums_.x) << 16, uint(sums_.y));
-          if (a * 2u * threads < coded && 2u * pair < coded) {
-            words[0] = floatBitsToUint(near.xyz);
-            words[1] = floatBitsToUint(far.xyz);
-            scale_ = floatBitsToUint(vec2(near.w, far.w));
-          }
-        }
-        uint at = pair >> 2, half_ = e >> 1, part = 2u * (e & 1u);
-        if (2u * pair < count) {
-          [[unroll]] for (uint k = 0u; k < 3u; ++k) {
-            pool[(2u * k + half_) * units + at][part] = words[0][k];
-            pool[(2u * k + half_) * units + at][part + 1u] = words[1][k];
-          }
-          if (e == 0u) x_scales[at] = scale_;
-        }
-      }
-    }
-  barrier();
-}
-
 // The residual of this workgroup's rows, of which v has some.
 void keep(uint which) {
   const uint pairs = hidden_size / 2u, most = pairs / parts + 2u, count = hidden_size / 4u;
@@ -413,80 +395,6 @@ void add_normalised() {
     }
 }
 
-// Where a lane's first unit of a pair of rows lies, and the distance of the second row, of upper bits (q6_k), of
-// factors.
-struct pair_place {
-  uint64_t codes, upper, factors, more;
-  uint row, units;
-};
-pair_place place_of(uint64_t weight, uint product, uint pair) {
-  uint n = units_of(product), s = n / 8u, h = pair & 1u;
-  uint bytes = 16u * (dense                 ? 4u * n * octet_quads
-                      : codec == codec_q8_0 ? (17u * n + 1u) / 2u
-                      : codec == codec_q4_0 ? (9u * n + 1u) / 2u
-                      : codec == codec_q4_1 ? 5u * n
-                      : codec == codec_q4_k ? 4u * n + 4u * s
-                                            : (13u * n + s + 1u) / 2u);
-  uint64_t group = weight + uint64_t(pair >> 1) * bytes;
-  pair_place out_;
-  out_.units = n;
-  out_.row = 16u * n * (codec == codec_q8_0 ? 2u : dense ? octet_quads : 1u);
-  out_.codes = group + uint64_t(2u * h * out_.row + lane * 16u * (dense ? octet_quads : 1u));
-  out_.upper = group + uint64_t(64u * n + (2u * h * n + lane) * 8u);
-  out_.factors = group + uint64_t(codec == codec_q8_0   ? 128u * n + lane * 8u + 4u * h
-                                  : codec == codec_q4_0 ? 64u * n + lane * 8u + 4u * h
-                                  : codec == codec_q4_1 ? 64u * n + lane * 16u + 8u * h
-                                  : codec == codec_q4_k ? 64u * n + 2u * h * s * 16u + lane / 8u * 16u
-                                                        : 96u * n + lane * 8u + 4u * h);
-  out_.more = group + uint64_t(104u * n + lane / 8u * 8u + 4u * h);
-  return out_;
-}
-const uint round_bytes = 512u * (dense ? octet_quads : 1u);                                // of codes
-const uint round_factors = codec == codec_q4_1 ? 512u : codec == codec_q4_k ? 64u : 256u;  // bytes of factors
-// Some rounds on.
-pair_place behind(pair_place from, uint rounds) {
-  from.codes += uint64_t(rounds * round_bytes);
-  from.upper += uint64_t(rounds * 256u);
-  from.factors += uint64_t(rounds * round_factors);
-  from.more += uint64_t(rounds * 32u);
-  return from;
-}
-
-// Round k from there on, which is the product's round `round`. Distances that are constants go into the loads.
-pair_unit load_pair(pair_place from, uint k, uint round) {
-  uint n = from.units;
-  if (ragged && 32u * round + 31u >= n) {  // the last unit again where there are no more
-    uint rest = n - 1u - 32u * round, back = lane - min(lane, rest), supers_back = lane / 8u - min(lane, rest) / 8u;
-    from.codes -= uint64_t(back * 16u * (dense ? octet_quads : 1u));
-    from.upper -= uint64_t(back * 8u);
-    from.factors -= uint64_t(codec == codec_q4_k ? supers_back * 16u : back * (codec == codec_q4_1 ? 16u : 8u));
-    from.more -= uint64_t(supers_back * 8u);
-  }
-  pair_unit unit;
-  [[unroll]] for (uint r = 0u; r < 4u; ++r)
-    unit.factors.row[r] = uvec4(0u);
-  [[unroll]] for (uint r = 0u; r < 2u; ++r) {
-    uint64_t codes = from.codes;
-    if (r == 1u) codes += uint64_t(from.row);
-    WordQuads its = WordQuads(codes);
-    unit.row[r] = raw_codes(uvec4(0u), uvec4(0u));
-    unit.row[r].a = its.at[k * (round_bytes / 16u)];
-    if (dense && codec == element_f32) unit.row[r].b = its.at[k * (round_bytes / 16u) + 1u];
-    if (codec == codec_q8_0) unit.row[r].b = WordQuads(codes + uint64_t(16u * n)).at[k * (round_bytes / 16u)];
-    if (codec == codec_q6_k) unit.row[r].b.xy = WordPairs(from.upper + uint64_t(8u * r * n)).at[k * 32u];
-  }
-  if (codec == codec_q4_k) {
-    unit.factors.row[0] = WordQuads(from.factors).at[k * 4u];
-    unit.factors.row[1] = WordQuads(from.factors + uint64_t(2u * n)).at[k * 4u];
-  } else if (codec == codec_q4_1) {
-    unit.factors.row[0].xy = WordPairs(from.factors).at[k * 64u];
-  } else if (!dense) {
-    unit.factors.row[0].x = Words(from.factors).at[k * 64u];
-    if (codec == codec_q6_k) unit.factors.row[0].z = Words(from.more).at[k * 8u];
-  }
-  return unit;
-}
-
 // Of gate and up a workgroup has whole blocks first, then its share of what is left.
 const uint rest_pairs = intermediate_size - coded_columns;
 uint first_rest(uint of) { return of * rest_pairs / parts; }
@@ -503,16 +411,6 @@ uint pair_at(uint product, uint own) {
   return first_pair(product) + own;
 }
 
-// The subgroup's first pair of rows of a product.
-pair_place first_place(uint64_t weight, uint product) {
-  return place_of(weight, product, pair_at(product, min(sub, own_pairs(product) - 1u)));
-}
-void fetch(uint64_t weight, uint product) {
-  pair_place from = first_place(weight, product);
-  [[unroll]] for (uint k = 0u; k < slots; ++k)
-    next_units[k] = load_pair(from, k < rounds_of(product) ? k : 0u, k < rounds_of(product) ? k : 0u);
-}
-
 // The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
 // (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
@@ -525,12 +423,165 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
     else SharedWords(to).at[pair] = floatBitsToUint(something(vec2(its, 0.0)).x);
     return;
   }
+#if MIXED
+  if (product == only_values) {
+    SharedPairs(to).at[(q_size + kv_size) / 2u + pair] = something(y);
+    return;
+  }
+#endif
   if (product != qkv && inner_norms == 0u) {
     const uint most = hidden_size / 2u / parts + 2u;
     precise vec2 sum = kept[(product == down ? most : 0u) + own] + y;
     y = sum;
   }
   SharedPairs(to).at[pair] = something(y);
+}
+
+// The sums of both rows, of all lanes.
+void finish_sums(uint64_t to, uint product, uint own, float y[2], vec4 low[2], vec4 high[2]) {
+  if (dense) [[unroll]]
+    for (uint r = 0u; r < 2u; ++r) y[r] = sum8(low[r], high[r]);
+  bool upper = (lane & 16u) != 0u;
+  precise float sum = (upper ? y[1] : y[0]) + subgroupShuffleXor(upper ? y[0] : y[1], 16u);
+  [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1)
+    sum = sum + subgroupShuffleXor(sum, d);
+  float other = subgroupShuffleXor(sum, 16u);
+  finish_pair(to, product, own, pair_at(product, own), vec2(sum, other));
+}
+
+void stage(uint count, uint coded, uint first, uint end, bool part);
+#if MIXED
+// Of v's own matrix the last subgroups of a workgroup take all rows, as many as need no more turns than the others.
+const uint most_values = (kv_size / 2u + parts - 1u) / parts,
+           most_heads = ((q_size + kv_size) / 2u + parts - 1u) / parts,
+           turns_apart = (most_values + most_heads + members - 1u) / members,
+           value_members = (most_values + turns_apart - 1u) / turns_apart;
+#endif
+struct pair_unit {
+  raw_codes row[2];
+  raw_factors factors;
+};
+const uint slots = ROUNDS_AHEAD;  // rounds whose weights are on their way
+pair_unit next_units[slots];
+// Where a lane's first unit of a pair of rows lies: planes of 8 or 4 bits, of 2 and of 1, factors, what 256 columns
+// have in common; and the distance of the second row in the first.
+struct pair_place {
+  uint64_t codes, upper, lowest, factors, more;
+  uint row, units;
+};
+#include "coded_pairs.glsl"
+#if MIXED
+#define codec codec_values
+#define OF_CODEC(name) values_##name
+#include "once_more.glsl"
+#undef codec
+#undef OF_CODEC
+#define codec codec_gate
+#define OF_CODEC(name) gate_##name
+#include "once_more.glsl"
+#undef codec
+#undef OF_CODEC
+#define codec codec_projection
+#define OF_CODEC(name) projection_##name
+#include "once_more.glsl"
+#undef codec
+#undef OF_CODEC
+#define codec codec_down
+#define OF_CODEC(name) down_##name
+#include "once_more.glsl"
+#undef codec
+#undef OF_CODEC
+#define codec codec_more_down
+#define OF_CODEC(name) more_down_##name
+#include "once_more.glsl"
+#undef codec
+#undef OF_CODEC
+#define OF_CODEC(name) name
+#endif
+
+// A quad of a block in 24 bits: words of the upper, middle and lower bytes.
+uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
+  precise vec4 scaled = x * factor;
+  // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest
+  // bits. What is always 0 keeps the optimizer from taking the first one back together with its subtraction.
+  precise vec4 m = scaled + 3221225472.0;
+  precise vec4 upper = uintBitsToFloat(floatBitsToUint(m) ^ uvec4(lane >> 5)) - 3221225472.0;
+  precise vec4 rest = scaled - upper;
+  precise vec4 n = rest + 12582912.0;
+  ivec4 q = min(floatBitsToInt(m) * 256 + floatBitsToInt(n) - ivec4(0x8B400000), ivec4(8388607));
+  uvec4 w = uvec4(q);
+  uint xy = (w.x & 0x00ff00ffu) | (w.y & 0x00ff00ffu) << 8, zw = (w.z & 0x00ff00ffu) | (w.w & 0x00ff00ffu) << 8;
+  uint middle = ((w.x >> 8) & 0xffu) | (w.y & 0xff00u) | ((w.z & 0xff00u) << 8) | ((w.w & 0xff00u) << 16);
+  uvec3 words = uvec3((xy >> 16) | (zw & 0xffff0000u), middle, (xy & 0xffffu) | zw << 16);
+  sums_.x += dotPacked4x8EXT(int(words.x), 0x01010101);
+  sums_.y += int(dotPacked4x8EXT(words.y, 0x01010101u) * 256u + dotPacked4x8EXT(words.z, 0x01010101u));
+  return words;
+}
+#if MIXED  // each by itself, since glslang loses constants of several
+const uint sums_taken = (takes_sums ? 1u : 0u) | (values_takes_sums ? 1u : 0u) | (gate_takes_sums ? 1u : 0u) |
+                        (projection_takes_sums ? 1u : 0u) | (down_takes_sums ? 1u : 0u) |
+                        (more_down_takes_sums ? 1u : 0u);
+const bool needs_sums = sums_taken != 0u;
+#else
+#define needs_sums takes_sums
+#endif
+uint exponent_from(uint greatest_bits) { return clamp(greatest_bits >> 23, 23u, 254u); }
+uint scale_from(uint greatest_bits) {
+  return greatest_bits < 0x7f800000u ? (exponent_from(greatest_bits) - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
+}
+
+// v into shared memory as a product takes it, all of it or the units from `first` on; `coded` quads come as its
+// producers made them. What was there before has been read.
+void stage(uint count, uint coded, uint first, uint end, bool part) {
+  const uint units = x_units;
+  [[unroll]] for (uint a = 0u; a < 5u; ++a)
+    if (a * 2u * threads < count) {
+      uint pair = pair_of(a), e = lane & 3u;
+      vec4 near = v[2u * a], far = v[2u * a + 1u];
+      if (dense) {
+        if (2u * pair < count && (!part || pair >= first && pair < end)) {
+          pool[pair - first] = floatBitsToUint(near);
+          pool[units + pair - first] = floatBitsToUint(far);
+        }
+      } else {
+        uvec3 words[2];
+        uvec2 scale_;
+        bool all_coded = (a + 1u) * 2u * threads <= coded;
+        if (all_coded) {
+          words[0] = floatBitsToUint(near.xyz);
+          words[1] = floatBitsToUint(far.xyz);
+          scale_ = floatBitsToUint(vec2(near.w, far.w));
+        } else {
+          uvec4 bits = max(floatBitsToUint(near) & 0x7fffffffu, floatBitsToUint(far) & 0x7fffffffu);
+          uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
+          greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u));
+          greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 2u));
+          float factor = uintBitsToFloat((276u - exponent_from(greatest_bits)) << 23);
+          ivec2 sums_ = ivec2(0);
+          words[0] = digits_of(near, factor, sums_);
+          words[1] = digits_of(far, factor, sums_);
+          if (needs_sums) {
+            sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u), subgroupShuffleXor(sums_.y, 1u));
+            sums_ += ivec2(subgroupShuffleXor(sums_.x, 2u), subgroupShuffleXor(sums_.y, 2u));
+          }
+          scale_ = uvec2(scale_from(greatest_bits) | uint(sums_.x) << 16, uint(sums_.y));
+          if (a * 2u * threads < coded && 2u * pair < coded) {
+            words[0] = floatBitsToUint(near.xyz);
+            words[1] = floatBitsToUint(far.xyz);
+            scale_ = floatBitsToUint(vec2(near.w, far.w));
+          }
+        }
+        uint at = (pair >> 2) - first, half_ = e >> 1, word = 2u * (e & 1u);
+        if (2u * pair < count && (!part || pair >> 2 >= first && pair >> 2 < end)) {
+          [[unroll]] for (uint k = 0u; k < 3u; ++k) {
+            pool[(2u * k + half_) * units + at][word] = words[0][k];
+            pool[(2u * k + half_) * units + at][word + 1u] = words[1][k];
+          }
+          if (e == 0u) x_scales[at] = scale_;
+        }
+      }
+    }
+  barrier();
 }
 
 // A quad of an input that the next product's workgroups take as it is: eight neighbouring lanes have a block.
@@ -557,143 +608,6 @@ void hand_on(uint64_t to) {
   }
 }
 
-void multiply(uint product, uint64_t weight, uint64_t to) {
-  uint n = units_of(product), rounds = rounds_of(product), count = own_pairs(product);
-  pair_place here = first_place(weight, product);
-  for (uint p = sub; p < count; p += members) {
-    bool last = p + members >= count;
-    pair_place there = place_of(weight, product, pair_at(product, min(p + members, count - 1u)));
-    float y[2];
-    precise vec4 low[2], high[2];
-    [[unroll]] for (uint r = 0u; r < 2u; ++r) {
-      y[r] = 0.0;
-      low[r] = high[r] = vec4(0.0);
-    }
-    BY_CODEC for (uint base = 0u; base < rounds; base += slots) {
-      // What the slots hold next: the rounds behind these, or the first ones of the next pair.
-      pair_place from = there;
-      uint from_round = 0u, left = last ? 0u : rounds;
-      if (base + slots < rounds) {
-        from = behind(here, base + slots);
-        from_round = base + slots;
-        left = rounds - from_round;
-      }
-      [[unroll]] for (uint k = 0u; k < slots; ++k) {
-        uint round = base + k, index = 32u * round + lane;
-        if (round < rounds) {
-          pair_unit now = next_units[k];
-          bool inside = !ragged || index < n;
-          if (ragged) index = min(index, n - 1u);
-          if (dense) {
-            octet x = octet(uintBitsToFloat(pool[index]), uintBitsToFloat(pool[x_units + index]));
-            [[unroll]] for (uint r = 0u; r < 2u; ++r) {
-              octet w = octet_of(now.row[r]);
-              precise vec4 product_low = w.low * x.low, product_high = w.high * x.high;
-              precise vec4 low_sum = low[r] + product_low, high_sum = high[r] + product_high;
-              low[r] = inside ? low_sum : low[r];
-              high[r] = inside ? high_sum : high[r];
-            }
-          } else {
-            fixed_block x;
-            [[unroll]] for (uint i = 0u; i < 6u; ++i)
-              x.words[i] = pool[i * x_units + index];
-            uvec2 rest = x_scales[index];
-            x.scale = uintBitsToFloat(rest.x << 22);
-            x.sums = ivec2(int(rest.x) >> 16, int(rest.y));
-            [[unroll]] for (uint r = 0u; r < 2u; ++r) {
-              float sum = add_block(y[r], now.row[r], row_factors(now.factors, r, index), x);
-              y[r] = inside ? sum : y[r];
-            }
-          }
-        }
-        if (k < left) next_units[k] = load_pair(from, k, from_round + k);
-      }
-    }
-    if (dense) [[unroll]]
-      for (uint r = 0u; r < 2u; ++r) y[r] = sum8(low[r], high[r]);
-    bool upper = (lane & 16u) != 0u;
-    precise float sum = (upper ? y[1] : y[0]) + subgroupShuffleXor(upper ? y[0] : y[1], 16u);
-    [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1)
-      sum = sum + subgroupShuffleXor(sum, d);
-    float other = subgroupShuffleXor(sum, 16u);
-    finish_pair(to, product, p, pair_at(product, p), vec2(sum, other));
-    here = there;
-  }
-}
-
-#if DENSE_ALONE
-// Octets of v from `first` on as floats. Barriers around it are the caller's.
-void stage_part(uint first, uint end) {
-  [[unroll]] for (uint a = 0u; a < 4u; ++a)
-    if (a * threads < end && (a + 1u) * threads > first) {
-      uint octet_ = pair_of(a);
-      if (octet_ >= first && octet_ < end) {
-        pool[octet_ - first] = floatBitsToUint(v[2u * a]);
-        pool[x_units + octet_ - first] = floatBitsToUint(v[2u * a + 1u]);
-      }
-    }
-}
-// The down projection whose input comes in two parts: sums go on over both, so that bits are those of multiply(). All
-// subgroups pass its barriers, those without a pair of rows as well.
-void multiply_in_parts(uint64_t weight, uint64_t to) {
-  const uint n = units_of(down), rounds = rounds_of(down), part_rounds = part_octets / 32u;
-  uint count = own_pairs(down);
-  pair_place here = first_place(weight, down);
-  for (uint first = 0u; first < count; first += members) {
-    uint p = first + sub, next = first + members;
-    bool last = next >= count;
-    pair_place there = place_of(weight, down, pair_at(down, min(next + sub, count - 1u)));
-    precise vec4 low[2], high[2];
-    [[unroll]] for (uint r = 0u; r < 2u; ++r)
-      low[r] = high[r] = vec4(0.0);
-    if (first != 0u) barrier();
-    stage_part(0u, part_octets);
-    barrier();
-    BY_CODEC for (uint base = 0u; base < rounds; base += slots) {
-      if (base == part_rounds) {
-        barrier();
-        stage_part(part_octets, n);
-        barrier();
-      }
-      uint staged = base < part_rounds ? 0u : part_octets, from_round = 0u, left = last ? 0u : rounds;
-      pair_place from = there;
-      if (base + slots < rounds) {
-        from = behind(here, base + slots);
-        from_round = base + slots;
-        left = rounds - from_round;
-      }
-      [[unroll]] for (uint k = 0u; k < slots; ++k) {
-        uint round = base + k, index = 32u * round + lane;
-        if (round < rounds) {
-          pair_unit now = next_units[k];
-          bool inside = !ragged || index < n;
-          if (ragged) index = min(index, n - 1u);
-          octet x = octet(uintBitsToFloat(pool[index - staged]), uintBitsToFloat(pool[x_units + index - staged]));
-          [[unroll]] for (uint r = 0u; r < 2u; ++r) {
-            octet w = octet_of(now.row[r]);
-            precise vec4 product_low = w.low * x.low, product_high = w.high * x.high;
-            precise vec4 low_sum = low[r] + product_low, high_sum = high[r] + product_high;
-            low[r] = inside ? low_sum : low[r];
-            high[r] = inside ? high_sum : high[r];
-          }
-        }
-        if (k < left) next_units[k] = load_pair(from, k, from_round + k);
-      }
-    }
-    float y[2];
-    [[unroll]] for (uint r = 0u; r < 2u; ++r)
-      y[r] = sum8(low[r], high[r]);
-    bool upper = (lane & 16u) != 0u;
-    precise float sum = (upper ? y[1] : y[0]) + subgroupShuffleXor(upper ? y[0] : y[1], 16u);
-    [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1)
-      sum = sum + subgroupShuffleXor(sum, d);
-    float other = subgroupShuffleXor(sum, 16u);
-    if (p < count) finish_pair(to, down, p, pair_at(down, p), vec2(sum, other));
-    here = there;
-  }
-}
-#endif
-
 #include "layers_attention.glsl"
 
 // A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all
@@ -715,11 +629,31 @@ void step(uint layer, uint product, bool normalises) {
   if (product == gate_up) next_place = read_place(layer + 1u);
   uint quads_ = columns_of(product) / 4u;
   if (touches_weights) {  // attending workgroups' projection comes late anyway
-    nearer = first_place(weight, product).codes + uint64_t(lane * 16u);
+    nearer = first_place(weight, product, sub).codes + uint64_t(lane * 16u);
     touched_most = product == projection && gl_WorkGroupID.x < heads ? 0u : min(8u, units_of(product) / 16u);
   }
+#if MIXED
+  apart = normalises && product == qkv && values_apart(layer);
+  uint64_t v_weight = place(layer, argument_v);
+  bool takes_values = apart && sub >= members - value_members,
+       more = !normalises && product == down && has_more_down(layer);
+#endif
   take_in(x, quads_, product == down ? coded_columns / 4u : 0u);
-  fetch(weight, product);
+#if MIXED
+  if (normalises) {
+    if (takes_values) values_fetch(v_weight, only_values, sub - (members - value_members));
+    else if (gates_apart && product == gate_up) gate_fetch(weight, product, sub);
+    else fetch(weight, product, sub);
+  } else if (product == projection) {
+    projection_fetch(weight, product, sub);
+  } else if (more) {
+    more_down_fetch(weight, product, sub);
+  } else {
+    down_fetch(weight, product, sub);
+  }
+#else
+  fetch(weight, product, sub);
+#endif
   if (normalises) {
     if (inner_norms == 0u) {
       keep(product == qkv ? 0u : 1u);
@@ -734,15 +668,23 @@ void step(uint layer, uint product, bool normalises) {
     barrier();  // the x before has been read
   }
   if (product == gate_up) keep_place(layer + 1u, next_place);
-#if DENSE_ALONE
-  if (in_parts && !normalises && product == down) {
-    multiply_in_parts(weight, to);
-  } else
-#endif
-  {
-    stage(quads_, product == down ? coded_columns / 4u : 0u);
-    multiply(product, weight, to);
+  bool parts = in_parts && !normalises && product == down;
+  if (!parts) stage(quads_, product == down ? coded_columns / 4u : 0u, 0u, 0u, false);
+#if MIXED
+  if (normalises) {
+    if (takes_values) values_multiply(only_values, v_weight, to, sub - (members - value_members), value_members, false);
+    else if (gates_apart && product == gate_up) gate_multiply(product, weight, to, sub, members, false);
+    else multiply(product, weight, to, sub, apart ? members - value_members : members, false);
+  } else if (product == projection) {
+    projection_multiply(product, weight, to, sub, members, false);
+  } else if (more) {
+    more_down_multiply(product, weight, to, sub, members, parts);
+  } else {
+    down_multiply(product, weight, to, sub, members, parts);
   }
+#else
+  multiply(product, weight, to, sub, members, parts);
+#endif
   if (whole_blocks != 0u && product == gate_up) hand_on(to);
   weight = next_weight;
   x = to;
@@ -751,6 +693,12 @@ void step(uint layer, uint product, bool normalises) {
     if (shares_heads) attention_of_shares(layer, to, x);
     else attention(layer, to, x);
   }
+}
+
+vec2 turn_of(uvec2 turns) {
+  vec2 turn = rope_from_turns(position, turns);
+  if (rope_factor != 1.0 && (turns.x | turns.y) != 0u) turn = turn * rope_factor;
+  return turn;
 }
 
 void main() {
@@ -762,10 +710,8 @@ void main() {
   barrier();
   position = state.at[state_position];
   if (t < head_dim / 2u) {
-    rotation[t] =
-        rope_from_turns(position, WordPairs(arguments.at[(full_every - 1u) * argument_count + argument_rope]).at[t]);
-    if (full_every != 1u)
-      rotation[head_dim / 2u + t] = rope_from_turns(position, WordPairs(arguments.at[argument_rope]).at[t]);
+    rotation[t] = turn_of(WordPairs(arguments.at[(full_every - 1u) * argument_count + argument_rope]).at[t]);
+    if (full_every != 1u) rotation[head_dim / 2u + t] = turn_of(WordPairs(arguments.at[argument_rope]).at[t]);
   }
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;

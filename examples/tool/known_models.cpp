@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "known_models.hpp"
 
+#include <intaglio/families/mixes.hpp>
 #include <intaglio/families/published_models.hpp>
 #include <intaglio/io/codec_encode.hpp>
 
@@ -82,6 +83,13 @@ const engraved_model* known_model(std::string_view name, dtype codec) {
   const families::published_model* found = families::find_published_model(name);
   if (found == nullptr || found->ternary() || !families::is_planned(codec)) return nullptr;
   return &planned_model(*found->config, found->types(codec), found->name);
+}
+
+const engraved_model* known_mix(std::string_view name, std::string_view mix) {
+  const families::published_model* found = families::find_published_model(name);
+  if (found == nullptr || found->ternary()) return nullptr;
+  const auto types = families::mix_of(*found->config, mix);
+  return types ? &planned_model(*found->config, *types, found->name) : nullptr;
 }
 
 families::weight_types computed_types(const io::checkpoint& file, const std::string& codec) {

@@ -43,6 +43,8 @@ const engraved_model& planned_model(const decoder_config& config, const families
 /// Plans of a known model; nullptr for another name.
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
 const engraved_model* known_model(std::string_view name, dtype codec);
+/// The same in a mix of codecs ("q4_k_m", families/mixes.hpp); nullptr for another name or mix.
+const engraved_model* known_mix(std::string_view name, std::string_view mix);
 
 /// The codecs in which a file is computed.
 /// @param codec of the layers, whatever the file's is; of a ternary model's table f16; empty: the file's own

@@ -4,6 +4,7 @@
 #include "engraved_models.hpp"
 #include "known_models.hpp"
 
+#include <intaglio/families/mixes.hpp>
 #include <intaglio/plan/bytes_moved.hpp>
 #include <intaglio/runtime/packed_weights.hpp>
 #include <intaglio/runtime/recoding.hpp>
@@ -39,7 +40,7 @@ std::vector<dtype> codecs_of(const plan::table& of) {
 
 const engraved_model& engraved_model_by_name(const std::string& wanted, const std::string& codec) {
   const std::optional<dtype> type = dtype_from_name(codec);
-  std::string known;
+  std::string known, mixes;
   std::vector<dtype> engraved;
   for (const auto& each : engraved_models()) {
     if (each.name == wanted) {
@@ -53,14 +54,15 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
     if (each == wanted) {
       if (const engraved_model* found = codec.empty() ? known_model(wanted, dtype::q8_0)
                                         : type        ? known_model(wanted, *type)
-                                                      : nullptr)
+                                                      : known_mix(wanted, codec))
         return *found;
       engraved = known_codecs();
+      for (const families::mix& mixed : families::mixes) mixes += ", " + std::string(mixed.name);
     }
     known += (known.empty() ? "" : ", ") + std::string(each);
   }
   if (!engraved.empty())
-    throw argument_error("--codec", "one that " + wanted + " is engraved for: " + codec_list(engraved),
+    throw argument_error("--codec", "one that " + wanted + " is engraved for: " + codec_list(engraved) + mixes,
                          "'" + printable(codec, 40) + "'");
   throw argument_error("name of an engraved model", "one of: " + known, "'" + printable(wanted, 60) + "'");
 }

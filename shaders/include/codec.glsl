@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Weights of a codec in groups of four rows (kernels/matmul_layout.hpp). The including shader has the constants `codec`
-// and `columns`.
-#ifndef INTAGLIO_CODEC
+// and `columns`. A shader of several codecs includes what hangs on one again for each (once_more.glsl).
+#if !defined(INTAGLIO_CODEC) || defined(ONCE_MORE)
 #define INTAGLIO_CODEC
 
 #include "intaglio/codecs/rows.h"
@@ -31,6 +31,7 @@ const uint row_code_bytes = 4u * code_bits,
                          : factor_form != FACTOR_BYTE ? 0u
                          : has_least                  ? 4u
                                                       : 2u;
+#ifndef ONCE_MORE
 #define COUNT_UNKNOWN(name, id, bits, zero, table, form, per, least) \
   +(INTAGLIO_KNOWN_ROW(bits, table, form, per, least) ? 0 : 1)
 struct rows_are_known {
@@ -75,6 +76,7 @@ uvec2 advanced(uvec2 from, uint bytes) {
   uint carried, low = uaddCarry(from.x, bytes, carried);
   return uvec2(low, from.y + carried);
 }
+#endif
 lane_place place_in_group(Words from, uint group, uint block) {
   uint low, high;  // experts' matrices together may take more than 4 GiB
   umulExtended(group, group_quads * 16u, high, low);
@@ -126,7 +128,9 @@ octet octet_of(raw_codes raw) {
   return octet(vec4(brain_halves(raw.a.x), brain_halves(raw.a.y)), vec4(brain_halves(raw.a.z), brain_halves(raw.a.w)));
 }
 
+#ifndef ONCE_MORE
 uint chosen(uint mask, uint if_0, uint if_1) { return (if_0 & ~mask) | (if_1 & mask); }
+#endif
 
 // A table's numbers. Codes of one are held as planes of a bit each: bit 8k + e of plane b is bit b of column 4e + k.
 #define ENTRY_0(id, unit, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15) value_table == id ? n0:
@@ -181,9 +185,11 @@ uint table_word(uvec4 planes, uint e) {
 }
 // Those of a block: bits of all 32 numbers at once, of which a row of eight words is then turned into its columns. Bits
 // that no number of the table has fold away.
+#ifndef ONCE_MORE
 struct block_words {
   uvec4 low, high;  // columns 0 .. 15 and 16 .. 31
 };
+#endif
 #define WHETHER(b, i) ((number_##i >> b & 1) != 0 ? 0xffffffffu : 0u)
 #define BIT_0(i) WHETHER(0, i)
 #define BIT_1(i) WHETHER(1, i)
@@ -193,11 +199,13 @@ struct block_words {
 #define BIT_5(i) WHETHER(5, i)
 #define BIT_6(i) WHETHER(6, i)
 #define BIT_7(i) WHETHER(7, i)
+#ifndef ONCE_MORE
 void swap_bits(inout uvec4 a, inout uvec4 b, uint distance_, uint mask) {  // mask: the upper ones
   uvec4 first = (a & ~mask) | (b << distance_ & mask), second = (a >> distance_ & ~mask) | (b & mask);
   a = first;
   b = second;
 }
+#endif
 block_words table_words(uvec4 planes) {
   uvec4 a = uvec4(CHOSEN_OF(planes, BIT_0), CHOSEN_OF(planes, BIT_1), CHOSEN_OF(planes, BIT_2),
                   CHOSEN_OF(planes, BIT_3)),
@@ -239,9 +247,11 @@ uint plain_codes_at(block_words words, raw_codes raw, uint e) {
 }
 uint code_word_at(block_words words, raw_codes raw, uint e) { return less_zero(plain_codes_at(words, raw, e)); }
 
+#ifndef ONCE_MORE
 uint half_of(uvec4 words, uint index) { return (words[index >> 1] >> (16u * (index & 1u))) & 0xffffu; }
 
 vec2 signed_bytes_of(uint bits) { return vec2(bitfieldExtract(int(bits), 0, 8), bitfieldExtract(int(bits), 8, 8)); }
+#endif
 
 // What a row's codes are multiplied with: d of each half of the block, and what is added to each.
 vec4 halves_factors(raw_factors raw, uint r, uint block) {

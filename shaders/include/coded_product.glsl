@@ -2,8 +2,9 @@
 // Products of coded weights and activations of a token: 32 columns at a time in integers, or octets of columns in
 // floats (docs/kernels.md, "Product of coded weights"). The including shader has codec.glsl, and EACH_UNROLLED for
 // loops of a constant's length.
-#ifndef INTAGLIO_CODED_PRODUCT
+#if !defined(INTAGLIO_CODED_PRODUCT) || defined(ONCE_MORE)
 #define INTAGLIO_CODED_PRODUCT
+#ifndef ONCE_MORE
 
 // 32 activations in 24 bits of a common scale: upper bytes of columns 4e .. are word e. With dot products the middle
 // bytes are word 8 + e, the lower ones word 16 + e; else the lower two bytes of columns 2i and 2i + 1 are word 8 + i.
@@ -41,6 +42,7 @@ float whole(ivec2 sums) {
   return sum;
 }
 
+#endif
 // Where a shader says so (sums_by_byte, of codecs with one factor a block) the sums of each of the three bytes are
 // joined behind the block: fewer instructions, but registers until then. Adds a block of a row.
 float add_block(float sum, raw_codes raw, vec4 factor, fixed_block x) {
@@ -83,10 +85,12 @@ float add_block(float sum, raw_codes raw, vec4 factor, fixed_block x) {
 }
 float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) { return add_block(sum, raw, factor.xyzz, x); }
 
+#ifndef ONCE_MORE
 // Sum of the eight accumulators: neighbours first.
 float sum8(vec4 low, vec4 high) {
   precise float sum = ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
   return sum;
 }
 
+#endif
 #endif

@@ -13,8 +13,6 @@ const uint octets_at_once = threads / quads, own_octets = (32u + octets_at_once 
 // In pool behind the sums of values by octet: halves of scores, probabilities.
 const uint parts_at = 32u * quads, chances_at = parts_at + 128u, maxima_at = parts_at + 192u,
            totals_at = parts_at + 200u;
-// Whether products leave heads as they are, for biases and norms, and not with the pairs that are rotated side by side.
-const bool turned = (head_norms | biased) != 0u;
 uvec4 key_words[8];
 uvec2 value_words[16];
 
@@ -86,8 +84,7 @@ float block_sum(uint at) {
 }
 
 // Query, key and value of this position: with biases where there are any, q and k normalised where there are norms, and
-// turned, k and v as halves; the
-// first of the heads that share them puts those into the caches.
+// rotated, k and v as halves; the first of the heads that share them puts those into the caches.
 void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool stores) {
   const uint pair_quads = head_dim / 4u;  // pairs (p, p + head_dim / 2), two a quad
   uint t = gl_LocalInvocationIndex, which = t / pair_quads, j = t % pair_quads;
@@ -97,7 +94,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
   if (biased != 0u && mine) bias = FloatQuads(place(layer, argument_biases)).at[from * pair_quads + j];
   vec4 y = await_quad(SharedQuads(from_qkv), from * pair_quads + j, mine);
   vec2 low = y.xz, high = y.yw;
-  if (turned) {  // quads of channels as they come
+  if (turned != 0u) {  // quads of channels as they come
     precise vec4 sum_of_both = y + bias;
     if (biased != 0u) y = sum_of_both;
     precise vec4 square = y * y;

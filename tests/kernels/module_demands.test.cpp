@@ -38,6 +38,7 @@
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/layers_many.hpp"
 #include "intaglio/kernels/spirv/layers_many_normed.hpp"
+#include "intaglio/kernels/spirv/layers_mixed.hpp"
 #include "intaglio/kernels/spirv/layers_ternary_few.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
@@ -298,6 +299,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"matmul_few_tiled", words_of(spirv::matmul_few_tiled_spirv)},
       {"layers_coded", words_of(spirv::layers_coded_spirv)},
       {"layers_dense", words_of(spirv::layers_dense_spirv)},
+      {"layers_mixed", words_of(spirv::layers_mixed_spirv)},
       {"walk_trace", words_of(spirv::walk_trace_spirv)},
       {"rms_norm", words_of(spirv::rms_norm_spirv)},
       {"attention_few", words_of(spirv::attention_few_spirv)},

@@ -9,8 +9,9 @@ using intaglio::kernels::row_order;
 using intaglio::kernels::source_row;
 
 TEST_CASE("a merged matrix holds each row of each source once", "[law]") {
-  for (const row_order& order : {row_order::plain(7), row_order::gate_up(6), row_order::stacked(16, 8),
-                                 row_order::rope_pairs(8, 16, 8), row_order::rope_pairs(8, 16, 8, true)}) {
+  for (const row_order& order :
+       {row_order::plain(7), row_order::gate_up(6), row_order::stacked(16, 8), row_order::stacked(16, 8, false),
+        row_order::rope_pairs(8, 16, 8), row_order::rope_pairs(8, 16, 8, true)}) {
     INFO("order " << static_cast<int>(order.order) << ", interleaved " << order.interleaved);
     std::vector<std::vector<int>> taken;
     for (std::uint32_t tensor = 0; tensor < order.tensors(); ++tensor) taken.emplace_back(order.tensor_rows[tensor]);

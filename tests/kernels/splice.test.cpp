@@ -101,13 +101,15 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
       if ((words[at] & 0xffffu) == 246) ++out.at(words[at + 3]);
     return out;
   };
-  for (const kernels::variant which : {kernels::variant::layers_coded, kernels::variant::layers_dense}) {
+  using enum kernels::variant;
+  for (const kernels::variant which : {layers_coded, layers_dense, layers_mixed}) {
     const auto as_it_is = words_of(runtime::modules_of<>(which));
     auto asked = as_it_is, left = as_it_is;
     kernels::hint_loops(asked, true);
     kernels::hint_loops(left, false);
-    // Rounds of three products, half layers; dense ones take down's input in two parts.
-    const int decided = which == kernels::variant::layers_dense ? 5 : 4;
+    // Rounds of three products, half layers; dense ones take down's input in two parts; of several codecs those of v,
+    // of gate and up, and of the other down projection are products of their own.
+    const int decided = which == layers_coded ? 4 : which == layers_dense ? 5 : 7;
     CHECK(loops(as_it_is)[2] == decided);
     CHECK(loops(asked) == std::array{loops(as_it_is)[0], loops(as_it_is)[1] + decided, 0});
     CHECK(loops(left) == std::array{loops(as_it_is)[0] + decided, loops(as_it_is)[1], 0});

@@ -4,12 +4,15 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
+#include "intaglio/models/smollm3.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
 
@@ -109,22 +112,51 @@ TEST_CASE("biases of q, k and v in one dispatch", "[plan][in_one]") {
   CHECK(biased.weight_bytes() == qwen2.table().decode.weight_bytes());
   CHECK(constant(biased, "biased") == 1);
   CHECK(constant(biased, "head_norms") == 0);
-  const plan::operand& biases = biased.arguments_of(0)[kernels::layers_coded::argument_count - 1];
+  const plan::operand& biases = biased.arguments_of(0)[kernels::layers::argument_count];
   REQUIRE(biases.where == plan::region::weight);
   CHECK(qwen2.table().weights[biases.slot].columns == 2048 + 2 * 256);
   const plan::sequence& normed = qwen3.table().decode_in_one;
   REQUIRE_FALSE(normed.in_one.empty());
   CHECK(constant(normed, "biased") == 0);
   CHECK(constant(normed, "head_norms") == 1);
-  CHECK(normed.arguments_of(0)[kernels::layers_coded::argument_count - 1].where == plan::region::none);
-  // 18,944 columns are more than an invocation takes.
-  CHECK(made<models::qwen25_7b<dtype::q8_0>>().table().decode_in_one.in_one.empty());
+  CHECK(normed.arguments_of(0)[kernels::layers::argument_count].where == plan::region::none);
+  // 18,944 columns come in two parts.
+  CHECK_FALSE(made<models::qwen25_7b<dtype::q8_0>>().table().decode_in_one.in_one.empty());
+  CHECK_FALSE(made<models::qwen25_7b<dtype::bf16>>().table().decode_in_one.in_one.empty());
   // A bias that no argument states is seen.
   plan::table broken = qwen2.table();
   std::vector<plan::operand> arguments(biased.arguments.begin(), biased.arguments.end());
-  arguments.back().offset += 16;
+  arguments[kernels::layers::argument_count].offset += 16;
   broken.decode_in_one.arguments = arguments;
   CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected the bytes behind every argument"));
+}
+
+TEST_CASE("what workgroups wait for is written once, before it is waited for, and no wait is for good",
+          "[plan][in_one]") {
+  const auto mistral = made<models::mistral_7b<dtype::q4_0>>();
+  const auto gemma = made<models::gemma3_4b<dtype::q8_0>>();
+  for (const plan::table* whole : {&mistral.table(), &gemma.table()}) {
+    const plan::sequence& one = whole->decode_in_one;
+    const auto refused = [&](auto change, const char* sentence) {
+      plan::table broken = *whole;
+      std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
+      std::vector<plan::dispatch> in_one(one.in_one.begin(), one.in_one.end());
+      change(arguments, in_one);
+      broken.decode_in_one.arguments = arguments;
+      broken.decode_in_one.in_one = in_one;
+      CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring(sentence));
+    };
+    const auto patience = kernels::layers_coded_interface.specialization_index("patience");
+    for (const std::uint32_t turns : {0u, ~0u})
+      refused([&](auto&, auto& in_one) { in_one[0].specialization[patience] = turns; }, "expected waits of 1 to");
+    // Two values in one place, and in each other's.
+    for (std::size_t n = kernels::layers_coded::first_exchanged; n < kernels::layers_coded::last_exchanged; ++n) {
+      CAPTURE(n);
+      refused([&](auto& arguments, auto&) { arguments[n + 1] = arguments[n]; }, "to be written by a step that follows");
+      refused([&](auto& arguments, auto&) { std::swap(arguments[n], arguments[n + 1]); },
+              "to be written by a step that follows");
+    }
+  }
 }
 
 TEST_CASE("workgroups of dense weights are as few as take no more turns", "[plan][in_one]") {
@@ -151,6 +183,9 @@ TEST_CASE("models and profiles that keep the chain", "[plan][in_one]") {
   CHECK_FALSE(has(
       made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.cache_element = kernels::element::f32; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu)));
+  // Every fourth layer does not turn, and what turns is scaled.
+  CHECK(has(made<models::smollm3_3b<dtype::bf16>>(plan::profiles::portable, 16384)));
+  CHECK(has(made<models::phi_4_mini<dtype::q8_0>>()));
 }
 
 TEST_CASE("the room in shared memory holds what the shader declares for Mistral 7B and Gemma-3 4B",
@@ -190,5 +225,9 @@ TEST_CASE("the room in shared memory holds what the shader declares for Mistral 
   CHECK(dense(11264) - dense(10240) == 4 * 1024);
   CHECK(dense(11264) <= kernels::layers::resident_shared_memory_bytes);
   CHECK(dense(14336) == dense(7168));
-  CHECK(dense(16384) - dense(14336) == 4 * 2048);
+  CHECK(dense(16384) - dense(14336) == 4 * (8960 - 7168));
+  CHECK(dense(18944) - dense(14336) == 4 * (18944 - 8960 - 7168));
+  CHECK(dense(18944) <= kernels::layers::resident_shared_memory_bytes);
+  // By blocks Qwen2.5's 18,944 in parts of 10,240 and the rest.
+  CHECK(bytes(18944, 3584, 128, 1) - bytes(9216, 3584, 128, 1) == (10240 - 9216) / 32 * 104);
 }

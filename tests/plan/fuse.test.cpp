@@ -222,30 +222,33 @@ TEST_CASE("q, k and v of one codec are one product, with window and rotation", "
 TEST_CASE("q, k and v that no one product computes meet in turn", "[plan][fuse]") {
   text<256> failure;
   const rope_parameters rope{5e5f, {rope_type::linear, 8.f}};
-  const auto check = [&](const std::vector<plan::node>& nodes, std::uint32_t window, kernels::turn_norms norms) {
+  // Products in front of turn: of q and k together, and of v, or of each.
+  const auto check = [&](const std::vector<plan::node>& nodes, std::uint32_t window, kernels::turn_norms norms,
+                         std::size_t products) {
     INFO(failure.view());
-    REQUIRE(nodes.size() >= 7);
-    for (const std::size_t i : {1u, 2u, 3u}) {
+    REQUIRE(nodes.size() >= products + 4);
+    for (std::size_t i = 1; i <= products; ++i) {
       CHECK(nodes[i].epilogue == kernels::epilogue::store);
       CHECK(nodes[i].prologue == kernels::prologue::norm);
-      CHECK(nodes[i].weight_count == 1);
-      CHECK(nodes[i].out_width == 0);
+      CHECK(nodes[i].weight_count == (products == 2 && i == 1 ? 2 : 1));
+      CHECK(nodes[i].out_width == (products == 2 && i == 1 ? 384u : 0u));
     }
-    CHECK(nodes[4].kernel == kernel::turn);
-    CHECK(nodes[4].in == nodes[1].out);
-    CHECK(nodes[4].k_in == nodes[2].out);
-    CHECK(nodes[4].v_in == nodes[3].out);
-    CHECK(nodes[4].window == window);
-    CHECK(nodes[4].norms == norms);
-    CHECK(nodes[5].kernel == kernel::attention);
-    CHECK(nodes[5].in == nodes[4].out);
+    const plan::node& turn = nodes[products + 1];
+    CHECK(turn.kernel == kernel::turn);
+    CHECK(turn.in == nodes[1].out);
+    CHECK(turn.k_in == (products == 2 ? ir::none : nodes[2].out));
+    CHECK(turn.v_in == nodes[products].out);
+    CHECK(turn.window == window);
+    CHECK(turn.norms == norms);
+    CHECK(nodes[products + 2].kernel == kernel::attention);
+    CHECK(nodes[products + 2].in == turn.out);
   };
   using enum kernels::turn_norms;
-  check(fused(attention(dtype::q4_k, dtype::q6_k, false, 48), true, failure), 48, none);
-  check(fused(attention(dtype::q4_k, dtype::q6_k, true), true, failure), 0, each_head);
+  check(fused(attention(dtype::q4_k, dtype::q6_k, false, 48), true, failure), 48, none, 2);
+  check(fused(attention(dtype::q4_k, dtype::q6_k, true), true, failure), 0, each_head, 2);
   // The epilogue of ternary products has neither windows nor scaled rotation.
-  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 48), true, failure), 48, none);
-  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 0, rope), true, failure), 0, none);
+  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 48), true, failure), 48, none, 3);
+  check(fused(attention(dtype::i2_s, dtype::i2_s, false, 0, rope), true, failure), 0, none, 3);
 }
 
 namespace {

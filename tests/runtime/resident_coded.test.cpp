@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/kept_device.hpp"
+#include "intaglio/families/mixes.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/qwen2.hpp"
@@ -31,6 +32,18 @@ constexpr decoder_config small_config{.model_type = architecture::llama,
                                       .rms_norm_eps = 1e-5f};
 using small = models::llama<small_config, dtype::q8_0>;
 
+constexpr decoder_config wide_config{.model_type = architecture::llama,
+                                     .hidden_size = 512,
+                                     .intermediate_size = 1280,
+                                     .num_hidden_layers = 9,
+                                     .num_attention_heads = 8,
+                                     .num_key_value_heads = 2,
+                                     .head_dim = 64,
+                                     .vocab_size = 512,
+                                     .max_position_embeddings = 512,
+                                     .rope_theta = 10'000.f,
+                                     .rms_norm_eps = 1e-5f};
+
 /// Tokens from an empty cache on, at a high temperature, where nearly every bit of the logits counts.
 std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
   return drawn_until_none(run, 0, 17, {.temperature = 4.f, .seed = 5}, count);
@@ -42,43 +55,78 @@ std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& ta
 }
 }  // namespace
 
+namespace {
+/// @param workgroups at most
+void agrees(const gpu::device& on, const plan::planned& made, std::uint32_t count, std::uint32_t workgroups = 132) {
+  const plan::table& table = made.table();
+  plan::device_class modules = runtime::usable_classes(on).front();
+  modules.resident_workgroups = std::min(modules.resident_workgroups, workgroups);
+  CAPTURE(workgroups);
+  REQUIRE_FALSE(table.decode_in_one.in_one.empty());
+  if (!plan::runs(table.decode_in_one.in_one.front(), modules))
+    SKIP("NOT RUN: needs an NVIDIA GPU with " << table.decode_in_one.in_one.front().least_groups
+                                              << " multiprocessors or more, found " << on.label());
+  runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
+  CHECK(run.prove().kernel.empty());
+  CHECK(drawn(run, count) == of_chain(on, table, modules, count));
+}
+}  // namespace
+
+TEST_CASE("workgroups that wait for each other draw the tokens of the chain of matrices in several codecs",
+          "[runtime][in_one][resident][gpu]") {
+  const faults::sharing_device on;
+  const auto mixed = [&](const decoder_config& c, std::string_view mix, std::uint32_t count) {
+    CAPTURE(mix, c.hidden_size);
+    agrees(on.device,
+           families::planned_of(c, families::mix_of(c, mix).value(), "it", plan::profiles::portable,
+                                std::min(c.max_position_embeddings, 2048u)),
+           count);
+  };
+  for (const std::string_view mix : {"q4_k_m", "q4_k_s", "q5_k_m", "q3_k_l", "q3_k_s"}) mixed(wide_config, mix, 300);
+  // Every codec whose rows come in pairs.
+  for (const dtype codec : {dtype::q5_0, dtype::q5_1, dtype::q3_k, dtype::q5_k, dtype::iq4_nl, dtype::mxfp4,
+                            dtype::nvfp4, dtype::q1_0, dtype::q2_0}) {
+    CAPTURE(name(codec));
+    agrees(on.device,
+           families::planned_of(wide_config, {codec, dtype::f16, dtype::f16}, "it", plan::profiles::portable, 512), 40);
+  }
+  mixed(models::mistral_7b_v02_config, "q4_k_m", 40);
+  mixed(models::qwen25_05b<dtype::f16>::config, "q4_k_m", 300);
+  mixed(models::gemma3_1b<dtype::f16>::config, "q4_k_m", 600);
+  mixed(models::qwen3_06b<dtype::f16>::config, "q4_k_m", 40);
+  mixed(models::phi_4_mini<dtype::f16>::config, "q4_k_m", 40);
+  // Inputs of 18,944 columns in two parts.
+  mixed(models::qwen25_7b<dtype::f16>::config, "q4_k_m", 40);
+  // Every fourth layer without rotation.
+  mixed(models::smollm3_3b<dtype::f16>::config, "q4_k_m", 300);
+}
+
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain of coded weights",
           "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
-  const auto agrees = [&](const plan::planned& made, std::uint32_t count, std::uint32_t workgroups = 132) {
-    const plan::table& table = made.table();
-    plan::device_class modules = runtime::usable_classes(on.device).front();
-    modules.resident_workgroups = std::min(modules.resident_workgroups, workgroups);
-    CAPTURE(workgroups);
-    REQUIRE_FALSE(table.decode_in_one.in_one.empty());
-    if (!plan::runs(table.decode_in_one.in_one.front(), modules))
-      SKIP("NOT RUN: needs an NVIDIA GPU with " << table.decode_in_one.in_one.front().least_groups
-                                                << " multiprocessors or more, found " << on.device.label());
-    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
-    CHECK(run.prove().kernel.empty());
-    CHECK(drawn(run, count) == of_chain(on.device, table, modules, count));
-  };
-  agrees(plan::planned::of<small>(plan::profiles::portable, 64), 60);
+  agrees(on.device, plan::planned::of<small>(plan::profiles::portable, 64), 60);
   // Over the end of attention's first span; over Gemma's window and the end of its rings.
-  agrees(plan::planned::of<models::mistral_7b<dtype::q4_1>>(plan::profiles::portable, 1024), 300);
-  agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 4096), 1700);
+  agrees(on.device, plan::planned::of<models::mistral_7b<dtype::q4_1>>(plan::profiles::portable, 1024), 300);
+  agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 4096), 1700);
   // Inputs in two parts, and two turns of each where workgroups are fewer.
-  agrees(plan::planned::of<models::mistral_7b<dtype::bf16>>(plan::profiles::portable, 1024), 40);
-  agrees(plan::planned::of<models::mistral_7b<dtype::f16>>(plan::profiles::portable, 1024), 40, 108);
-  agrees(plan::planned::of<models::mistral_7b<dtype::q4_k>>(plan::profiles::portable, 1024), 40);
-  agrees(plan::planned::of<models::mistral_7b<dtype::q6_k>>(plan::profiles::portable, 1024), 40);
+  agrees(on.device, plan::planned::of<models::mistral_7b<dtype::bf16>>(plan::profiles::portable, 1024), 40);
+  agrees(on.device, plan::planned::of<models::mistral_7b<dtype::f16>>(plan::profiles::portable, 1024), 40, 108);
+  agrees(on.device, plan::planned::of<models::mistral_7b<dtype::q4_k>>(plan::profiles::portable, 1024), 40);
+  agrees(on.device, plan::planned::of<models::mistral_7b<dtype::q6_k>>(plan::profiles::portable, 1024), 40);
   // Biases, with heads of 64 and of 128.
-  agrees(plan::planned::of<models::qwen25_05b<dtype::q8_0>>(plan::profiles::portable, 1024), 300);
-  agrees(plan::planned::of<models::qwen25_3b<dtype::bf16>>(plan::profiles::portable, 1024), 40);
+  agrees(on.device, plan::planned::of<models::qwen25_05b<dtype::q8_0>>(plan::profiles::portable, 1024), 300);
+  agrees(on.device, plan::planned::of<models::qwen25_3b<dtype::bf16>>(plan::profiles::portable, 1024), 40);
+  agrees(on.device, plan::planned::of<models::qwen25_7b<dtype::bf16>>(plan::profiles::portable, 1024), 40);
   // No rings, because windows are no shorter than the context, or nearly as long: up to its end.
-  agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 300), 299);
-  agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 1060), 1059);
+  agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 300), 299);
+  agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 1060), 1059);
   // As many workgroups as a device has room for.
   for (const std::uint32_t workgroups : {108u, 120u})
-    agrees(plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 1024), 40, workgroups);
-  agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40, 114);
+    agrees(on.device, plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 1024), 40,
+           workgroups);
+  agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40, 114);
   // Norms and blocks, and weights touched in the waits.
-  agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40);
+  agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40);
 }
 
 TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it",

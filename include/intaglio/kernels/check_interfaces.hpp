@@ -36,6 +36,7 @@
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/layers_many.hpp"
 #include "intaglio/kernels/spirv/layers_many_normed.hpp"
+#include "intaglio/kernels/spirv/layers_mixed.hpp"
 #include "intaglio/kernels/spirv/layers_ternary_few.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
@@ -121,6 +122,7 @@ static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv
 static_assert(shader_interface<matches(layers_interface, spirv::layers_long_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_coded_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_dense_spirv)>::agrees);
+static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_mixed_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_few_interface, spirv::layers_few_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_few_normed_interface, spirv::layers_few_normed_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_many_normed_interface, spirv::layers_many_normed_spirv)>::agrees);

@@ -11,7 +11,10 @@ namespace intaglio::kernels {
 
 /// The same for products of coded weights behind norms (matmul, turn, norm_add), for GPUs on which all workgroups
 /// run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do.
-/// codec: of all four products. head_norms 1: norms of the heads of q and k. biased 1: biases of q, k and v.
+/// codec: of all products, or of q, k and v beside codec_gate of gate and up, codec_projection, codec_down and, in the
+/// layers with a bit in more_down, codec_more_down of the down projection; in the layers with a bit in values_apart v's
+/// matrix is one of its own, of codec_values. head_norms 1: norms of the heads of q and k. biased 1: biases of q, k and
+/// v. turned 1: rows of q, k and v as in `turn`, whose rope_factor there is; 0: as in matmul with rope_cache.
 /// inner_norms 1: norms before additions to the stream. window, ring: of the layers that do not see all positions, as
 /// attention has them; full_every: the last of this number of layers sees all positions, 1: each. scale: as
 /// attention's.
@@ -36,15 +39,29 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"full_every"},
                                                            {"subgroup_width"},
                                                            {"head_norms"},
-                                                           {"biased"}}}};
+                                                           {"biased"},
+                                                           {"turned"},
+                                                           {"rope_factor", field_type::f32},
+                                                           {"codec_values"},
+                                                           {"codec_gate"},
+                                                           {"codec_projection"},
+                                                           {"codec_down"},
+                                                           {"codec_more_down"},
+                                                           {"values_apart_low"},
+                                                           {"values_apart_high"},
+                                                           {"more_down_low"},
+                                                           {"more_down_high"}}}};
 
 namespace layers_coded {
 /// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in
 /// the place of scales; of attention's projection k's head norm and the norm behind it; of gate and up q's head norm in
 /// the place of scales; of down the address of the result, where norms stand before additions, and the norm behind it.
-/// Behind these the biases of q, k and v.
-inline constexpr std::uint32_t argument_count = layers::argument_count + 1;
+/// Behind these the biases of q, k and v, and v's matrix where it is one of its own.
+inline constexpr std::uint32_t argument_count = layers::argument_count + 2;
+inline constexpr std::uint32_t most_mixed_layers = 64;  ///< of several codecs: bits of values_apart and more_down
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
+inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments that workgroups wait for
+inline constexpr std::uint32_t most_patience = 1u << 20;                 ///< reads of one value, 0.2 s
 inline constexpr std::uint32_t resident_subgroups = 16;
 /// Workgroups a head and span of attention, with inner norms and where there are so many: their scores stand behind
 /// query, key and value, [span][head][position].
@@ -52,6 +69,17 @@ inline constexpr std::uint32_t attention_shares = 4;
 /// Whether the module is layers_dense, the same source for weights of 16 bits alone: more of them are on their way.
 constexpr bool is_dense(std::uint32_t codec_) {
   return codec_ == static_cast<std::uint32_t>(codec::f16) || codec_ == static_cast<std::uint32_t>(codec::bf16);
+}
+/// By place. f16: no layer has a v apart, or another codec of its down projection.
+struct codecs {
+  codec heads{}, values{}, gate{}, projection{}, down{}, more_down{};
+  constexpr bool mixed() const {
+    return gate != heads || projection != heads || down != heads || values != codec::f16 || more_down != codec::f16;
+  }
+};
+constexpr variant module_of(const codecs& of) {
+  if (of.mixed()) return variant::layers_mixed;
+  return is_dense(static_cast<std::uint32_t>(of.heads)) ? variant::layers_dense : variant::layers_coded;
 }
 /// Whether the driver is asked to write loops over rounds and layers out (kernels::hint_loops). It does in any case,
 /// but orders loads otherwise: what was measured to be the faster one (docs/performance.md).
@@ -62,7 +90,8 @@ constexpr bool asks_for_loops(std::uint32_t codec_, bool inner_norms) {
 
 struct layers_coded_kernel {
   static constexpr kernel id = kernel::layers_coded;
-  static constexpr candidate candidates[] = {{variant::layers_dense, {}}, {variant::layers_coded, {}}};
+  static constexpr candidate candidates[] = {
+      {variant::layers_dense, {}}, {variant::layers_coded, {}}, {variant::layers_mixed, {}}};
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t hidden_size{};
@@ -84,11 +113,26 @@ struct layers_coded_kernel {
     std::uint32_t subgroup_width{};
     std::uint32_t head_norms{};
     std::uint32_t biased{};
+    std::uint32_t turned{};
+    float rope_factor{};
+    kernels::codec codec_values{};
+    kernels::codec codec_gate{};
+    kernels::codec codec_projection{};
+    kernels::codec codec_down{};
+    kernels::codec codec_more_down{};
+    std::uint32_t values_apart_low{};
+    std::uint32_t values_apart_high{};
+    std::uint32_t more_down_low{};
+    std::uint32_t more_down_high{};
   };
 
+  static constexpr variant module_of(const constants& c) {
+    return layers_coded::module_of(
+        {c.codec, c.codec_values, c.codec_gate, c.codec_projection, c.codec_down, c.codec_more_down});
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);
-    return layers_coded::is_dense(static_cast<std::uint32_t>(c.codec)) ? variant::layers_dense : variant::layers_coded;
+    return module_of(c);
   }
 };
 

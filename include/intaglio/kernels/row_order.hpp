@@ -35,12 +35,14 @@ struct row_order {
   /// Sources gate and up, [rows] each: gate 0, up 0, gate 1, up 1, ...
   static constexpr row_order gate_up(std::uint32_t rows) { return {kind::gate_up, 0, {rows, rows, 0}, false}; }
 
-  /// Sources q [q_rows], k and v [kv_rows each], one behind the other as they are.
-  static constexpr row_order stacked(std::uint32_t q_rows, std::uint32_t kv_rows) {
-    return {kind::stacked, 0, {q_rows, kv_rows, kv_rows}, false};
+  /// Sources q [q_rows], k and v [kv_rows each], or the first two of them, one behind the other as they are.
+  static constexpr row_order stacked(std::uint32_t q_rows, std::uint32_t kv_rows, bool with_values = true) {
+    return {kind::stacked, 0, {q_rows, kv_rows, with_values ? kv_rows : 0}, false};
   }
 
-  constexpr std::uint32_t tensors() const { return order == kind::plain ? 1 : order == kind::gate_up ? 2 : 3; }
+  constexpr std::uint32_t tensors() const {
+    return order == kind::plain ? 1 : order == kind::gate_up || tensor_rows[2] == 0 ? 2 : 3;
+  }
   constexpr std::uint32_t rows() const { return tensor_rows[0] + tensor_rows[1] + tensor_rows[2]; }
 
   /// Source of the row at `position` of the merged matrix, position < rows().

@@ -2,8 +2,12 @@
 // Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
 // dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with biases of
 // q, k and v (Qwen2), with norms of q's and k's heads (Qwen3), or with these and norms before additions to the stream
-// (Gemma-3).
+// (Gemma-3). Matrices may be held in several codecs (Q4_K_M): q and k in one, v in the same or in another one, gate and
+// up, attention's projection, and the down projection each in one, the last in some layers in another one.
 #pragma once
+
+#include <bit>
+#include <optional>
 
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/plan/in_one.hpp"
@@ -24,7 +28,7 @@ class coded_layers_in_one : public layers_in_one {
     if (target_.layers_parts == 0 || !resident() || !fits()) return false;
     parts_ = workgroups();
     place_values();
-    for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) bind(kind * steps_);
+    for (const block_steps& each : blocks_) bind(each);
     operand first = stream_;
     first.layer_stride = 0;
     move(prologue[0], "output", first);
@@ -35,93 +39,183 @@ class coded_layers_in_one : public layers_in_one {
   }
 
  private:
-  constexpr bool coded(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns,
-                       std::uint32_t rows) const {
+  static constexpr std::size_t nowhere = ~std::size_t{0};
+  /// A kind of block: where in the period its dispatches are. v: where it is a product of its own beside q and k.
+  struct block_steps {
+    std::size_t first = 0, end = 0, qkv = nowhere, v = nowhere, turn = nowhere, attends = nowhere, projection = nowhere,
+                behind_projection = nowhere, gated = nowhere, down = nowhere, behind_down = nowhere;
+    constexpr bool apart() const { return v != nowhere; }
+  };
+  /// Names the dispatches of a kind in their order, whatever they compute. @return whether none is left or missing
+  constexpr bool find_steps(std::uint8_t kind, block_steps& out) const {
+    while (out.first < period.size() && period[out.first].block != kind) ++out.first;
+    out.end = out.first;
+    while (out.end < period.size() && period[out.end].block == kind) ++out.end;
+    std::size_t at = out.first;
+    const auto take = [&](std::size_t& step, kernel wanted) {
+      if (at < out.end && period[at].kernel == wanted) step = at++;
+    };
+    take(out.qkv, kernel::matmul);
+    take(out.v, kernel::matmul);
+    take(out.turn, kernel::turn);
+    take(out.attends, kernel::attention);
+    take(out.projection, kernel::matmul);
+    take(out.behind_projection, kernel::norm_add);
+    take(out.gated, kernel::matmul);
+    take(out.down, kernel::matmul);
+    take(out.behind_down, kernel::norm_add);
+    return at == out.end && out.down != nowhere && out.attends != nowhere && out.projection != nowhere &&
+           out.qkv != nowhere;
+  }
+
+  constexpr kernels::codec codec_of(std::size_t step) const {
+    return static_cast<kernels::codec>(constant(period[step], "codec"));
+  }
+  constexpr const dispatch& first_qkv() const { return period[blocks_[0].qkv]; }
+
+  /// Takes a codec for a place that may have another one in some layers only: none yet, or the same.
+  static constexpr bool takes(std::optional<kernels::codec>& place, kernels::codec its) {
+    if (!place) place = its;
+    return place == its;
+  }
+  constexpr bool product(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns,
+                         std::uint32_t rows) const {
     return d.kernel == kernel::matmul &&
            constant(d, "prologue") ==
                static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
            constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns &&
            constant(d, "rows") == rows && constant(d, "experts_used") == 0 &&
-           constant(d, "codec") == constant(period[0], "codec") &&
-           (!normalises || constant(d, "eps") == constant(period[0], "eps"));
-  }
-  /// Whether it is turn, with what the first layers' has.
-  constexpr bool turns_alike(const dispatch& d) const {
-    return turns_stacked(d) && constant(d, "norms") == constant(period[1], "norms") &&
-           constant(d, "biased") == constant(period[1], "biased") &&
-           (!head_norms_ || constant(d, "eps") == constant(period[0], "eps"));
+           (!normalises || constant(d, "eps") == constant(first_qkv(), "eps"));
   }
   constexpr bool adds_normalised(const dispatch& d) const {
     return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
-           constant(d, "eps") == constant(period[0], "eps");
+           constant(d, "eps") == constant(first_qkv(), "eps");
   }
-
-  /// Indices within a block.
-  constexpr std::size_t attention_step() const { return turns_ ? 2 : 1; }
-  constexpr std::size_t projection_step() const { return attention_step() + 1; }
-  constexpr std::size_t gated_step() const { return projection_step() + (inner_norms_ ? 2 : 1); }
-  constexpr std::size_t down_step() const { return gated_step() + 1; }
 
   /// Where weights are multiplied as they are, as few as take no more turns for gate and up, all of them full (132: 128
   /// for Gemma-3 4B); by blocks all that there are (docs/performance.md).
   constexpr std::uint32_t workgroups() const {
     const std::uint32_t all = target_.layers_parts, subgroups = kernels::layers_coded::resident_subgroups,
                         rows = config_.intermediate_size;
-    if (constant(period[0], "codec") > static_cast<std::uint32_t>(kernels::codec::bf16)) return all;
+    if (codec_of(blocks_[0].gated) > kernels::codec::bf16) return all;
     const std::uint32_t turns = (rows + all * subgroups - 1) / (all * subgroups),
                         fewer = (rows + turns * subgroups - 1) / (turns * subgroups);
     return 32 * fewer >= 31 * all ? fewer : all;
   }
+  constexpr kernels::layers_coded::codecs codecs() const {
+    const kernels::codec down = down_.value_or(*more_down_);
+    return {codec_of(blocks_[0].qkv),
+            values_.value_or(kernels::codec::f16),
+            codec_of(blocks_[0].gated),
+            *projection_,
+            down,
+            down_ ? more_down_.value_or(kernels::codec::f16) : kernels::codec::f16};
+  }
+  constexpr bool resident_fits_with(std::uint32_t workgroup_count) const {
+    return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_);
+  }
+
+  /// Whether a kind's q, k and v come to attention as those of the first kind do.
+  constexpr bool turns_alike(const block_steps& of) const {
+    if ((of.turn != nowhere) != turns_) return false;
+    if (of.turn == nowhere) return !of.apart();
+    const dispatch& d = period[of.turn];
+    const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization),
+               first = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization);
+    const std::uint32_t kv = config_.kv_size(), stacked = config_.q_size() + (of.apart() ? 1 : 2) * kv;
+    return c.norms != kernels::turn_norms::all_heads && c.norms == first.norms && c.biased == first.biased &&
+           c.rope_factor == first.rope_factor && (!head_norms_ || constant(d, "eps") == constant(first_qkv(), "eps")) &&
+           c.q_stride == stacked && c.k_stride == stacked && c.v_stride == (of.apart() ? kv : stacked);
+  }
+  constexpr bool is_block(const block_steps& of) {
+    using kernels::epilogue;
+    const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size(),
+                        kv = config_.kv_size();
+    const auto at = [&](std::size_t step) -> const dispatch& { return period[step]; };
+    const kernels::codec most = codec_of(blocks_[0].gated);
+    const auto stored = of.turn != nowhere ? epilogue::store : epilogue::rope_cache;
+    if (!product(at(of.qkv), true, stored, hidden, q + (of.apart() ? 1 : 2) * kv) ||
+        codec_of(of.qkv) != codec_of(blocks_[0].qkv))
+      return false;
+    if (of.apart() && (!product(at(of.v), true, stored, hidden, kv) || !takes(values_, codec_of(of.v)))) return false;
+    if (!turns_alike(of)) return false;
+    const dispatch &attends = at(of.attends), &first = at(blocks_[0].attends);
+    if (!has_plain_scores(attends) ||
+        constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
+        constant(attends, "scale") != constant(first, "scale"))
+      return false;
+    if ((of.behind_projection != nowhere) != inner_norms_ || (of.behind_down != nowhere) != inner_norms_) return false;
+    if (inner_norms_ && (!adds_normalised(at(of.behind_projection)) || !adds_normalised(at(of.behind_down))))
+      return false;
+    const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
+    if (!product(at(of.projection), false, adds, q, hidden) || !takes(projection_, codec_of(of.projection)))
+      return false;
+    if (!product(at(of.gated), true, epilogue::gated, hidden, 2 * ffn) || codec_of(of.gated) != most ||
+        at(of.gated).activation != at(blocks_[0].gated).activation)
+      return false;
+    // What most have first, so that one codec for all is no other one.
+    return product(at(of.down), false, adds, ffn, hidden) &&
+           takes(codec_of(of.down) == most || more_down_.value_or(codec_of(of.down)) != codec_of(of.down) ? down_
+                                                                                                          : more_down_,
+                 codec_of(of.down));
+  }
+
+  /// What attention of a layer sees, and how it turns.
+  constexpr bool sees_alike(std::uint32_t layer, std::uint32_t other) {
+    const block_steps &a = blocks_[pattern_(layer)], &b = blocks_[pattern_(other)];
+    for (const auto name : {"window", "ring", "context"})
+      if (constant(period[a.attends], name) != constant(period[b.attends], name)) return false;
+    return push(first_with_cache(a), "rope") == push(first_with_cache(b), "rope");
+  }
+  /// Whether all layers see all positions, or the last of each so many; the others see one window of them, or all too
+  /// and turn otherwise.
+  constexpr bool finds_windows() {
+    const std::uint32_t layers = config_.num_hidden_layers;
+    full_every_ = 1;
+    while (full_every_ < layers && sees_alike(full_every_, 0)) ++full_every_;
+    full_every_ = full_every_ < layers ? full_every_ + 1 : 1;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      const bool last = layer % full_every_ == full_every_ - 1;
+      if (!sees_alike(layer, last ? full_every_ - 1 : 0)) return false;
+    }
+    const dispatch &full = period[blocks_[pattern_(full_every_ - 1)].attends],
+                   &other = period[blocks_[pattern_(0)].attends];
+    if (constant(full, "window") != 0 || constant(full, "ring") != 0 || constant(full, "context") != context_)
+      return false;
+    if (full_every_ == 1) return true;
+    window_ = constant(other, "window"), ring_ = constant(other, "context");
+    if (window_ == 0) window_ = context_;
+    // A ring, or all positions where the context is no longer.
+    return (constant(other, "ring") != 0) == (ring_ != context_);
+  }
 
   constexpr bool fits() {
-    using kernels::epilogue;
-    const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, kinds = pattern_.kinds();
+    const std::uint32_t kinds = pattern_.kinds();
     if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.size() != 2 ||
-        this->epilogue.back().kernel != kernel::sample || kinds > 2)
+        this->epilogue.back().kernel != kernel::sample)
       return false;
     if (this->epilogue[0].kernel != kernel::matmul && this->epilogue[0].kernel != kernel::dense_matmul) return false;
-    if (period.empty() || period.size() % kinds != 0) return false;
-    steps_ = period.size() / kinds;
-    inner_norms_ = steps_ == 8;
-    turns_ = steps_ != 5;
-    if (steps_ != 5 && steps_ != 6 && steps_ != 8) return false;
-    if (turns_ && !turns_stacked(period[1])) return false;
-    head_norms_ = turns_ && constant(period[1], "norms") != 0;
-    biased_ = turns_ && constant(period[1], "biased") != 0;
-    // The last layer of a pattern sees all positions, the others a window of them.
-    std::uint32_t ring = 0;
-    if (!pattern_.ends_each_period()) return false;
-    if (kinds == 2) {
-      const dispatch& of_window = period[attention_step()];
-      if (of_window.kernel != kernel::attention || constant(of_window, "window") == 0) return false;
-      ring = constant(of_window, "context");  // or all positions, where the context is no longer
-      if ((constant(of_window, "ring") != 0) == (ring == context_)) return false;
+    blocks_.resize(kinds);
+    for (std::uint32_t kind = 0; kind < kinds; ++kind)
+      if (!find_steps(static_cast<std::uint8_t>(kind), blocks_[kind])) return false;
+    inner_norms_ = blocks_[0].behind_down != nowhere;
+    turns_ = blocks_[0].turn != nowhere;
+    head_norms_ = turns_ && constant(period[blocks_[0].turn], "norms") != 0;
+    biased_ = turns_ && constant(period[blocks_[0].turn], "biased") != 0;
+    for (const block_steps& each : blocks_)
+      if (!is_block(each)) return false;
+    if (!finds_windows()) return false;
+    find_layers_of_others();
+    return (!codecs().mixed() || config_.num_hidden_layers <= kernels::layers_coded::most_mixed_layers) &&
+           resident_fits_with(workgroups());
+  }
+  /// A bit for each layer whose v is apart, or whose down projection is in the other codec.
+  constexpr void find_layers_of_others() {
+    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers && layer < 64; ++layer) {
+      const block_steps& its = blocks_[pattern_(layer)];
+      if (its.apart()) values_apart_ |= std::uint64_t{1} << layer;
+      if (codec_of(its.down) != codecs().down) layers_of_more_down_ |= std::uint64_t{1} << layer;
     }
-    for (std::uint32_t kind = 0; kind < kinds; ++kind) {
-      const auto at = [&](std::size_t step) -> const dispatch& { return period[kind * steps_ + step]; };
-      const std::uint32_t qkv = config_.q_size() + 2 * config_.kv_size();
-      if (!coded(at(0), true, turns_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
-      const dispatch& attends = at(attention_step());
-      if (attends.kernel != kernel::attention || !has_plain_scores(attends) ||
-          constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
-          constant(attends, "scale") != constant(period[attention_step()], "scale"))
-        return false;
-      const bool sees_all = kind + 1 == kinds;
-      if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 ||
-                       constant(attends, "context") != context_))
-        return false;
-      if (turns_ && !turns_alike(at(1))) return false;
-      if (inner_norms_ && (!adds_normalised(at(4)) || !adds_normalised(at(7)))) return false;
-      const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
-      if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) ||
-          !coded(at(gated_step()), true, epilogue::gated, hidden, 2 * ffn) ||
-          !coded(at(down_step()), false, adds, ffn, hidden) ||
-          at(gated_step()).activation != period[gated_step()].activation)
-        return false;
-    }
-    ring_ = ring;
-    return resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), head_norms_,
-                               workgroups(), context_, ring);
   }
 
   constexpr void place_values() {
@@ -137,8 +231,7 @@ class coded_layers_in_one : public layers_in_one {
       lowered_ = place("down", config_.hidden_size, layers);
     }
     std::uint32_t splits = 1;
-    for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind)
-      splits = (std::max)(splits, constant(period[kind * steps_ + attention_step()], "splits"));
+    for (const block_steps& each : blocks_) splits = (std::max)(splits, constant(period[each.attends], "splits"));
     if (splits > 1)
       partials_ =
           place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4),
@@ -199,84 +292,100 @@ class coded_layers_in_one : public layers_in_one {
     }
     push(d, "input") = in, push(d, "output") = out;
   }
-  /// Reads q, k and v, one behind the other, from `in`, and writes to `out`, in a dispatch of turn.
-  static constexpr void turns(dispatch& d, operand in, operand out) {
-    const std::uint64_t old_in = push(d, "q").offset;
-    for (std::size_t i = 0; i < d.access_count; ++i) {
-      access& a = d.accesses[i];
+  /// The same of turn, whose q, k and v lie behind each other.
+  constexpr void turns(dispatch& d) const {
+    const std::array<std::string_view, 3> names{"q", "k", "v"};
+    const std::array<std::uint64_t, 3> behind{0, std::uint64_t{4} * config_.q_size(),
+                                              std::uint64_t{4} * (config_.q_size() + config_.kv_size())};
+    std::array<std::uint64_t, 3> old{};
+    for (std::size_t i = 0; i < 3; ++i) old[i] = push(d, names[i]).offset;
+    for (std::size_t k = 0; k < d.access_count; ++k) {
+      access& a = d.accesses[k];
       if (a.where != region::arena) continue;
-      a.offset = a.write ? out.offset : in.offset + (a.offset - old_in);
-      a.layer_stride = a.write ? out.layer_stride : in.layer_stride;
+      const operand& to = a.write ? turned_ : query_;
+      std::uint64_t from = 0;
+      for (std::size_t i = 0; i < 3 && !a.write; ++i)
+        if (a.offset == old[i]) from = behind[i];
+      a.offset = to.offset + from, a.layer_stride = to.layer_stride;
     }
-    for (const auto name : {"q", "k", "v"}) {
-      operand& o = push(d, name);
-      o.offset = in.offset + (o.offset - old_in), o.layer_stride = in.layer_stride;
-    }
-    push(d, "output") = out;
+    for (std::size_t i = 0; i < 3; ++i) push(d, names[i]) = query_behind(behind[i]);
+    push(d, "output") = turned_;
+  }
+  constexpr operand query_behind(std::uint64_t bytes) const {
+    operand out = query_;
+    out.offset += bytes;
+    return out;
   }
 
-  constexpr void bind(std::size_t first) {
-    const auto at = [&](std::size_t step) -> dispatch& { return period[first + step]; };
-    dispatch& qkv = at(0);
+  constexpr void bind_attention(const block_steps& of) {
+    dispatch& qkv = period[of.qkv];
     between(qkv, stream_, query_, nullptr);
+    const std::uint64_t behind = std::uint64_t{4} * (config_.q_size() + config_.kv_size());
     for (std::size_t i = 0; i < qkv.access_count; ++i)
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
-        a.bytes = std::uint64_t{4} * (config_.q_size() + 2 * config_.kv_size());
-    if (turns_) turns(at(1), query_, turned_);
-    dispatch& attends = at(attention_step());
+        a.bytes = behind + (of.apart() ? 0 : std::uint64_t{4} * config_.kv_size());
+    if (of.apart()) between(period[of.v], stream_, query_behind(behind), nullptr);
+    if (of.turn != nowhere) turns(period[of.turn]);
+    const operand& query = of.turn != nowhere ? turned_ : query_;
+    dispatch& attends = period[of.attends];
     const bool splits = constant(attends, "splits") > 1;
     const std::uint64_t told = push(attends, "partials").offset;
     for (std::size_t i = 0; i < attends.access_count; ++i) {
       access& a = attends.accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : turns_ ? turned_ : query_;
+      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : query;
       if (splits && a.offset == told)
         a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) *
                   (config_.head_dim + 4);
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
-    push(attends, "query") = turns_ ? turned_ : query_, push(attends, "output") = attended_;
+    push(attends, "query") = query, push(attends, "output") = attended_;
     if (splits) push(attends, "partials") = partials_;
+  }
+  constexpr void bind(const block_steps& of) {
+    const auto at = [&](std::size_t step) -> dispatch& { return period[step]; };
+    bind_attention(of);
     if (inner_norms_) {
-      between(at(projection_step()), attended_, projected_, nullptr);
-      between(at(projection_step() + 1), projected_, middle_, &stream_);
-      between(at(gated_step()), middle_, gated_, nullptr);
-      between(at(down_step()), gated_, lowered_, nullptr);
-      between(at(down_step() + 1), lowered_, next_, &middle_);
+      between(at(of.projection), attended_, projected_, nullptr);
+      between(at(of.behind_projection), projected_, middle_, &stream_);
+      between(at(of.gated), middle_, gated_, nullptr);
+      between(at(of.down), gated_, lowered_, nullptr);
+      between(at(of.behind_down), lowered_, next_, &middle_);
     } else {
-      between(at(projection_step()), attended_, middle_, &stream_);
-      between(at(gated_step()), middle_, gated_, nullptr);
-      between(at(down_step()), gated_, next_, &middle_);
+      between(at(of.projection), attended_, middle_, &stream_);
+      between(at(of.gated), middle_, gated_, nullptr);
+      between(at(of.down), gated_, next_, &middle_);
     }
 
     // kernels::layers, and kernels::layers_coded where it differs. With inner norms what crosses workgroups has not been normalised.
     const operand none{};
     const auto list = {stream_,
-                       push(first_with_cache(first), "keys"),
-                       push(first_with_cache(first), "values"),
+                       push(first_with_cache(of), "keys"),
+                       push(first_with_cache(of), "values"),
                        query_,
                        attended_,
                        inner_norms_ ? projected_ : middle_,
                        gated_,
                        inner_norms_ ? lowered_ : next_,
-                       push(qkv, "norm_weight"),
-                       push(qkv, "weight"),
-                       push(first_with_cache(first), "rope"),
-                       head_norms_ ? push(at(1), "k_norm") : none,
-                       push(at(projection_step()), "weight"),
-                       inner_norms_ ? push(at(projection_step() + 1), "norm_weight") : none,
-                       push(at(gated_step()), "norm_weight"),
-                       push(at(gated_step()), "weight"),
-                       head_norms_ ? push(at(1), "q_norm") : none,
+                       push(at(of.qkv), "norm_weight"),
+                       push(at(of.qkv), "weight"),
+                       push(first_with_cache(of), "rope"),
+                       head_norms_ ? push(at(of.turn), "k_norm") : none,
+                       push(at(of.projection), "weight"),
+                       inner_norms_ ? push(at(of.behind_projection), "norm_weight") : none,
+                       push(at(of.gated), "norm_weight"),
+                       push(at(of.gated), "weight"),
+                       head_norms_ ? push(at(of.turn), "q_norm") : none,
                        inner_norms_ ? next_ : none,
-                       push(at(down_step()), "weight"),
-                       inner_norms_ ? push(at(down_step() + 1), "norm_weight") : none,
+                       push(at(of.down), "weight"),
+                       inner_norms_ ? push(at(of.behind_down), "norm_weight") : none,
                        partials_,
-                       biased_ ? push(at(1), "bias") : none};
+                       biased_ ? push(at(of.turn), "bias") : none,
+                       of.apart() ? push(at(of.v), "weight") : none};
     arguments.insert(arguments.end(), list.begin(), list.end());
   }
   /// The dispatch that writes the caches.
-  constexpr dispatch& first_with_cache(std::size_t first) { return period[first + (turns_ ? 1 : 0)]; }
+  constexpr dispatch& first_with_cache(const block_steps& of) { return period[of.turn != nowhere ? of.turn : of.qkv]; }
 
   constexpr void add_dispatch() {
     dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
@@ -291,47 +400,60 @@ class coded_layers_in_one : public layers_in_one {
     note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
     note(region::state, false, 0, 16 * 4);
     note(region::arena, true, 0, layers_bytes_);
-    const dispatch& caches = first_with_cache(0);
+    const dispatch& caches = first_with_cache(blocks_[0]);
     for (std::size_t i = 0; i < caches.access_count; ++i)
       if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values)
         note(a.where, true, 0, a.bytes);
     const auto set = [&](std::string_view name, std::uint32_t value) {
       d.specialization[kernels::layers_coded_interface.specialization_index(name)] = value;
     };
-    const bool windows = pattern_.kinds() == 2;
+    const dispatch& first = period[blocks_[pattern_(0)].attends];
     set("hidden_size", config_.hidden_size);
     set("intermediate_size", config_.intermediate_size);
     set("layers", config_.num_hidden_layers);
     set("parts", parts_);
-    set("eps", constant(period[0], "eps"));
+    set("eps", constant(first_qkv(), "eps"));
     set("patience", resident_patience);
     set("head_dim", config_.head_dim);
     set("heads", config_.num_attention_heads);
     set("kv_heads", config_.num_key_value_heads);
     set("context", context_);
-    set("codec", constant(period[0], "codec"));
+    const kernels::layers_coded::codecs held = codecs();
+    set("codec", static_cast<std::uint32_t>(held.heads));
+    set("codec_values", static_cast<std::uint32_t>(held.values));
+    set("codec_gate", static_cast<std::uint32_t>(held.gate));
+    set("codec_projection", static_cast<std::uint32_t>(held.projection));
+    set("codec_down", static_cast<std::uint32_t>(held.down));
+    set("codec_more_down", static_cast<std::uint32_t>(held.more_down));
+    set("values_apart_low", static_cast<std::uint32_t>(values_apart_));
+    set("values_apart_high", static_cast<std::uint32_t>(values_apart_ >> 32));
+    set("more_down_low", static_cast<std::uint32_t>(layers_of_more_down_));
+    set("more_down_high", static_cast<std::uint32_t>(layers_of_more_down_ >> 32));
     set("inner_norms", inner_norms_ ? 1 : 0);
     set("head_norms", head_norms_ ? 1 : 0);
     set("biased", biased_ ? 1 : 0);
-    set("scale", constant(period[attention_step()], "scale"));
-    set("window", windows ? constant(period[attention_step()], "window") : 0);
-    set("ring", windows ? constant(period[attention_step()], "context") : 256);
-    set("full_every", windows ? pattern_.period : 1);
-    d.activation = period[gated_step()].activation;
+    set("turned", turns_ ? 1 : 0);
+    set("rope_factor", turns_ ? constant(period[blocks_[0].turn], "rope_factor") : std::bit_cast<std::uint32_t>(1.f));
+    set("scale", constant(first, "scale"));
+    set("window", window_);
+    set("ring", full_every_ != 1 ? ring_ : 256);
+    set("full_every", full_every_);
+    d.activation = period[blocks_[0].gated].activation;
     d.groups = {parts_, 1, 1};
-    const auto codec = static_cast<kernels::codec>(constant(period[0], "codec"));
-    d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
-      return shares_heads(n) == shares_heads(parts_) &&
-             resident_coded_fits(config_, codec, head_norms_, n, context_, ring_);
-    });
-    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer)
-      for (std::size_t i = 0; i < steps_; ++i) d.weight_bytes += period[pattern_(layer) * steps_ + i].weight_bytes;
+    d.least_groups = least_resident(
+        parts_, [&](std::uint32_t n) { return shares_heads(n) == shares_heads(parts_) && resident_fits_with(n); });
+    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+      const block_steps& its = blocks_[pattern_(layer)];
+      for (std::size_t i = its.first; i < its.end; ++i) d.weight_bytes += period[i].weight_bytes;
+    }
     in_one.push_back(d);
   }
 
   layer_pattern pattern_;
-  std::size_t steps_ = 0;
-  std::uint32_t ring_ = 0;
+  std::vector<block_steps> blocks_;  ///< by kind
+  std::uint32_t ring_ = 0, full_every_ = 1, window_ = 0;
+  std::optional<kernels::codec> values_, projection_, down_, more_down_;
+  std::uint64_t values_apart_ = 0, layers_of_more_down_ = 0;
   bool turns_ = false, head_norms_ = false, biased_ = false, inner_norms_ = false;
   operand turned_, projected_, lowered_;
 };

@@ -22,7 +22,8 @@ constexpr bool may_run(const kernels::declared_module& module, const dispatch& d
   if (d.kernel == kernels::kernel::layers)
     return d.subgroups != 1 && (module.name == "layers_long") == (constant("heads_together") != 1);
   if (d.kernel == kernels::kernel::layers_coded)
-    return (module.name == "layers_dense") == kernels::layers_coded::is_dense(constant("codec"));
+    return module.name == kernels::name(kernels::layers_coded_kernel::module_of(
+                              kernels::constants_of<kernels::layers_coded_kernel>(d.specialization)));
   return true;
 }
 

@@ -57,7 +57,8 @@ struct drafted_sequence {
   bounded_list<dispatch, 8> epilogue;
   bounded_list<dispatch, 1> in_one, in_one_long;
   std::uint32_t long_from = 0;
-  bounded_list<operand, 2 * kernels::layers_coded::argument_count> arguments;
+  bounded_list<operand, max_section_dispatches / 7 * kernels::layers_coded::argument_count>
+      arguments;  // a kind has 7 or more dispatches
   bounded_list<placed_value, max_values> values;
   std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
   bool has_head = false, has_sampler = false;

@@ -36,8 +36,9 @@ inline constexpr std::array rules{
          "rows as int8 give bounds of all logits; those that may win are computed exactly"},
     rule{"norm_float", "rms_norm, products of f32 inputs",
          "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
-    rule{"stack_plain", "3 matmuls of one input",
-         "one read of the input; biases and norms come before q and k are rotated, so the sums go to memory"},
+    rule{"stack_plain", "3 matmuls of one input, or 2",
+         "one read of the input; biases, norms or a v of another codec come before q and k are rotated, so the sums go "
+         "to memory"},
     rule{"turn", "3 biases, 3 rms_norms, rope, rope, cache_write",
          "a head's bias, norm, rotation and its way to the cache in one workgroup"},
     rule{"norm_add", "rms_norm, add, scale", "the stream is updated in place"},
@@ -74,7 +75,7 @@ struct node {
   std::uint8_t rule = 0;
   ir::value_id in = ir::none;                     ///< the input that the kernel transforms
   ir::value_id up_in = ir::none;                  ///< of gated, where `in` is the gate
-  ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where `in` is q alone and not q, k and v stacked
+  ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where these are not stacked behind q in `in`
   ir::value_id stream = ir::none;                 ///< what `add` adds to, overwritten by out
   std::uint32_t out_width = 0;     ///< elements a token of `out` where it holds more than the graph's value, 0: as that
   ir::value_id out = ir::none;     ///< ir::none: the kernel writes to the cache or the state only
@@ -127,6 +128,7 @@ class fuser {
         if (id != ir::none) ++uses_[static_cast<std::size_t>(id)];
     if (g.output != ir::none) ++uses_[static_cast<std::size_t>(g.output)];
     for (std::size_t i = 0; i < g.ops.size(); ++i) taken_.push_back(0);
+    codecs_apart_ = finds_codecs_apart();
   }
 
   /// The fused nodes in order, or a sentence in `failure` that names the op without a kernel.
@@ -367,8 +369,8 @@ class fuser {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
                 write = nowhere;
-    bool stacked = false;  ///< one product computes all three
-    bool alone = false;    ///< q, whose keys and values are another layer's
+    std::size_t stacked = 1;  ///< so many of the three, from q on, one product computes
+    bool alone = false;       ///< q, whose keys and values are another layer's
     constexpr bool found() const { return write != nowhere || alone; }
     constexpr bool k_is_v() const { return products[1] == products[2]; }
     constexpr bool biased() const { return biases[0] != nowhere; }
@@ -447,7 +449,8 @@ class fuser {
       n.kernel = kernels::kernel::turn;
       n.rule = rule_index("turn");
       n.in = at(each.products[0]).out;
-      if (!each.stacked && !each.alone) n.k_in = at(each.products[1]).out, n.v_in = at(each.products[2]).out;
+      if (each.stacked < 2 && !each.alone) n.k_in = at(each.products[1]).out;
+      if (each.stacked < 3 && !each.alone) n.v_in = at(each.products[2]).out;
       n.out = at(each.q_rope).out;
       for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
       if (each.normalised()) {
@@ -520,15 +523,24 @@ class fuser {
     return k;
   }
 
-  /// Whether one product computes q, k and v, stacked.
-  constexpr bool one_codec(const qkv& of) const {
+  /// How many of q, k and v, from q on, are of one codec.
+  constexpr std::size_t of_one_codec(const qkv& of) const {
     const dtype type = weight_type(at(of.products[0]));
-    return type == weight_type(at(of.products[1])) && type == weight_type(at(of.products[2]));
+    if (type != weight_type(at(of.products[1]))) return 1;
+    return type != weight_type(at(of.products[2])) ? 2 : 3;
+  }
+  /// Whether q, k and v of some layer are of several codecs.
+  constexpr bool finds_codecs_apart() const {
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
+      if (product(at(i)) && at(i).where == ir::section::period)
+        if (const qkv found = find_qkv(i); found.write != nowhere && of_one_codec(found) != 3) return true;
+    return false;
   }
 
-  /// q, k and v of one codec are one product. Where nothing but the rotation stands between it and attention, its
-  /// epilogue does that; else turn does. Of several codecs each is a product of its own, and q's is made here; so are
-  /// ternary ones whose epilogue cannot rotate as these layers do.
+  /// q, k and v of one codec are one product; where v has another, q and k are. Where nothing but the rotation stands
+  /// between it and attention, its epilogue does that; else turn does, in all layers where it does in one. Of three
+  /// codecs each is a product of its own, and q's is made here; so are ternary ones whose epilogue cannot rotate as
+  /// these layers do.
   constexpr bool stack_qkv(std::size_t q, node& n) {
     qkv found = find_qkv(q);
     if (!found.found()) return false;
@@ -541,18 +553,19 @@ class fuser {
     }
     const ir::op& write = at(found.write);
     const bool ternary = n.kernel != kernels::kernel::matmul,
-               turns = found.normalised() || found.biased() || at(found.q_rope).rope.scaling.attention_factor != 1 ||
+               turns = codecs_apart_ || found.normalised() || found.biased() ||
+                       at(found.q_rope).rope.scaling.attention_factor != 1 ||
                        (ternary &&
                         (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
-    found.stacked = one_codec(found) && !(ternary && turns) && !found.k_is_v();
-    for (std::size_t i = 0; i < (found.stacked ? 3u : 1u); ++i)
+    if (!(ternary && turns) && !found.k_is_v()) found.stacked = of_one_codec(found);
+    for (std::size_t i = 0; i < found.stacked; ++i)
       take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);
-    if (found.stacked) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
-    if (turns || !found.stacked) {
+    if (found.stacked != 1) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
+    if (turns || found.stacked == 1) {
       n.epilogue = kernels::epilogue::store;
-      if (found.stacked) n.rule = rule_index("stack_plain");
-      for (const auto index : found.products)
-        if (found.stacked) n.out_width += graph_.values[static_cast<std::size_t>(at(index).out)].width;
+      if (found.stacked != 1) n.rule = rule_index("stack_plain");
+      for (std::size_t i = 0; i < found.stacked && found.stacked != 1; ++i)
+        n.out_width += graph_.values[static_cast<std::size_t>(at(found.products[i]).out)].width;
       for (const auto index : found.biases)
         if (index != nowhere) taken_[index] = true;
       for (const auto index : {found.q_norm, found.k_norm, found.v_norm, found.q_rope, found.k_rope})
@@ -723,7 +736,8 @@ class fuser {
   const ir::graph& graph_;
   fusion_options options_;
   std::vector<std::uint32_t> uses_;
-  std::vector<char> taken_;  // std::vector<bool> of libstdc++ 12 cannot be evaluated by clang 16
+  bool codecs_apart_ = false;  ///< of q, k and v in some layer
+  std::vector<char> taken_;    // std::vector<bool> of libstdc++ 12 cannot be evaluated by clang 16
   std::vector<node> nodes_;
   std::vector<qkv> turned_;  ///< whose products store them, for turn
   struct walked {

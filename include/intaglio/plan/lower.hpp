@@ -680,7 +680,7 @@ class lowering {
              .columns = tensor(n.weights[0]).columns};
     w.order = n.epilogue == kernels::epilogue::rope_cache ? row_order::rope_pairs
               : n.epilogue == kernels::epilogue::gated    ? row_order::gate_up
-              : n.weight_count == 3                       ? row_order::stacked
+              : n.weight_count > 1                        ? row_order::stacked
                                                           : row_order::plain;
     w.head_dim = n.head_dim;
     for (std::size_t i = 0; i < n.weight_count; ++i) {
@@ -1233,23 +1233,21 @@ class lowering {
   /// Of 32 KiB of shared memory, what a norm in front leaves of it.
   static constexpr std::uint64_t most_staged_bytes = 24576;
 
-  /// q, k and v in three values, or one behind the other in one.
+  /// q, k and v in three values, or one behind the other in one, or q and k so and v beside them.
   constexpr void bind_qkv(const node& n) {
     const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
     bind_value("q", n.in, false);
     if (n.kv_heads == 0) return set("q_stride", q);
-    if (n.k_in != ir::none) {
-      bind_value("k", n.k_in, false);
-      bind_value("v", n.v_in, false);
-      set("q_stride", q);
-      set("k_stride", kv);
-      set("v_stride", kv);
-      return;
-    }
-    const std::uint64_t at = placement_.offset(n.in), bytes = std::uint64_t{4} * c_.tokens * (q + 2 * kv);
-    bind("k", {region::arena, 0, at + std::uint64_t{4} * q}, bytes - std::uint64_t{4} * q, false);
-    bind("v", {region::arena, 0, at + std::uint64_t{4} * (q + kv)}, bytes - std::uint64_t{4} * (q + kv), false);
-    for (const auto name : {"q_stride", "k_stride", "v_stride"}) set(name, q + 2 * kv);
+    const std::uint32_t stacked = q + (n.k_in == ir::none ? kv : 0) + (n.v_in == ir::none ? kv : 0);
+    const std::uint64_t at = placement_.offset(n.in), bytes = std::uint64_t{4} * c_.tokens * stacked;
+    const auto bind_next = [&](std::string_view name, std::string_view stride, ir::value_id own, std::uint32_t behind) {
+      if (own != ir::none) bind_value(name, own, false);
+      else bind(name, {region::arena, 0, at + std::uint64_t{4} * behind}, bytes - std::uint64_t{4} * behind, false);
+      set(stride, own != ir::none ? kv : stacked);
+    };
+    set("q_stride", stacked);
+    bind_next("k", "k_stride", n.k_in, q);
+    bind_next("v", "v_stride", n.v_in, q + kv);
   }
   /// Biases of q, k and v, one behind the other.
   constexpr void bind_biases(const node& n) {

@@ -91,33 +91,45 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
   return resident_memory_fits(c, "layers_long");
 }
 
-/// @param layer_context positions of the cache of layers that see them all
-/// @param ring of those that do not, `layer_context` where it has room for all of them; 0: there are none
-constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type, bool head_norms,
+/// Whether layers_coded takes a codec's rows: two rows' factors of a block are whole words, and there are no two least
+/// values a block.
+constexpr bool has_pairs(kernels::codec type) {
+  const codecs::device_row& row = kernels::info(type).row;
+  return kernels::is_dense(type) || (row.factor_bytes() != 1 && !(row.per == 16 && row.least));
+}
+/// @param context positions of the cache of layers that see them all
+/// @param ring of those that do not, `context` where it has room for all of them; 0: there are none
+constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layers_coded::codecs& types, bool head_norms,
                                    std::uint32_t workgroups, std::uint32_t context, std::uint32_t ring) {
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
-  const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
-  if (!kernels::has_own_forms(type) || context == 0 || (ring != context && ring % 256 != 0)) return false;
+  const auto takes = [&](kernels::codec type, std::uint32_t columns) {
+    // Of several codecs only such that have no table of numbers, and no dense ones.
+    return has_pairs(type) && !(types.mixed() && (kernels::is_dense(type) || kernels::info(type).row.table != 0)) &&
+           columns % (std::max)(32u, kernels::column_step(type)) == 0;
+  };
+  if (!takes(types.heads, c.hidden_size) || !takes(types.gate, c.hidden_size) || !takes(types.projection, c.q_size()) ||
+      !takes(types.down, c.intermediate_size) ||
+      (types.values != kernels::codec::f16 && !takes(types.values, c.hidden_size)) ||
+      (types.more_down != kernels::codec::f16 && !takes(types.more_down, c.intermediate_size)))
+    return false;
+  if (context == 0 || (ring != context && ring % 256 != 0)) return false;
   if (c.head_dim == 0 || c.head_dim % (head_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 ||
       c.num_attention_heads % c.num_key_value_heads != 0)
     return false;
   if (c.num_attention_heads > workgroups) return false;
-  // An invocation takes four quads of the stream, eight of other inputs.
-  if (c.hidden_size > 16 * threads || c.q_size() > 32 * threads || c.intermediate_size > 32 * threads) return false;
-  for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size})
-    if (columns % step != 0) return false;
+  // An invocation takes four quads of the stream, ten of other inputs.
+  if (c.hidden_size > 16 * threads || c.q_size() > 40 * threads || c.intermediate_size > 40 * threads) return false;
   if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
-  return memory_fits(
-      kernels::layers_coded::is_dense(static_cast<std::uint32_t>(type)) ? "layers_dense" : "layers_coded",
-      {{"workgroup_size", threads},
-       {"codec", static_cast<std::uint64_t>(type)},
-       {"hidden_size", c.hidden_size},
-       {"intermediate_size", c.intermediate_size},
-       {"head_dim", c.head_dim},
-       {"heads", c.num_attention_heads},
-       {"full_every", ring != 0 ? 2u : 1u},
-       {"parts", workgroups}});
+  return memory_fits(kernels::name(kernels::layers_coded::module_of(types)),
+                     {{"workgroup_size", threads},
+                      {"codec", static_cast<std::uint64_t>(types.heads)},
+                      {"hidden_size", c.hidden_size},
+                      {"intermediate_size", c.intermediate_size},
+                      {"head_dim", c.head_dim},
+                      {"heads", c.num_attention_heads},
+                      {"full_every", ring != 0 ? 2u : 1u},
+                      {"parts", workgroups}});
 }
 
 /// Whether heads have so many channels, and as many of them share each key.

@@ -49,6 +49,7 @@ struct operand {
   std::uint32_t slot = 0;
   std::uint64_t offset = 0;
   std::uint64_t layer_stride = 0;  ///< what a layer's place lies behind that of the layer before
+  friend constexpr bool operator==(const operand&, const operand&) = default;
 };
 
 /// Bytes that a dispatch touches, for hazards and bounds; `bytes` covers every token of the widest pass.
@@ -502,10 +503,9 @@ constexpr kernels::variant_set variants_used(std::span<const table* const> table
       if (which == variant::layers_long || which == variant::layers)
         used = d.subgroups > 1 && (kernels::constants_of<kernels::layers_kernel>(d.specialization).heads_together !=
                                    1) == (which == variant::layers_long);
-      if (which == variant::layers_dense || which == variant::layers_coded)
-        used = kernels::layers_coded::is_dense(static_cast<std::uint32_t>(
-                   kernels::constants_of<kernels::layers_coded_kernel>(d.specialization).codec)) ==
-               (which == variant::layers_dense);
+      if (d.kernel == kernels::kernel::layers_coded)
+        used = which == kernels::layers_coded_kernel::module_of(
+                            kernels::constants_of<kernels::layers_coded_kernel>(d.specialization));
       if (which == variant::matmul_chunk_few)
         used = kernels::constants_of<kernels::matmul_chunk_kernel>(d.specialization).tile_tokens <=
                kernels::most_few_tokens;

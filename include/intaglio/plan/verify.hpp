@@ -325,6 +325,49 @@ constexpr bool argues(const sequence& s, text<256>& out) {
   return true;
 }
 
+/// What workgroups of coded layers wait for, by its place among a layer's arguments (kernels::layers_coded): what q, k
+/// and v, attention, its projection, gate and up, and the down projection give. Each is written by one step, before the
+/// step that is the next to write one reads it; and no wait is for good.
+constexpr bool exchanges(const sequence& s, text<256>& out) {
+  const dispatch& in_one = s.in_one.front();
+  if (in_one.kernel != kernels::kernel::layers_coded) return true;
+  const std::uint32_t patience = kernels::constants_of<kernels::layers_coded_kernel>(in_one.specialization).patience;
+  if (patience == 0 || patience > kernels::layers_coded::most_patience) {
+    begin(out, s, in_one);
+    out.append("expected waits of 1 to ", kernels::layers_coded::most_patience, " turns, found ", patience);
+    return false;
+  }
+  for (std::uint32_t kind = 0; kind < s.pattern.kinds(); ++kind) {
+    const auto steps = s.block(static_cast<std::uint8_t>(kind));
+    const auto arguments = s.arguments.subspan(s.arguments.size() > s.argument_count() ? kind * s.argument_count() : 0,
+                                               s.argument_count());
+    const auto touches = [&](std::size_t step, const operand& place, bool writes) {
+      for (std::size_t i = 0; i < steps[step].access_count; ++i)
+        if (const access& a = steps[step].accesses[i]; a.write == writes && a.where == place.where &&
+                                                       a.offset == place.offset && a.layer_stride == place.layer_stride)
+          return true;
+      return false;
+    };
+    std::size_t from = 0;
+    for (std::size_t n = kernels::layers_coded::first_exchanged; n <= kernels::layers_coded::last_exchanged; ++n) {
+      std::size_t writes = from;
+      while (writes < steps.size() && !touches(writes, arguments[n], true)) ++writes;
+      bool before = n == kernels::layers_coded::first_exchanged;  // reads what the value before it is
+      for (std::size_t step = from; step <= writes && step < steps.size(); ++step)
+        before = before || touches(step, arguments[n - 1], false);
+      if (writes < steps.size() && before) {
+        from = writes + 1;
+        continue;
+      }
+      begin(out, s, in_one);
+      out.append("expected value ", n, " of those that workgroups wait for to be written by a step that follows the ",
+                 "one before it, found ", writes < steps.size() ? "none that reads that" : "no write");
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace verification
 
 constexpr void verify(const table& t, const sequence& s, const limits& limit, text<256>& out) {
@@ -337,8 +380,8 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
   for (const auto part : {s.in_one, s.in_one_long})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
-  if (s.in_one.empty() ||
-      ((has_exchange(s.in_one.front()) || done_twice_is_done_once(s, out)) && is_blank(s, out) && argues(s, out)))
+  if (s.in_one.empty() || ((has_exchange(s.in_one.front()) || done_twice_is_done_once(s, out)) && is_blank(s, out) &&
+                           argues(s, out) && exchanges(s, out)))
     hazards(t, s, out);
 }
 

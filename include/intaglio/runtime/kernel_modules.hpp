@@ -42,6 +42,7 @@
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/layers_many.hpp"
 #include "intaglio/kernels/spirv/layers_many_normed.hpp"
+#include "intaglio/kernels/spirv/layers_mixed.hpp"
 #include "intaglio/kernels/spirv/layers_ternary_few.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"

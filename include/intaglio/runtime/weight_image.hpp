@@ -568,7 +568,8 @@ class weight_image {
   }
 
   static kernels::row_order order_of(const plan::weight& w) {
-    if (w.order == plan::row_order::stacked) return kernels::row_order::stacked(w.source_rows[0], w.source_rows[1]);
+    if (w.order == plan::row_order::stacked)
+      return kernels::row_order::stacked(w.source_rows[0], w.source_rows[1], w.source_count == 3);
     if (w.order == plan::row_order::rope_pairs)
       return kernels::row_order::rope_pairs(w.head_dim, w.source_rows[0], w.source_rows[1]);
     if (w.order == plan::row_order::gate_up) return kernels::row_order::gate_up(w.source_rows[0]);

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long embed_source_hash = 0x62ecdae465d09bdeULL;
+inline constexpr unsigned long long embed_source_hash = 0x96b74480d11d13ffULL;
 alignas(4) inline constexpr char embed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\335\20\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\7\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\12\0\0\0main\0\0\0\0\207\7\0\0\222\7\0\0\235\7\0\0\254\7\0"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_many_normed_source_hash = 0x1ed2e0245108e3a5ULL;
+inline constexpr unsigned long long layers_many_normed_source_hash = 0x74e68da2d882bb91ULL;
 alignas(4) inline constexpr char layers_many_normed_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\3674\6\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0"
     "\21\0\2\0A\0\0\0\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\206\27\0\0\12\0\10\0SPV_KH"

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/families/mixes.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+
+#include "intaglio/plan/verify.hpp"
+
+using namespace intaglio;
+using families::mix_of;
+
+namespace {
+dtype type_of(const families::weight_types& of, std::uint32_t layer, std::string_view matrix) {
+  const std::uint8_t set = of.sets.empty() ? std::uint8_t{0} : of.sets[layer];
+  for (const families::matrix_type& each : of.matrices)
+    if (each.set == set && each.name == matrix) return each.type;
+  return of.layers;
+}
+plan::planned made(const decoder_config& c, std::string_view mix, std::uint32_t context = 4096) {
+  return families::planned_of(c, mix_of(c, mix).value(), "it", plan::profiles::portable, context);
+}
+}  // namespace
+
+TEST_CASE("a mix has the codecs of llama-quantize", "[families]") {
+  const auto mistral = mix_of(models::mistral_7b_v02_config, "q4_k_m").value();
+  CHECK(mistral.embedding == dtype::q4_k);
+  CHECK(mistral.head == dtype::q6_k);
+  CHECK(type_of(mistral, 0, "attn_v.weight") == dtype::q6_k);
+  CHECK(type_of(mistral, 4, "attn_v.weight") == dtype::q4_k);
+  CHECK(type_of(mistral, 6, "ffn_down.weight") == dtype::q6_k);
+  CHECK(type_of(mistral, 31, "ffn_down.weight") == dtype::q6_k);
+  CHECK(type_of(mistral, 6, "ffn_up.weight") == dtype::q4_k);
+  // Rows of 1,152 columns are no whole blocks of 256, those of 1,024 and 6,912 are.
+  const auto gemma = mix_of(models::gemma3_1b<dtype::f16>::config, "q4_k_m").value();
+  CHECK(gemma.embedding == dtype::q8_0);
+  CHECK(type_of(gemma, 0, "attn_v.weight") == dtype::q8_0);
+  CHECK(type_of(gemma, 0, "attn_q.weight") == dtype::q5_0);
+  CHECK(type_of(gemma, 0, "attn_output.weight") == dtype::q4_k);
+  CHECK(type_of(gemma, 0, "ffn_down.weight") == dtype::q6_k);
+  const auto small = mix_of(models::llama_31_8b<dtype::f16>::config, "q4_k_s").value();
+  CHECK(type_of(small, 3, "attn_v.weight") == dtype::q5_k);
+  CHECK(type_of(small, 4, "attn_v.weight") == dtype::q4_k);
+  CHECK(type_of(small, 4, "ffn_down.weight") == dtype::q4_k);
+  const auto three = mix_of(models::llama_31_8b<dtype::f16>::config, "q3_k_m").value();
+  CHECK(type_of(three, 1, "ffn_down.weight") == dtype::q5_k);
+  CHECK(type_of(three, 2, "ffn_down.weight") == dtype::q4_k);
+  CHECK(type_of(three, 2, "attn_output.weight") == dtype::q4_k);
+  CHECK_FALSE(mix_of(models::mistral_7b_v02_config, "q4_k").has_value());
+  CHECK_FALSE(mix_of(models::mistral_7b_v02_config, "iq4_xs").has_value());
+}
+
+TEST_CASE("what most files hold is decoded in one dispatch", "[families][in_one]") {
+  const auto resident = [](const plan::planned& of) {
+    CHECK(plan::verify(of.table()).view() == "");
+    return !of.table().decode_in_one.in_one.empty() &&
+           of.table().decode_in_one.weight_bytes() == of.table().decode.weight_bytes();
+  };
+  for (const std::string_view mix : {"q4_k_m", "q4_k_s", "q5_k_m", "q5_k_s", "q3_k_l", "q3_k_s"}) {
+    CAPTURE(mix);
+    CHECK(resident(made(models::mistral_7b_v02_config, mix)));
+    CHECK(resident(made(models::llama_31_8b<dtype::f16>::config, mix)));
+    CHECK(resident(made(models::llama_32_1b<dtype::f16>::config, mix)));
+    CHECK(resident(made(models::qwen3_4b<dtype::f16>::config, mix)));
+    CHECK(resident(made(models::qwen25_3b<dtype::f16>::config, mix)));
+    CHECK(resident(made(models::gemma3_4b<dtype::f16>::config, mix)));
+  }
+  CHECK(resident(made(models::gemma3_1b<dtype::f16>::config, "q4_k_m")));
+  CHECK(resident(made(models::qwen25_05b<dtype::f16>::config, "q4_k_m")));
+  CHECK(resident(made(models::qwen3_8b<dtype::f16>::config, "q4_k_m")));
+  CHECK(resident(made(models::smollm3_3b<dtype::f16>::config, "q4_k_m")));
+  CHECK(resident(made(models::phi_4_mini<dtype::f16>::config, "q4_k_m")));
+}
