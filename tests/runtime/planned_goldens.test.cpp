@@ -12,7 +12,9 @@
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
 #include "intaglio/families/file_types.hpp"
+#include "intaglio/runtime/basic_batch.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -217,4 +219,34 @@ TEST_CASE("layers of several types, in any sequence, give the goldens of one", "
   }
   types.sets = {0, 1, 2};
   check_goldens(each, file, types);
+}
+
+TEST_CASE("sessions of a batch, and one that was saved, go on as alone where layers share caches", "[once]") {
+  const golden_file each{"gemma4-tiny", "base", "hf"};
+  const io::checkpoint file = opened(each);
+  const plan::planned plan = families::planned_of(file.config(), stored_types(file), each.model, plan::profiles::cpu,
+                                                  128, {.slot_count = 2, .page_size = 8});
+  checked_device on;
+  const std::array<const plan::table*, 1> tables{&plan.table()};
+  std::ifstream in(shared("conformance2") / each.model / "manifest.json");
+  const auto manifest = nlohmann::json::parse(in);
+  const auto ids = manifest["prompts"]["p100"]["ids"].get<std::vector<std::int32_t>>();
+  basic_session session(on.device, tables, file, {.cache_folder = ""});
+  const auto all = session.generate(ids, {.max_tokens = 12, .stop_at_end = false}).ids;
+  const temporary_folder folder;
+  session.generate(ids, {.max_tokens = 6, .stop_at_end = false});
+  session.save(folder / "half");
+  session.reset();
+  session.restore(folder / "half");
+  auto rest = session.generate({.max_tokens = 6, .stop_at_end = false}).ids;
+  CHECK(std::equal(rest.begin(), rest.end(), all.begin() + 6, all.end()));
+  basic_batch batch(on.device, tables, file, {.cache_folder = ""});
+  const std::vector<std::int32_t> other(ids.rbegin(), ids.rbegin() + 40);
+  const batch_handle one = batch.join(ids, {.max_tokens = 12}), two = batch.join(other, {.max_tokens = 8});
+  std::vector<std::int32_t> drawn;
+  while (batch.active() != 0)
+    for (const batch_token& token : batch.step())
+      if (token.of.slot == one.slot && token.of.number == one.number) drawn.push_back(token.id);
+  CHECK(drawn == all);
+  CHECK(two.number != one.number);
 }

@@ -568,6 +568,10 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   out.layer_weight_bytes = weights.layer_bytes;
   out.pattern = g.pattern;
   const lowering_context sizes{config, target, 1, chunk_tokens(target, context), context};
+  for (const auto& o : g.ops)
+    if (o.kind == ir::op_kind::attention && o.head_dim > kernels::most_head_dim && out.failure.empty())
+      out.failure.append(o.layer.view(), ": expected heads of at most ", kernels::most_head_dim, " channels, found ",
+                         o.head_dim);
   for (const auto& o : g.ops) {  // a layer's attention is behind what writes its cache, where something does
     if (o.kind != ir::op_kind::cache_write && (o.kind != ir::op_kind::attention || out.caches[o.block].positions != 0))
       continue;
