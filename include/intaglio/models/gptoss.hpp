@@ -45,7 +45,7 @@ constexpr auto gptoss_graph(const decoder_config& c, dtype head, dtype embedding
 }
 
 /// @tparam W of all matrices but the head's  @tparam H of the head's  @tparam D of the embedding
-template <const decoder_config& c, dtype W = dtype::mxfp4, dtype H = dtype::q8_0, dtype D = H>
+template <const decoder_config& c, dtype W = dtype::mxfp4, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct gptoss {
   static constexpr const decoder_config& config = c;
 
