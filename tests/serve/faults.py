@@ -48,7 +48,7 @@ for name, value, has in [
     ("stream_options", 3, "an object"), ("top_logprobs", 21, "0 .. 20"), ("top_logprobs", 2, "logprobs: true"), ("logprobs", 1, "true or false"),
     ("logit_bias", {"4096": 1}, "0 .. 4095"), ("logit_bias", {"x": 1}, "token ids"), ("logit_bias", {str(i): 1 for i in range(1025)}, "at most 1024"),
     ("logit_bias", [1], "an object"), ("logit_bias", {"05": 1}, "token ids"), ("tools", [{"type": "function"}], "a string"), ("tools", {}, "an array"), ("tool_choice", "required", "tools beside it"),
-    ("temprature", 0, "temperature?"), ("guided_regex", "a", "schema or a choice"), ("options", {"num_ctx": 5}, "knows"), ("stream_options", {"x": 1}, "knows"), ("store", True, "nothing is stored"), ("messages", [], "1 .. 1024"), ("messages", "hi", "1 .. 1024"), ("messages", None, "an array"),
+    ("temprature", 0, "temperature?"), ("guided_regex", "(", "a regular expression"), ("options", {"num_ctx": 5}, "knows"), ("stream_options", {"x": 1}, "knows"), ("store", True, "nothing is stored"), ("messages", [], "1 .. 1024"), ("messages", "hi", "1 .. 1024"), ("messages", None, "an array"),
     ("response_format", {"type": "xml"}, "json_schema"), ("response_format", {"type": "json_schema"}, "an object"), ("model", 5, "a string"),
 ]:
     refused(ask("POST", CHAT, {**good, name: value}), 400, f"{name} = {str(value)[:40]}", None if name == "response_format" or name == "stream_options" else None, has)

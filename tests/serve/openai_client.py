@@ -118,7 +118,7 @@ for kind, call in [
     (openai.NotFoundError, lambda: client.chat.completions.create(model="gpt-9", messages=story)),
     (openai.BadRequestError, lambda: client.chat.completions.create(model=model, messages=story, temperature=9)),
     (openai.BadRequestError, lambda: client.chat.completions.create(model=model, messages=[{"role": "user", "content": "x " * 3000}])),
-    (openai.NotFoundError, lambda: client.embeddings.create(model=model, input="x")),
+    (openai.NotFoundError, lambda: client.moderations.create(model=model, input="x")),
 ]:
     try:
         call()
