@@ -148,6 +148,10 @@ class bench_run {
     else out_.print();
     require_no_messages(*device_);
   }
+  std::string json_text() const {
+    require_no_messages(*device_);
+    return out_.json().dump();
+  }
 
  private:
   /// Everything from the weights to the first token, with what the folder holds of pipelines.
@@ -289,6 +293,13 @@ void bench(const bench_options& options, const common_options& common) {
   const graceful_stop guard;
   run.measure();
   run.report();
+}
+
+std::string bench_text(const bench_options& options, const common_options& common) {
+  bench_run run(options, common);
+  const graceful_stop guard;
+  run.measure();
+  return run.json_text();
 }
 
 }  // namespace intaglio::tool

@@ -161,6 +161,7 @@ struct devices_options {
   bool json = false;
 };
 struct doctor_options {
+  bool report = false;  ///< everything that a row of docs/devices.md is made of, as one JSON object
   bool json = false;
 };
 
@@ -192,5 +193,7 @@ void engrave(const engrave_options& options);
 void cache(const cache_options& options);
 void devices(const devices_options& options);
 void doctor(const doctor_options& options, const common_options& common);
+/// What bench --json prints, as text.
+std::string bench_text(const bench_options& options, const common_options& common);
 
 }  // namespace intaglio::tool

@@ -799,8 +799,11 @@ class command_line {
 
     c = add(
         "doctor", "Report on device, driver and kernels, fit for a bug report",
-        [this] { tool::doctor(doctor_, common_); }, "  intaglio doctor\n  intaglio doctor --device 1");
+        [this] { tool::doctor(doctor_, common_); },
+        "  intaglio doctor\n  intaglio doctor --device 1\n  intaglio doctor --report >report.json");
     c->add_flag("--json", doctor_.json, "one JSON object");
+    c->add_flag("--report", doctor_.report,
+                "one JSON object with limits, features, proofs, times of kernels, workgroups at once and benches");
   }
 
   /// What shells and man read; installed with the program.

@@ -249,6 +249,20 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
   CHECK(report.code == 0);
   for (const std::string word : {"version", "loader", "driver", "embedded model"}) CHECK(contains(report.out, word));
   CHECK(call({"doctor", "--json"}).json().size() >= 3);
+  const outcome whole = call({"doctor", "--report", "--quiet"});
+  CAPTURE(whole.err);
+  REQUIRE(whole.code == 0);
+  const auto row = whole.json();
+  CHECK(row["proven"] == true);
+  CHECK(row["sections"]["kernels"]["device"].get<std::string>().size() > 3);
+  CHECK(row["class"]["subgroup_size"].get<int>() >= 4);
+  CHECK(row["class"]["uses"].size() >= 1);
+  CHECK(row["residency"]["workgroups_at_once"].get<int>() >= 1);
+  CHECK(row["residency"]["workgroups_at_once"] <= row["residency"]["most_tried"]);
+  REQUIRE(row["benches"].size() == 3);
+  for (const auto& each : row["benches"])
+    CHECK((each.contains("left_out") || each["bench"]["decode"]["tokens_per_second"].get<double>() > 0));
+  CHECK(row["benches"][0]["bench"]["sequences"].size() == 2);
 
   const temporary_folder folder;
   const outcome measured = call({"bench", "-p", "16", "-n", "8", "-r", "1", "--json"});

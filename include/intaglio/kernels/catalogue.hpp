@@ -40,6 +40,7 @@
 #include "intaglio/kernels/norm_add.hpp"
 #include "intaglio/kernels/norm_quantize.hpp"
 #include "intaglio/kernels/pages.hpp"
+#include "intaglio/kernels/residency.hpp"
 #include "intaglio/kernels/rms_norm.hpp"
 #include "intaglio/kernels/route.hpp"
 #include "intaglio/kernels/sample.hpp"

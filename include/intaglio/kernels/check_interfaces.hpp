@@ -53,6 +53,7 @@
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/pages.hpp"
+#include "intaglio/kernels/spirv/residency.hpp"
 #include "intaglio/kernels/spirv/rms_norm.hpp"
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
@@ -162,6 +163,7 @@ static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_p
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_tiled_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
+static_assert(shader_interface<matches(residency_interface, spirv::residency_spirv)>::agrees);
 static_assert(shader_interface<matches(calibrate_interface, spirv::calibrate_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

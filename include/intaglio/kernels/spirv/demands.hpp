@@ -1278,6 +1278,15 @@ constexpr void pages_demands(module_use& d) {
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
 }
+inline constexpr unsigned residency_capabilities[] = {1, 5347};
+constexpr void residency_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(1);
+  d.add(4ull * v1, 4);
+}
 inline constexpr unsigned rms_norm_capabilities[] = {1, 61, 65, 5347};
 constexpr void rms_norm_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
