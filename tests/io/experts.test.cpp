@@ -4,6 +4,7 @@
 #include <catch2/matchers/catch_matchers_all.hpp>
 #include <fstream>
 
+#include "conformance.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/convert.hpp"
 #include "io/vocabularies.hpp"
@@ -102,4 +103,36 @@ TEST_CASE("experts: converted to another codec the router stays f32 and experts 
   CHECK(file.at("blk.0.ffn_up_exps.weight").dimensions == 3);
   CHECK_THROWS_WITH(io::convert(folder / "tiny.gguf", folder / "out.safetensors", {.codec = dtype::f16}),
                     ContainsSubstring("a .gguf for a mixture of experts"));
+}
+
+// Scales apart from codes, rows of gate and up by turns; transposed matrices of bf16; stacked blocks: one model.
+TEST_CASE("experts of a gpt-oss are the same in MXFP4 of a folder, in plain matrices and in GGUF", "[unsanitized]") {
+  const std::filesystem::path model = conformance("gptoss-tiny", "conformance2", "confgen2.py");
+  const auto split = io::checkpoint::open(model / "hf"), plain = io::checkpoint::open(model / "hf-deq"),
+             stacked = io::checkpoint::open(model / "gguf/gptoss-tiny-f32.gguf");
+  CHECK((!split.config().rope_scaling.truncate && stacked.config().rope_scaling.truncate));
+  for (const char* name : {"blk.0.ffn_gate_exps", "blk.1.ffn_up_exps", "blk.3.ffn_down_exps"}) {
+    INFO(name);
+    const std::string weight = name + std::string(".weight"), bias = name + std::string(".bias");
+    CHECK(values_of(split, weight) == values_of(stacked, weight));
+    CHECK(values_of(plain, weight) == values_of(stacked, weight));
+    CHECK(values_of(split, bias) == values_of(stacked, bias));
+    const auto rows = [&](const io::checkpoint& from) {
+      const io::checkpoint_tensor& tensor = from.at(weight);
+      REQUIRE(tensor.stored.type == dtype::mxfp4);
+      std::vector<std::byte> out(static_cast<std::size_t>(3 * io::row_bytes(dtype::mxfp4, tensor.stored.columns)));
+      from.read_rows(tensor, 500, 3, out);
+      return out;
+    };
+    CHECK(rows(split) == rows(stacked));
+  }
+  const temporary_folder folder;
+  std::filesystem::copy(model / "hf/config.json", folder / "config.json");
+  std::ifstream in(model / "hf/model.safetensors", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::string scales = "layers.2.mlp.experts.down_proj_scales";
+  bytes[bytes.find(scales) + scales.size() - 1] = 'x';
+  std::ofstream(folder / "model.safetensors", std::ios::binary) << bytes;
+  CHECK_THROWS_WITH(io::checkpoint::open(folder.path()),
+                    ContainsSubstring("not part of the model: model.layers.2.mlp.experts.down_proj_scalex"));
 }

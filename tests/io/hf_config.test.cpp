@@ -422,3 +422,27 @@ TEST_CASE("hf_config: ternary layers of a Llama do not become plain ones") {
   CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"bitnet","use_rms_norm":true})")),
              ContainsSubstring("use_rms_norm: expected false, found true"));
 }
+
+TEST_CASE("hf_config: a gpt-oss and a Gemma 2, with transformers' defaults") {
+  const auto read_as = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type + R"(","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,)" +
+           R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":64,"rms_norm_eps":1e-5,)" +
+           R"("max_position_embeddings":128)" + fields + "}";
+  };
+  const auto oss = read(read_as("gpt_oss", R"(,"num_local_experts":8,"num_experts_per_tok":2,"swiglu_limit":7.0,)"
+                                           R"("quantization_config":{"quant_method":"mxfp4"})"))
+                       .config;
+  CHECK((oss.intermediate_size == 96 && oss.norm_topk_prob && oss.rope_theta == 150'000.f && oss.head_dim == 64));
+  CHECK((oss.sliding_window == 128 && oss.sliding_window_pattern == 2 && oss.is_windowed(0) && !oss.is_windowed(1)));
+  CHECK_THAT(refusal(read_as("gpt_oss", R"(,"swiglu_limit":6.0)")), ContainsSubstring("swiglu_limit: expected 7"));
+  CHECK_THAT(refusal(read_as("gpt_oss", R"(,"experts_per_token":3,"num_experts_per_tok":2)")),
+             ContainsSubstring("experts_per_token and num_experts_per_tok: expected one value, found 3 and 2"));
+  CHECK_THAT(refusal(read_as("qwen3", R"(,"quantization_config":{"quant_method":"mxfp4"})")),
+             ContainsSubstring("quant_method: expected none for qwen3, found 'mxfp4'"));
+  const auto gemma = read(read_as("gemma2", R"(,"query_pre_attn_scalar":224)")).config;
+  CHECK((gemma.attn_logit_softcapping == 50.f && gemma.final_logit_softcapping == 30.f && gemma.head_dim == 256));
+  CHECK((gemma.query_pre_attn_scalar == 224 && gemma.sliding_window == 4096 && gemma.sliding_window_pattern == 2));
+  CHECK(read(read_as("gemma2", R"(,"final_logit_softcapping":null)")).config.final_logit_softcapping == 0.f);
+  CHECK_THAT(refusal(read_as("gemma2", R"(,"attn_logit_softcapping":-1.0)")),
+             ContainsSubstring("attn_logit_softcapping: expected a number above 0"));
+}

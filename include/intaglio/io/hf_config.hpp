@@ -272,6 +272,11 @@ class hf_config_reader {
       c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased);
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
         limit.refuse("7");
+      if (all_biased) {
+        expect_same(text["experts_per_token"], text["num_experts_per_tok"]);
+        for (const char* rope : {"rope_scaling", "rope_parameters"})
+          expect_same(text["initial_context_length"], text[rope]["original_max_position_embeddings"]);
+      }
       if (text["decoder_sparse_step"].present() && text["decoder_sparse_step"].natural() != 1)
         text["decoder_sparse_step"].refuse("1: experts in all layers");
     }

@@ -120,8 +120,8 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"moe_intermediate_size", config_key_use::read, "qwen3_moe"},
     {"norm_topk_prob", config_key_use::read, "qwen3_moe"},
     {"swiglu_limit", config_key_use::read, "gpt_oss"},
-    {"experts_per_token", config_key_use::harmless, "gpt_oss"},       // num_experts_per_tok says it
-    {"initial_context_length", config_key_use::harmless, "gpt_oss"},  // rope_scaling says it
+    {"experts_per_token", config_key_use::read, "gpt_oss"},
+    {"initial_context_length", config_key_use::read, "gpt_oss"},
     {"decoder_sparse_step", config_key_use::read, "qwen3_moe"},
     {"mlp_only_layers", config_key_use::off},
     {"quantization_config"},
