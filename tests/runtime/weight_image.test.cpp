@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codecs/vectors.hpp"
 #include "conformance.hpp"
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/io/checkpoint.hpp"
+#include "io/gguf_image.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;
@@ -39,6 +41,49 @@ struct broken {
 };
 
 }  // namespace
+
+TEST_CASE("files of grids' codecs are loaded; scales that are no numbers and cut files are refused", "[families]") {
+  const dtype type =
+      GENERATE(dtype::iq2_xxs, dtype::iq2_xs, dtype::iq2_s, dtype::iq3_xxs, dtype::iq3_s, dtype::iq1_s, dtype::iq1_m);
+  INFO(name(type));
+  // The matrices of a file in Q2_K, with blocks of the codec in their place.
+  gguf_image image =
+      gguf_image::of(conformance("qwen3-tiny", "conformance2", "confgen2.py") / "gguf/qwen3-tiny-q2_k.gguf");
+  const std::string blocks = testing::codec_vectors(name(type)).blocks;
+  const auto id = static_cast<std::uint32_t>(info(type).ggml_type), q2_k = std::uint32_t{10};
+  gguf_image::tensor* last = nullptr;
+  for (gguf_image::tensor& each : image.tensors) {
+    if (each.type != q2_k) continue;
+    const std::size_t count = each.data.size() / info(dtype::q2_k).block_bytes;
+    each.type = id;
+    each.data.resize(count * info(type).block_bytes);
+    for (std::size_t i = 0; i < each.data.size(); ++i) each.data[i] = static_cast<std::byte>(blocks[i % blocks.size()]);
+    if (each.name == "blk.1.attn_q.weight") last = &each;
+  }
+  REQUIRE(last != nullptr);
+  const temporary_folder folder;
+  const std::filesystem::path path = folder / "grids.gguf";
+  const auto write = [&](const bytes& file) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  };
+  write(image.build());
+  CHECK_NOTHROW(fill_all(io::checkpoint::open(path)));
+  // Block 3: an f16 of infinity, in IQ1_M a quarter of it in each of four words.
+  std::byte* const third = last->data.data() + 3 * std::size_t{info(type).block_bytes};
+  if (type == dtype::iq1_m)
+    for (unsigned k = 0; k < 4; ++k)
+      third[49 + 2 * k] = std::byte{static_cast<unsigned char>(k == 3 ? 0x70 : k == 2 ? 0xC0 : 0)};
+  else third[0] = std::byte{0}, third[1] = std::byte{0x7C};
+  bytes bad = image.build();
+  write(bad);
+  CHECK_THROWS_WITH(fill_all(io::checkpoint::open(path)),
+                    ContainsSubstring("tensor 'blk.1.attn_q.weight'") &&
+                        ContainsSubstring("expected a finite number, found NaN or infinity"));
+  bad.resize(bad.size() - 1000);
+  write(bad);
+  CHECK_THROWS_WITH(io::checkpoint::open(path), ContainsSubstring("grids.gguf"));
+}
 
 TEST_CASE("a scale that is no number and a file that is cut are refused, in every codec of blocks", "[families]") {
   const broken each = GENERATE(
