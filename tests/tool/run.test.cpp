@@ -320,3 +320,28 @@ TEST_CASE("bench makes weights up, compares two ways to decode, and writes the p
   CHECK(contains(other.first_error(),
                  "--codec: expected one that fable is engraved for: i2_s, tq1_0, tq2_0, found 'q4_0'"));
 }
+
+TEST_CASE("a model over several devices says what it says on one, and its plan tells of the stages") {
+  const auto run = [](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"run", "--prompt", "Once upon a time", "-n", "16", "--quiet"};
+    all.insert(all.end(), more.begin(), more.end());
+    return call(all);
+  };
+  const outcome whole = run({}), cut = run({"--devices", "0,0,0", "--cut", "2,5"});
+  CAPTURE(cut.err);
+  CHECK(cut.code == 0);
+  CHECK(cut.out.size() > 20);
+  CHECK(cut.out == whole.out);
+  const outcome bench = call({"bench", "--devices", "0,0", "-p", "8", "-n", "4", "-r", "1", "--json"});
+  CAPTURE(bench.err);
+  REQUIRE(bench.code == 0);
+  CHECK(bench.json()["stage_ms"].size() == 2);
+  CHECK(bench.json()["decode_tokens_per_second"].get<double>() > 0);
+  const outcome plan = call({"plan", "fable", "--cut", "3,6"});
+  CHECK(contains(plan.out, "stage 1, profile cpu: layers 3 to 5\n"));
+  CHECK(contains(plan.out, "crosses: f32 [tokens, 256] of the stream, 1,024 bytes a token, 32,768 a chunk of 32\n"));
+  const outcome alone = run({"--cut", "3"});
+  CHECK(alone.code == 2);
+  CHECK(contains(alone.err, "--devices beside it"));
+  CHECK(run({"--devices", "0,0", "--cut", "8"}).code == 2);
+}
