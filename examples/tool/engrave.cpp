@@ -93,6 +93,9 @@ model_template template_of(const io::checkpoint& model, const families::weight_t
     return {"qwen3moe", "qwen3moe", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::gptoss)
     return {"gptoss", "gptoss", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.model_type == architecture::qwen35 || c.model_type == architecture::qwen3next)
+    return {"qwen35", std::string(name(c.model_type)),
+            argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.num_local_experts != 0)
     return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   if (c.model_type == architecture::olmo2)
@@ -159,10 +162,6 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
     for (const std::uint64_t word : of.words) words += (words.empty() ? "" : ", ") + std::to_string(word) + "u";
     field(key, "{{" + words + "}}");
   };
-  if (!c.recurrent_layers.empty()) {
-    layers("recurrent_layers", c.recurrent_layers);
-    field("conv_taps", std::to_string(c.conv_taps));
-  }
   if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
@@ -182,6 +181,8 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   if (c.num_local_experts != 0)
     field("num_local_experts", std::to_string(c.num_local_experts)),
         field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
+  if (!c.recurrent_layers.empty())
+    layers("recurrent_layers", c.recurrent_layers), field("conv_taps", std::to_string(c.conv_taps));
   const auto count = [&](std::string_view key, auto value) {
     if (value != 0) field(key, std::to_string(value));
   };
@@ -193,6 +194,11 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   count("num_kv_shared_layers", c.num_kv_shared_layers);
   count("shared_intermediate_size", c.shared_intermediate_size);
   count("hidden_size_per_layer_input", c.hidden_size_per_layer_input);
+  if (const delta_net_config& delta = c.delta_net; delta.key_heads != 0)
+    field("delta_net", "{" + std::to_string(delta.key_heads) + ", " + std::to_string(delta.value_heads) + ", " +
+                           std::to_string(delta.key_dim) + ", " + std::to_string(delta.value_dim) +
+                           (delta.in_turn ? ", true}" : ", false}"));
+  count("shared_expert_intermediate_size", c.shared_expert_intermediate_size);
   if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
          "> {\n  static constexpr std::string_view name = \"" + name + "\";\n" + held_text(kind.types) + "};\n";

@@ -57,6 +57,11 @@ json config_json(const decoder_config& c) {
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
   if (!c.recurrent_layers.empty())
     out["recurrent_layers"] = c.recurrent_layers.count(c.num_hidden_layers), out["conv_taps"] = c.conv_taps;
+  if (const delta_net_config& delta = c.delta_net; delta.key_heads != 0)
+    out["linear_num_key_heads"] = delta.key_heads, out["linear_num_value_heads"] = delta.value_heads,
+    out["linear_key_head_dim"] = delta.key_dim, out["linear_value_head_dim"] = delta.value_dim;
+  if (c.shared_expert_intermediate_size != 0)
+    out["shared_expert_intermediate_size"] = c.shared_expert_intermediate_size;
   if (c.embedding_multiplier != 1.f) out["embedding_multiplier"] = c.embedding_multiplier;
   if (c.attention_multiplier != 0.f) out["attention_multiplier"] = c.attention_multiplier;
   if (c.residual_multiplier != 1.f) out["residual_multiplier"] = c.residual_multiplier;

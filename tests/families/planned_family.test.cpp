@@ -331,3 +331,17 @@ TEST_CASE("what recurrent layers keep is part of a plan, and batches and drafts 
   CHECK_THROWS_WITH(planned_of(c, types, "lfm2", plan::profiles::portable, 4096, {.slot_count = 4}),
                     ContainsSubstring("found some with a recurrent state: sessions of such a model run one at a time"));
 }
+
+TEST_CASE("Qwen3.5 and Qwen3-Next are planned with their states", "[families]") {
+  const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
+  for (const decoder_config* c :
+       {&models::qwen35_08b_config, &models::qwen35_4b_config, &models::qwen3next_80b_a3b_config})
+    for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
+      const plan::planned made = planned_of(*c, types, "qwen", *target, 4096);
+      const plan::table& t = made.table();
+      CHECK(plan::verify(t).empty());
+      const std::uint64_t layers = c->num_hidden_layers / 4 * 3, heads = c->delta_net.value_heads;
+      CHECK(t.kept_bytes() == layers * 4 * (heads * 128 * 128 + 3ull * c->delta_net.qkv_size()));
+      CHECK((!t.verify.has_head && t.decode_in_one.in_one.empty()));
+    }
+}

@@ -16,6 +16,7 @@
 #include "intaglio/kernels/spirv/attention_few.hpp"
 #include "intaglio/kernels/spirv/attention_halves.hpp"
 #include "intaglio/kernels/spirv/attention_halves_portable.hpp"
+#include "intaglio/kernels/spirv/delta_net.hpp"
 #include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
@@ -26,6 +27,7 @@
 #include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/gated.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
+#include "intaglio/kernels/spirv/head_gate.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
@@ -313,6 +315,8 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"layers_many_normed", words_of(spirv::layers_many_normed_spirv)},
       {"gated", words_of(spirv::gated_spirv)},
       {"short_conv", words_of(spirv::short_conv_spirv)},
+      {"delta_net", words_of(spirv::delta_net_spirv)},
+      {"head_gate", words_of(spirv::head_gate_spirv)},
   };
   REQUIRE(std::size(modules) == declared_modules.size());
   std::mt19937 random(20261126);

@@ -142,10 +142,8 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"olmo2-tiny", "base", "hf"}, golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-f32.gguf"},
       golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"}, golden_file{"lfm2-tiny", "base", "hf"},
       golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-f32.gguf"},
-      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-bf16.gguf"},
-
-      golden_file{"gemma2-tiny", "base", "hf"}, golden_file{"gemma2-tiny", "qpas", "hf-qpas"},
-      golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-f32.gguf"},
+      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-bf16.gguf"}, golden_file{"gemma2-tiny", "base", "hf"},
+      golden_file{"gemma2-tiny", "qpas", "hf-qpas"}, golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-f32.gguf"},
       golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-bf16.gguf"}, golden_file{"gemma4d-tiny", "base", "hf"},
       golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-f32.gguf"},
       golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-bf16.gguf"}, golden_file{"gemma4-tiny", "base", "hf"},
@@ -153,7 +151,11 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
       golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-bf16.gguf"}, golden_file{"gptoss-tiny", "base", "hf"},
       golden_file{"gptoss-tiny", "base", "hf-deq"}, golden_file{"gptoss-tiny", "trunc", "hf-trunc"},
       golden_file{"gptoss-tiny", "trunc", "gguf/gptoss-tiny-f32.gguf"},
-      golden_file{"gptoss-tiny", "trunc", "gguf/gptoss-tiny-bf16.gguf"});
+      golden_file{"gptoss-tiny", "trunc", "gguf/gptoss-tiny-bf16.gguf"}, golden_file{"qwen35-tiny", "base", "hf"},
+      golden_file{"qwen35-tiny", "base", "gguf/qwen35-tiny-f32.gguf"},
+      golden_file{"qwen35-tiny", "base", "gguf/qwen35-tiny-bf16.gguf"}, golden_file{"qwen3next-tiny", "base", "hf"},
+      golden_file{"qwen3next-tiny", "base", "gguf/qwen3next-tiny-f32.gguf"},
+      golden_file{"qwen3next-tiny", "base", "gguf/qwen3next-tiny-bf16.gguf"});
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);

@@ -167,3 +167,7 @@ void check_saved(const char* model) {
 TEST_CASE("a session of short convolutions goes on from its copies", "[runtime]") { check_steps_back("lfm2-tiny"); }
 
 TEST_CASE("a saved session of short convolutions goes on", "[runtime]") { check_saved("lfm2-tiny"); }
+
+TEST_CASE("a session of gated delta rules goes on from its copies", "[runtime]") { check_steps_back("qwen35-tiny"); }
+
+TEST_CASE("a saved session of gated delta rules goes on", "[runtime]") { check_saved("qwen3next-tiny"); }

@@ -27,10 +27,12 @@ enum class architecture : std::uint8_t {
   lfm2,
   gemma2,
   gemma4,
-  gptoss
+  gptoss,
+  qwen35,
+  qwen3next
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::gptoss;
+inline constexpr architecture last_architecture = architecture::qwen3next;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -71,6 +73,18 @@ struct rope_parameters {
                                        ///< of a head whose pairs all do; 0: all
   bool long_context = false;           ///< of longrope: the factors are long_factor
   friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
+};
+
+/// Gated delta rule of recurrent layers, config.json's linear_*.
+struct delta_net_config {
+  std::uint32_t key_heads = 0, value_heads = 0;  ///< the latter a multiple of the former
+  std::uint32_t key_dim = 0, value_dim = 0;      ///< widths of a head
+  bool in_turn = false;  ///< value head h has key head h % key_heads, as GGUF qwen35 orders them; else h / (value_heads
+                         ///< / key_heads)
+  /// Elements of a token's queries, keys and values.
+  constexpr std::uint32_t qkv_size() const { return 2 * key_heads * key_dim + value_size(); }
+  constexpr std::uint32_t value_size() const { return value_heads * value_dim; }
+  friend constexpr bool operator==(const delta_net_config&, const delta_net_config&) = default;
 };
 
 /// Sizes are in elements. A model type names one constant of this by reference, so that errors show its name.
@@ -126,7 +140,9 @@ struct decoder_config {
                                                  ///< their kind before them
   std::uint32_t shared_intermediate_size = 0;    ///< intermediate_size of these; 0: as the others
   std::uint32_t hidden_size_per_layer_input =
-      0;                       ///< width of what each layer has of a token besides the stream; 0: none
+      0;                            ///< width of what each layer has of a token besides the stream; 0: none
+  delta_net_config delta_net = {};  ///< of theirs
+  std::uint32_t shared_expert_intermediate_size = 0;  ///< a gated unit beside a layer's experts; 0: none
   bool norm_topk_prob = true;  ///< what a token's experts count adds up to 1; else: softmax over all experts
 
   /// Elements of a token's queries.
@@ -169,8 +185,9 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",  "llama", "gemma3", "qwen3", "qwen3moe", "qwen2",  "smollm3",
-                                        "granite", "olmo2", "phi3",   "lfm2",  "gemma2",   "gemma4", "gpt-oss"};
+  constexpr std::string_view names[] = {"bitnet",  "llama",   "gemma3", "qwen3",    "qwen3moe", "qwen2",
+                                        "smollm3", "granite", "olmo2",  "phi3",     "lfm2",     "gemma2",
+                                        "gemma4",  "gpt-oss", "qwen35", "qwen3next"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

@@ -19,7 +19,7 @@ enum class gguf_window : std::uint8_t { read, inert, refused };
 enum class mixtures : std::uint8_t { none, some, all };
 
 /// What stands in the place of attention in recurrent layers.
-enum class recurrence : std::uint8_t { none, short_conv };
+enum class recurrence : std::uint8_t { none, short_conv, delta_net };
 
 struct family {
   architecture type;
@@ -57,7 +57,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 14> families_table{{
+inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -163,6 +163,27 @@ inline constexpr std::array<family, 14> families_table{{
      .ffn_norm = "post_attention_norm",
      .experts = mixtures::all,
      .default_head_dim = 64},
+    {.type = architecture::qwen35,
+     .config_names = "qwen3_5 qwen3_5_text",
+     .gguf_names = "qwen35",
+     .head_norms = true,
+     .window = gguf_window::inert,
+     .partial_rotary = true,
+     .hf_norm_addend = 1.f,
+     .ffn_norm = "post_attention_norm",
+     .recurrent = recurrence::delta_net,
+     .default_head_dim = 256},
+    {.type = architecture::qwen3next,
+     .config_names = "qwen3_next",
+     .gguf_names = "qwen3next",
+     .head_norms = true,
+     .window = gguf_window::inert,
+     .partial_rotary = true,
+     .hf_norm_addend = 1.f,
+     .ffn_norm = "post_attention_norm",
+     .experts = mixtures::all,
+     .recurrent = recurrence::delta_net,
+     .default_head_dim = 256},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

@@ -90,6 +90,13 @@ struct layer_set {
       if (((layer != static_cast<std::uint32_t>(others)) && ...)) out.add(layer);
     return out;
   }
+  /// All below `layers` but every n-th.
+  static constexpr layer_set all_but_every(std::uint32_t n, std::uint32_t layers) {
+    layer_set out;
+    for (std::uint32_t layer = 0; layer < layers; ++layer)
+      if ((layer + 1) % n != 0) out.add(layer);
+    return out;
+  }
   friend constexpr bool operator==(const layer_set&, const layer_set&) = default;
 };
 

@@ -159,7 +159,8 @@ inline file_types types_of(const io::checkpoint& file) {
   for (const auto& tensor : file.tensors()) {
     const std::string_view name = tensor.stored.name;
     if (tensor.role != io::tensor_role::matrix && tensor.role != io::tensor_role::embedding) continue;
-    if (name.ends_with(".ffn_gate_inp.weight")) continue;  // the router's is f32 whatever the others are
+    if (name.ends_with(".ffn_gate_inp.weight") || name.ends_with(".ffn_gate_inp_shexp.weight"))
+      continue;  // the router's is f32 whatever the others are
     if (tensor.role == io::tensor_role::matrix && file.config().ternary) continue;
     const dtype stored = computed_in(tensor.stored.type), type = is_planned(stored) ? stored : dtype::f16;
     if (std::find(seen.begin(), seen.end(), stored) == seen.end()) {

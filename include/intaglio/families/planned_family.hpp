@@ -23,6 +23,7 @@
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
+#include "intaglio/models/qwen35.hpp"
 #include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/models/smollm3.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -49,10 +50,30 @@ struct weight_types {
 /// The traced layers of a model with this config.
 inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
   // Layers name their tensors; the codec that the templates are written with is a placeholder.
-  constexpr auto matrices = std::to_array<std::string_view>(
-      {"attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_output.weight", "ffn_gate.weight", "ffn_up.weight",
-       "ffn_down.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight",
-       "shortconv.in_proj.weight", "shortconv.out_proj.weight", "inp_gate.weight", "proj.weight"});
+  constexpr auto matrices = std::to_array<std::string_view>({"attn_q.weight",
+                                                             "attn_k.weight",
+                                                             "attn_v.weight",
+                                                             "attn_output.weight",
+                                                             "ffn_gate.weight",
+                                                             "ffn_up.weight",
+                                                             "ffn_down.weight",
+                                                             "ffn_gate_exps.weight",
+                                                             "ffn_up_exps.weight",
+                                                             "ffn_down_exps.weight",
+                                                             "shortconv.in_proj.weight",
+                                                             "shortconv.out_proj.weight",
+                                                             "attn_q_gate.weight",
+                                                             "attn_qkv.weight",
+                                                             "attn_gate.weight",
+                                                             "ssm_beta.weight",
+                                                             "ssm_alpha.weight",
+                                                             "ssm_ba.weight",
+                                                             "ssm_out.weight",
+                                                             "ffn_gate_shexp.weight",
+                                                             "ffn_up_shexp.weight",
+                                                             "ffn_down_shexp.weight",
+                                                             "inp_gate.weight",
+                                                             "proj.weight"});
   std::vector<ir::held_type> held;
   if (c.model_type != architecture::bitnet) {
     for (const matrix_type& each : types.matrices)
@@ -90,6 +111,12 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3moe:
       models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::qwen35:
+      models::qwen35_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::qwen3next:
+      models::qwen3next_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::lfm2:
       models::lfm2_graph<any>(c, types.head, types.embedding).forward(t);

@@ -45,7 +45,8 @@ struct checkpoint_tensor {
   tensor_role role = tensor_role::matrix;
   std::optional<float> packed_scale;  ///< multiplier of a packed matrix
   float factor = 1.f;                 ///< further multiplier of a ternary matrix
-  float addend = 0.f;  ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
+  float addend = 0.f;         ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
+  bool negative_exp = false;  ///< every value x is read as -exp(x) (A_log of delta rules in Hugging Face form)
   std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's
                                      ///< files, GGUF llama); reading undoes it
   std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: only so many rows of a head turn, the first, i with i +
@@ -119,6 +120,7 @@ class checkpoint {
     const stored_tensor& stored = tensor.stored;
     expect_rows(stored, row0, count, out.size(), stored.columns);
     if (tensor.rows_in_pairs == 0) return read_stored(tensor, row0, count, out);
+    if (tensor.dimensions == 1) return read_turned(tensor, out);
     // A head at a time: its rows lie together whatever the codec.
     const std::uint64_t head = tensor.rows_in_pairs;
     const auto columns = static_cast<std::size_t>(stored.columns);
@@ -249,7 +251,17 @@ class checkpoint {
     if (tensor.split) read_split(tensor, row0, count, out);
     else if (tensor.pieces.empty())
       stored.file->read(stored.offset + row0 * row_bytes(stored.type, stored.columns), out);
-    else read_pieces(tensor.pieces, info(stored.type).block_bytes, stored.columns, row0, count, out);
+    else
+      read_pieces(tensor.pieces, info(stored.type).block_bytes, stored.columns / info(stored.type).block_elements, row0,
+                  count, out);
+  }
+
+  /// A vector with a value a channel of a head.
+  void read_turned(const checkpoint_tensor& tensor, std::span<float> out) const {
+    std::vector<float> values(out.size());
+    read_stored(tensor, 0, 1, values);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = values[static_cast<std::size_t>(row_in_pairs(tensor.rows_in_pairs, i, tensor.rotary_dim))];
   }
 
   /// Values in the order of the file.
@@ -271,6 +283,8 @@ class checkpoint {
       expect_finite(tensor, row0 + done, values);
       if (tensor.addend != 0.f)
         for (float& value : values) value += tensor.addend;
+      if (tensor.negative_exp)
+        for (float& value : values) value = -std::exp(value);
       done += some;
     }
   }
@@ -323,7 +337,8 @@ class checkpoint {
     const mapped_file* file = stored.file;
     std::uint64_t offset = stored.offset + (row * stored.columns + at) / layout.block_elements * layout.block_bytes;
     for (const tensor_piece& piece : tensor.pieces)
-      if (const std::uint64_t r = row + at / stored.columns, c = at % stored.columns; piece.holds(r, c))
+      if (const std::uint64_t r = row + at / stored.columns, c = at % stored.columns / layout.block_elements;
+          piece.holds(r, c))
         file = piece.file, offset = piece.place_of(r, c, layout.block_bytes);
     throw file_error(file->path(), offset, "tensor '" + printable(tensor.stored_name, 70) + "': value",
                      "a finite number", std::isnan(*bad) ? "NaN" : "infinity");

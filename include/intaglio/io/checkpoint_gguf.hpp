@@ -91,6 +91,7 @@ class gguf_config {
     read_experts();
     if (family_of(config_.model_type).may_be_ternary && has_ternary_layers())
       config_.ternary = true, config_.activation_type = dtype::f32;
+    if (family_of(config_.model_type).recurrent == recurrence::delta_net) read_delta_net();
     config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
     if (family_of(config_.model_type).multipliers) read_multipliers();
     if (family_of(config_.model_type).softcaps) {
@@ -100,6 +101,39 @@ class gguf_config {
     }
     read_pooling();
     judge_keys();
+  }
+
+  /// Value heads of qwen35 are written in turn: of all key heads the first, then the second.
+  void read_delta_net() {
+    delta_net_config& delta = config_.delta_net;
+    config_.conv_taps = required("ssm.conv_kernel");
+    delta.key_heads = required("ssm.group_count");
+    delta.value_heads = required("ssm.time_step_rank");
+    delta.key_dim = required("ssm.state_size");
+    const std::uint32_t inner = required("ssm.inner_size");
+    if (delta.value_heads == 0 || inner % delta.value_heads != 0)
+      refuse(key("ssm.inner_size"),
+             "a multiple of " + key("ssm.time_step_rank") + " " + std::to_string(delta.value_heads),
+             std::to_string(inner));
+    delta.value_dim = inner / delta.value_heads;
+    delta.in_turn = config_.model_type == architecture::qwen35;
+    if (config_.num_local_experts != 0)
+      config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
+    const std::uint32_t layers = config_.num_hidden_layers;
+    if (layers > layer_pattern::max_period)
+      refuse(key("block_count"), "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
+             std::to_string(layers));
+    if (const auto listed = file_.array<bool>(key("attention.recurrent_layers"))) {
+      if (listed->size() != layers)
+        refuse(key("attention.recurrent_layers"), std::to_string(layers) + " values as " + key("block_count"),
+               std::to_string(listed->size()));
+      for (std::uint32_t layer = 0; layer < layers; ++layer)
+        if ((*listed)[layer]) config_.recurrent_layers.add(layer);
+      return;
+    }
+    const std::uint32_t interval = value("full_attention_interval").value_or(4);
+    if (interval == 0) refuse(key("full_attention_interval"), "a number above 0", "0");
+    config_.recurrent_layers = layer_set::all_but_every(interval, layers);
   }
 
   /// Layers without heads of keys have a convolution.
@@ -182,6 +216,7 @@ class gguf_config {
   }
   void judge(const gguf_key_rule& rule) const {
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
+    if (rule.use == gguf_key_use::shared_expert && config_.model_type == architecture::qwen3next) return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;

@@ -86,7 +86,9 @@ class hf_tensor_collector {
                   tensor.offset,
                   tensor.bytes};
     out.pieces = pieces_of(tensor, file);
-    if (name->ends_with("norm.weight")) out.addend = family_of(config_.config.model_type).hf_norm_addend;
+    out.negative_exp = name->ends_with(".ssm_a");
+    if (name->ends_with("norm.weight") && !name->ends_with(".ssm_norm.weight"))
+      out.addend = family_of(config_.config.model_type).hf_norm_addend;
     add_parts(builder_, std::move(out), [&](checkpoint_tensor& part) {
       if (config_.config.rotary_dim == 0) return;
       part.rows_in_pairs = config_.config.head_dim, part.rotary_dim = config_.config.rotary_dim;
@@ -125,7 +127,9 @@ class hf_tensor_collector {
     float value;
   };
 
-  static bool is_taps(std::string_view name) { return name.ends_with(".shortconv.conv.weight"); }
+  static bool is_taps(std::string_view name) {
+    return name.ends_with(".shortconv.conv.weight") || name.ends_with(".ssm_conv1d.weight");
+  }
   /// A convolution of channels for themselves, [channels, 1, taps].
   template <class Tensor>
   void add_taps(const Tensor& tensor, const mapped_file* file, const std::string& name) {

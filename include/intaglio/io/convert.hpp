@@ -68,6 +68,9 @@ class model_converter {
     if (model_.packed() != nullptr)
       throw file_error(model_.path(), 0, "packed file",
                        "the model that it was packed from: its tensors are not here as they were", "weights of plans");
+    if (family_of(model_.config().model_type).recurrent == recurrence::delta_net)
+      throw argument_error("model", "one whose rows lie in files as they are computed",
+                           printable(model_.stated_architecture()) + ", which is run as it is");
     report_.warnings = model_.warnings();
     if (out.extension() == ".safetensors" && model_.config().num_local_experts != 0)
       throw argument_error("output", "a .gguf for a mixture of experts, whose tensors hold all experts",

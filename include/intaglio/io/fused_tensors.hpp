@@ -10,6 +10,7 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/gathered_rows.hpp"
 
 namespace intaglio::io {
 
@@ -56,8 +57,14 @@ void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turne
   const auto add = [&](checkpoint_tensor tensor) {
     if (tensor.stored.name.ends_with(".attn_q.weight") || tensor.stored.name.ends_with(".attn_k.weight"))
       turned(tensor);
+    // Norms of heads of which some channels turn are in the order of theirs.
+    if (const decoder_config& c = builder.config();
+        c.rotary_dim != 0 && family_of(c.model_type).head_norms &&
+        (tensor.stored.name.ends_with(".attn_q_norm.weight") || tensor.stored.name.ends_with(".attn_k_norm.weight")))
+      tensor.rows_in_pairs = c.head_dim, tensor.rotary_dim = c.rotary_dim;
     builder.add(std::move(tensor));
   };
+  if (add_gathered(builder, whole, add)) return;
   const auto parts = fused_parts(builder.config(), whole.stored.name);
   if (parts.empty()) return add(std::move(whole));
   if (const std::uint64_t rows = parts.back().first + parts.back().rows; whole.stored.rows != rows)

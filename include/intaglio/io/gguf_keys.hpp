@@ -21,6 +21,7 @@ enum class gguf_key_use : std::uint8_t {
   longrope,          ///< as `neutral`; read where the file has factors of longrope
   kinds,             ///< as `neutral`; read where layers are of kinds
   multiplier,        ///< as `neutral`; read where the family has multipliers
+  shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
 
@@ -55,6 +56,14 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_used_count"},
     {"expert_feed_forward_length"},
     {"shortconv.l_cache"},
+    {"ssm.conv_kernel"},
+    {"ssm.state_size"},
+    {"ssm.group_count"},
+    {"ssm.time_step_rank"},
+    {"ssm.inner_size"},
+    {"attention.recurrent_layers"},
+    {"full_attention_interval"},
+    {"rope.dimension_sections", gguf_key_use::harmless},  // of text alone all sections have one position
     // Of YaRN.
     {"rope.scaling.original_context_length"},
     {"rope.scaling.yarn_beta_fast"},
@@ -93,7 +102,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"moe_every_n_layers", gguf_key_use::neutral, 1.f, 0.f},
     {"nextn_predict_layers", gguf_key_use::neutral},
     {"expert_shared_count", gguf_key_use::neutral},
-    {"expert_shared_feed_forward_length", gguf_key_use::neutral},
+    {"expert_shared_feed_forward_length", gguf_key_use::shared_expert},
     {"expert_group_count", gguf_key_use::neutral, 1.f, 0.f},
     {"expert_group_used_count", gguf_key_use::neutral, 1.f, 0.f},
     {"expert_weights_scale", gguf_key_use::neutral, 1.f, 0.f},

@@ -72,6 +72,7 @@ class hf_config_reader {
     read_experts(text);
     read_layers_without_rope(text);
     if (found->recurrent == recurrence::short_conv) read_short_conv(text);
+    if (found->recurrent == recurrence::delta_net) read_delta_net(text);
     if (found->multipliers) read_multipliers(text);
     const json_place tied =
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
@@ -148,6 +149,27 @@ class hf_config_reader {
     decoder_config& c = out_.config;
     c.conv_taps = text["conv_L_cache"].present() ? size(text["conv_L_cache"]) : 3;
     read_recurrent_layers(text, "conv");
+  }
+  /// Defaults: transformers' Qwen3NextConfig and Qwen3_5TextConfig, which agree in these.
+  [[gnu::cold]] void read_delta_net(const json_place& text) {
+    decoder_config& c = out_.config;
+    const auto size_or = [&](const char* key, std::uint32_t absent) {
+      return text[key].present() ? size(text[key]) : absent;
+    };
+    c.conv_taps = size_or("linear_conv_kernel_dim", 4);
+    c.delta_net = {.key_heads = size_or("linear_num_key_heads", 16),
+                   .value_heads = size_or("linear_num_value_heads", 32),
+                   .key_dim = size_or("linear_key_head_dim", 128),
+                   .value_dim = size_or("linear_value_head_dim", 128)};
+    if (c.num_local_experts != 0) c.shared_expert_intermediate_size = size_or("shared_expert_intermediate_size", 512);
+    if (!text["attn_output_gate"].boolean_or(true)) text["attn_output_gate"].refuse("true");
+    if (text["layer_types"].present()) return read_recurrent_layers(text, "linear_attention");
+    const std::uint32_t interval = size_or("full_attention_interval", 4);
+    if (c.num_hidden_layers > layer_pattern::max_period)
+      document_.refuse("num_hidden_layers", "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
+                       std::to_string(c.num_hidden_layers));
+    if (interval == 0) text["full_attention_interval"].refuse("a number above 0");
+    c.recurrent_layers = layer_set::all_but_every(interval, c.num_hidden_layers);
   }
   /// @param kind in layer_types
   [[gnu::cold]] void read_recurrent_layers(const json_place& text, std::string_view kind) {
@@ -256,20 +278,21 @@ class hf_config_reader {
   /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
   [[gnu::cold]] void read_experts(const json_place& text) {
     decoder_config& c = out_.config;
-    const bool mixtral = out_.model_type == "mixtral", all = family_of(c.model_type).experts == mixtures::all;
+    const bool mixtral = out_.model_type == "mixtral", all = family_of(c.model_type).experts == mixtures::all,
+               next = c.model_type == architecture::qwen3next;
     const auto size_or = [&](const json_place& place, std::uint32_t absent) {
       return place.present() ? size(place) : absent;
     };
     if (mixtral || all) {
       const json_place count = text[mixtral || !text["num_experts"].present() ? "num_local_experts" : "num_experts"];
-      c.num_local_experts = size_or(count, mixtral ? 8 : 128);
-      c.num_experts_per_tok = size_or(text["num_experts_per_tok"], mixtral ? 2 : 8);
+      c.num_local_experts = size_or(count, mixtral ? 8 : next ? 512 : 128);
+      c.num_experts_per_tok = size_or(text["num_experts_per_tok"], mixtral ? 2 : next ? 10 : 8);
       if (c.num_local_experts == 0) document_.refuse(count.where(), "a number above 0", "0");
     }
     if (all) {
       const bool all_biased = family_of(c.model_type).block_biases;  // gpt-oss, whose intermediate_size is the experts'
-      c.intermediate_size = size_or(text["moe_intermediate_size"], all_biased ? c.intermediate_size : 768);
-      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased);
+      c.intermediate_size = size_or(text["moe_intermediate_size"], all_biased ? c.intermediate_size : next ? 512 : 768);
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || next);
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
         limit.refuse("7");
       if (all_biased) {
@@ -294,7 +317,8 @@ class hf_config_reader {
     };
     c.hidden_size = size(text["hidden_size"]);
     const bool convolves = family_of(c.model_type).recurrent == recurrence::short_conv;
-    c.intermediate_size = convolves ? short_conv_ffn(text) : size(text["intermediate_size"]);
+    const bool experts_only = c.model_type == architecture::qwen3next && !text["intermediate_size"].present();
+    c.intermediate_size = convolves ? short_conv_ffn(text) : experts_only ? 0 : size(text["intermediate_size"]);
     c.num_hidden_layers = size(text["num_hidden_layers"]);
     c.num_attention_heads = size_or("num_attention_heads", 8);
     const bool mistral = out_.model_type == "mistral" || out_.model_type == "mixtral";
@@ -351,6 +375,9 @@ class hf_config_reader {
     for (const json_place& place : {text, parameters})
       if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
         read_partial_rotary(part);
+    if (family_of(out_.config.model_type).recurrent == recurrence::delta_net &&
+        !text["partial_rotary_factor"].present() && !parameters["partial_rotary_factor"].present())
+      out_.config.rotary_dim = out_.config.head_dim / 4;
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);

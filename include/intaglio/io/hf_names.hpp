@@ -19,6 +19,32 @@ struct hf_part {
 /// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
   const bool gemma = of.norms_behind;
+  if (of.recurrent == recurrence::delta_net)
+    return {{"input_layernorm", "attn_norm"},
+            {"self_attn.q_proj", "attn_q"},
+            {"self_attn.k_proj", "attn_k"},
+            {"self_attn.v_proj", "attn_v"},
+            {"self_attn.o_proj", "attn_output"},
+            {"self_attn.q_norm", "attn_q_norm"},
+            {"self_attn.k_norm", "attn_k_norm"},
+            {"linear_attn.in_proj_qkv", "attn_qkv"},
+            {"linear_attn.in_proj_qkvz", "attn_qkvz"},
+            {"linear_attn.in_proj_z", "attn_gate"},
+            {"linear_attn.in_proj_b", "ssm_beta"},
+            {"linear_attn.in_proj_a", "ssm_alpha"},
+            {"linear_attn.in_proj_ba", "ssm_ba"},
+            {"linear_attn.conv1d", "ssm_conv1d"},
+            {"linear_attn.norm", "ssm_norm"},
+            {"linear_attn.out_proj", "ssm_out"},
+            {"post_attention_layernorm", "post_attention_norm"},
+            {"mlp.gate", "ffn_gate_inp"},
+            {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+            {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+            {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+            {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+            {"mlp.gate_proj", "ffn_gate"},
+            {"mlp.up_proj", "ffn_up"},
+            {"mlp.down_proj", "ffn_down"}};
   if (of.recurrent == recurrence::short_conv)
     return {{"operator_norm", "attn_norm"},
             {"self_attn.q_proj", "attn_q"},
@@ -101,6 +127,10 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
       if (family_of(type).sinks && part == "self_attn" && what == "sinks")
         return "blk." + std::string(layer) + ".attn_sinks.weight";
+      if (family_of(type).recurrent == recurrence::delta_net && part == "linear_attn") {
+        if (what == "A_log") return "blk." + std::string(layer) + ".ssm_a";
+        if (what == "dt_bias") return "blk." + std::string(layer) + ".ssm_dt.bias";
+      }
       if (what != "weight" && what != "weight_scale" && what != "bias") return std::nullopt;
       for (const auto& [hf, gguf] : hf_parts(family_of(type)))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
@@ -171,11 +201,11 @@ inline std::string hf_name(std::string_view name, architecture type) {
   return std::string(name);
 }
 
-/// True for tensors of a multimodal repository that a text model does not use.
+/// True for tensors that a text model does not use: of a multimodal repository, and of heads that draft tokens.
 inline bool is_vision_name(std::string_view name) {
   for (const std::string_view prefix :
        {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector.",
-        "model.embed_vision.", "model.embed_audio.", "model.audio_tower."})
+        "model.embed_vision.", "model.embed_audio.", "model.audio_tower.", "visual.", "model.visual.", "mtp."})
     if (name.starts_with(prefix)) return true;
   return false;
 }

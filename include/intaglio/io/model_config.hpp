@@ -81,6 +81,18 @@ inline constexpr number_range number_ranges[] = {
      config_limits::num_local_experts, false, true},
     {"num_experts_per_tok", [](const decoder_config& c) -> double { return c.num_experts_per_tok; }, 1,
      config_limits::num_local_experts, false, false, [](const decoder_config& c) { return c.num_local_experts != 0; }},
+    {"linear_num_key_heads", [](const decoder_config& c) -> double { return c.delta_net.key_heads; }, 1, 1 << 12, false,
+     false, [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
+    {"linear_num_value_heads", [](const decoder_config& c) -> double { return c.delta_net.value_heads; }, 1, 1 << 12,
+     false, false, [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
+    {"linear_key_head_dim", [](const decoder_config& c) -> double { return c.delta_net.key_dim; }, 1, 256, false, false,
+     [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
+    {"linear_value_head_dim", [](const decoder_config& c) -> double { return c.delta_net.value_dim; }, 1, 1 << 12,
+     false, false, [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
+    {"shared_expert_intermediate_size",
+     [](const decoder_config& c) -> double { return c.shared_expert_intermediate_size; }, 1,
+     config_limits::intermediate_size, false, false,
+     [](const decoder_config& c) { return c.model_type == architecture::qwen3next; }},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
      [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
     {"rope_scaling.factor", [](const decoder_config& c) -> double { return c.rope_scaling.factor; }, 1, 0, false, false,
@@ -112,6 +124,14 @@ inline constexpr number_relation number_relations[] = {
        return "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads);
      },
      [](const decoder_config& c) { return std::to_string(c.num_key_value_heads); }},
+    {"linear_num_value_heads",
+     [](const decoder_config& c) {
+       return c.delta_net.key_heads == 0 || c.delta_net.value_heads % c.delta_net.key_heads == 0;
+     },
+     [](const decoder_config& c) {
+       return "a multiple of linear_num_key_heads " + std::to_string(c.delta_net.key_heads);
+     },
+     [](const decoder_config& c) { return std::to_string(c.delta_net.value_heads); }},
     {"layer_types",
      [](const decoder_config& c) {
        const std::uint32_t layers = c.num_hidden_layers, recurrent = c.recurrent_layers.count(layers);
@@ -311,6 +331,13 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
     return text + " ...";
   });
   compare("recurrent_layers", engraved.recurrent_layers, file.recurrent_layers, layers);
+  compare("linear_attention", engraved.delta_net, file.delta_net, [](const delta_net_config& of) {
+    return std::to_string(of.key_heads) + " key heads of " + std::to_string(of.key_dim) + ", " +
+           std::to_string(of.value_heads) + " value heads of " + std::to_string(of.value_dim) +
+           (of.in_turn ? " in turn" : "");
+  });
+  compare("shared_expert_intermediate_size", engraved.shared_expert_intermediate_size,
+          file.shared_expert_intermediate_size, number);
   compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
   compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
   compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);

@@ -176,6 +176,10 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.rotary_dim, "rotary_dim");
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
   with.number(c.conv_taps, "conv_taps");
+  for (auto* size : {&c.delta_net.key_heads, &c.delta_net.value_heads, &c.delta_net.key_dim, &c.delta_net.value_dim})
+    with.number(*size, "linear_attention");
+  with.flag(c.delta_net.in_turn, "linear_attention");
+  with.number(c.shared_expert_intermediate_size, "shared_expert_intermediate_size");
   with.flag(c.ternary, "ternary");
   with.number(c.global_head_dim, "global_head_dim");
   with.number(c.num_global_key_value_heads, "num_global_key_value_heads");

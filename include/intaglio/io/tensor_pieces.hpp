@@ -13,7 +13,8 @@
 
 namespace intaglio::io {
 
-/// A part of a matrix: [rows, columns] elements at [row0, column0], read from `offset` with strides in elements.
+/// A part of a matrix: [rows, columns] elements at [row0, column0], read from `offset` with strides in elements. Of a
+/// codec with blocks these are the elements.
 struct tensor_piece {
   const mapped_file* file = nullptr;
   std::uint64_t offset = 0;

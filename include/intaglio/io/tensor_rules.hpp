@@ -86,12 +86,28 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
       for (std::size_t i = before; shares && i < out.size(); ++i)
         out[i].optional = out[i].unused = true;  // files may have what nobody reads
     };
-    if (c.recurrent_layers.has(layer)) {
+    if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::delta_net) {
+      const delta_net_config& delta = c.delta_net;
+      add("attn_qkv", matrix, delta.qkv_size(), hidden);
+      add("attn_gate", matrix, delta.value_size(), hidden);
+      add("ssm_conv1d", taps, delta.qkv_size(), c.conv_taps);
+      if (c.num_local_experts != 0) {
+        add("ssm_ba", matrix, 2 * delta.value_heads, hidden);
+      } else {
+        add("ssm_beta", matrix, delta.value_heads, hidden);
+        add("ssm_alpha", matrix, delta.value_heads, hidden);
+      }
+      out.push_back({prefix + "ssm_a", bias, 1, delta.value_heads});
+      add("ssm_dt", bias, 1, delta.value_heads);
+      add("ssm_norm", norm, 1, delta.value_dim);
+      add("ssm_out", matrix, hidden, delta.value_size());
+    } else if (c.recurrent_layers.has(layer)) {
       add("shortconv.in_proj", matrix, 3 * hidden, hidden);
       add("shortconv.conv", taps, hidden, c.conv_taps);
       add("shortconv.out_proj", matrix, hidden, hidden);
     } else {
       add("attn_q", matrix, q, hidden);
+      if (facts.recurrent == recurrence::delta_net) add("attn_q_gate", matrix, q, hidden);
       add_own("attn_k", matrix, kv, hidden);
       if (!c.attention_k_eq_v || windowed) add_own("attn_v", matrix, kv, hidden);
       if (facts.qkv_biases) {
@@ -119,6 +135,12 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
         add(name, matrix, experts * rows, columns);
         out.back().experts = c.num_local_experts;
         if (facts.block_biases) add(name, bias, 1, experts * rows);
+      }
+      if (const std::uint64_t shared = c.shared_expert_intermediate_size; shared != 0) {
+        add("ffn_gate_inp_shexp", matrix, 1, hidden);
+        add("ffn_gate_shexp", matrix, shared, hidden);
+        add("ffn_up_shexp", matrix, shared, hidden);
+        add("ffn_down_shexp", matrix, hidden, shared);
       }
     } else {
       add("ffn_gate", matrix, inner, hidden);

@@ -33,14 +33,16 @@ enum class op_kind : std::uint8_t {
               ///< is 0; with a weight, [heads], each head's softmax has one score more, whose value is 0
   gated,      ///< act of gate and up
   short_conv,  ///< of each channel over its last `taps` tokens: weight [width, taps]
+  delta_net,   ///< the gated delta rule over q, k and v, beta and alpha; weight: how fast heads fade, second: a shift
+  head_gate,   ///< heads of the first operand, normalised where there is a weight, times silu or sigmoid of the second
   route,       ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
   weigh,       ///< sum of what top_k experts gave, times their weights
   add,         ///< sum of two values of one shape
   scale,       ///< x times weight, one number
 };
-inline constexpr std::string_view op_names[] = {"embedding", "rms_norm",    "quantize",  "matmul", "bias",
-                                                "rope",      "cache_write", "attention", "gated",  "short_conv",
-                                                "route",     "weigh",       "add",       "scale"};
+inline constexpr std::string_view op_names[] = {
+    "embedding", "rms_norm",   "quantize",  "matmul",    "bias",  "rope",  "cache_write", "attention",
+    "gated",     "short_conv", "delta_net", "head_gate", "route", "weigh", "add",         "scale"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.
@@ -71,12 +73,14 @@ struct op {
   std::uint8_t block = 0;  ///< in the period: the kind of block that it is part of
   std::array<value_id, 3> in{none, none, none};
   value_id out = none;
-  weight_id weight = none;
+  weight_id weight = none, second = none;
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
-  float softcap = 0;        ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay
-  std::uint32_t taps = 0;   ///< short_conv: tokens that it sees, its own among them
+  float softcap = 0;       ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay
+  std::uint32_t taps = 0;  ///< short_conv: tokens that it sees, its own among them
+  delta_net_config delta{};
+  bool logistic = false;    ///< head_gate: by sigmoid(gate), not silu(gate)
   bool multiplied = false;  ///< short_conv: its input is B, C and h, and it gives C conv(B h), not silu(conv(x))
   bool by_layer = false;    ///< gated: up has a place for each layer, one behind the other
   bool over_all = false;    ///< route: the softmax is over all experts, not over those that are chosen

@@ -253,6 +253,48 @@ class trace {
     return push(o, "short_conv", name, dtype::f32, channels);
   }
 
+  /// The gated delta rule (kernels/delta_net.hpp). @param qkv [tokens, delta.qkv_size()]  @param beta, alpha [tokens,
+  /// value_heads], or one value of both, [tokens, 2 * value_heads]: of each key head the betas, then the alphas, of its
+  /// value heads  @param decay, shift tensors, [value_heads]  -> f32 [tokens, delta.value_size()]
+  constexpr value_id delta_net(value_id qkv, value_id beta, value_id alpha, std::string_view decay,
+                               std::string_view shift, const delta_net_config& delta) {
+    const std::uint32_t gates = beta == alpha ? 2 * delta.value_heads : delta.value_heads;
+    if (delta.key_heads == 0 || delta.value_heads == 0 || delta.value_heads % delta.key_heads != 0)
+      fail(where(decay).view(), "linear_num_value_heads in multiples of linear_num_key_heads ", delta.key_heads, "",
+           delta.value_heads);
+    if (delta.key_dim == 0 || delta.key_dim > 256)
+      fail(where(decay).view(), "linear_key_head_dim of at least 1 and at most ", 256, "", delta.key_dim);
+    if (delta.value_dim == 0 || delta.value_dim % 4 != 0)
+      fail(where(decay).view(), "linear_value_head_dim in multiples of ", 4, "", delta.value_dim);
+    if (width(qkv) != delta.qkv_size())
+      fail(where(decay).view(), "queries, keys and values of ", delta.qkv_size(), "", width(qkv));
+    if (width(beta) != gates || width(alpha) != gates)
+      fail(where(decay).view(), "a beta and an alpha a head, ", gates, "", width(beta));
+    op o{.kind = op_kind::delta_net,
+         .in = {qkv, beta, alpha},
+         .weight = weight(decay, 1, delta.value_heads, dtype::f32),
+         .second = weight(shift, 1, delta.value_heads, dtype::f32),
+         .delta = delta};
+    return push(o, "delta_net", decay, dtype::f32, delta.value_size());
+  }
+
+  /// Heads times an activation of their gates, [tokens, heads, head_dim]; gate as wide, or [tokens, heads]
+  /// @param norm of each head, or empty  @param logistic sigmoid, else silu
+  constexpr value_id head_gate(value_id x, value_id gate, std::string_view norm, float eps, std::uint32_t head_dim,
+                               bool logistic) {
+    if (head_dim == 0 || head_dim % 4 != 0 || width(x) % head_dim != 0)
+      fail(where("head_gate").view(), "an input in multiples of head_dim, which is one of 4, ", head_dim, "", width(x));
+    else if (width(gate) != width(x) && width(gate) != width(x) / head_dim)
+      fail(where("head_gate").view(), "a gate as wide as its input or one a head, ", width(x), "", width(gate));
+    op o{.kind = op_kind::head_gate,
+         .in = {x, gate, none},
+         .weight = norm.empty() ? none : weight(norm, 1, head_dim, dtype::f32),
+         .eps = eps,
+         .head_dim = head_dim,
+         .logistic = logistic};
+    return push(o, "head_gate", norm.empty() ? std::string_view("gate") : norm, dtype::f32, width(x));
+  }
+
   /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their
   /// numbers, then the bits of the softmax over them or, with over_all, their part of that over all experts
   constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k, bool over_all = false) {

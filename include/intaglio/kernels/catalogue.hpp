@@ -14,6 +14,7 @@
 #include "intaglio/kernels/attention_few.hpp"
 #include "intaglio/kernels/attention_halves.hpp"
 #include "intaglio/kernels/calibrate.hpp"
+#include "intaglio/kernels/delta_net.hpp"
 #include "intaglio/kernels/dense_few.hpp"
 #include "intaglio/kernels/dense_matmul.hpp"
 #include "intaglio/kernels/dense_rows.hpp"
@@ -23,6 +24,7 @@
 #include "intaglio/kernels/fixed.hpp"
 #include "intaglio/kernels/gated.hpp"
 #include "intaglio/kernels/halves.hpp"
+#include "intaglio/kernels/head_gate.hpp"
 #include "intaglio/kernels/head_rescore.hpp"
 #include "intaglio/kernels/head_screen.hpp"
 #include "intaglio/kernels/interface.hpp"
@@ -80,7 +82,8 @@ using all_kernels =
                 walk_up_kernel, walk_sum_kernel, fixed_kernel, matmul_few_kernel, layers_coded_kernel,
                 walk_trace_kernel, rms_norm_kernel, attention_few_kernel, expert_tiles_kernel, dense_rows_kernel,
                 ternary_rows_kernel, layers_few_kernel, layers_ternary_few_kernel, layers_many_kernel,
-                layers_few_normed_kernel, layers_many_normed_kernel, gated_kernel, short_conv_kernel>;
+                layers_few_normed_kernel, layers_many_normed_kernel, gated_kernel, short_conv_kernel, delta_net_kernel,
+                head_gate_kernel>;
 
 /// What `f` makes of a kernel's descriptor, given as a std::type_identity.
 template <class F, class... Kernels>
@@ -136,7 +139,9 @@ inline constexpr const kernel_interface* catalogue[kernel_count] = {&embed_inter
                                                                     &layers_few_normed_interface,
                                                                     &layers_many_normed_interface,
                                                                     &gated_interface,
-                                                                    &short_conv_interface};
+                                                                    &short_conv_interface,
+                                                                    &delta_net_interface,
+                                                                    &head_gate_interface};
 
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

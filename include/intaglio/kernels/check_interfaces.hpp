@@ -14,6 +14,7 @@
 #include "intaglio/kernels/spirv/attention_halves.hpp"
 #include "intaglio/kernels/spirv/attention_halves_portable.hpp"
 #include "intaglio/kernels/spirv/calibrate.hpp"
+#include "intaglio/kernels/spirv/delta_net.hpp"
 #include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
@@ -24,6 +25,7 @@
 #include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/gated.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
+#include "intaglio/kernels/spirv/head_gate.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
@@ -158,6 +160,8 @@ static_assert(shader_interface<matches(walk_trace_interface, spirv::walk_trace_s
 static_assert(shader_interface<matches(fixed_interface, spirv::fixed_spirv)>::agrees);
 static_assert(shader_interface<matches(gated_interface, spirv::gated_spirv)>::agrees);
 static_assert(shader_interface<matches(short_conv_interface, spirv::short_conv_spirv)>::agrees);
+static_assert(shader_interface<matches(delta_net_interface, spirv::delta_net_spirv)>::agrees);
+static_assert(shader_interface<matches(head_gate_interface, spirv::head_gate_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);

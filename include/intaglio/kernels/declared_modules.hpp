@@ -115,6 +115,8 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(layers_many_normed, matrix, layers_many_normed),
     INTAGLIO_MODULE(gated, any, gated),
     INTAGLIO_MODULE(short_conv, any, short_conv),
+    INTAGLIO_MODULE(delta_net, any, delta_net),
+    INTAGLIO_MODULE(head_gate, any, head_gate),
 #undef INTAGLIO_MODULE
 });
 

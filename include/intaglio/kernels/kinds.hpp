@@ -56,9 +56,11 @@ enum class kernel : std::uint8_t {
   layers_few_normed,
   layers_many_normed,
   gated,
-  short_conv
+  short_conv,
+  delta_net,
+  head_gate
 };
-inline constexpr std::size_t kernel_count = 45;
+inline constexpr std::size_t kernel_count = 47;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {

@@ -23,6 +23,7 @@ namespace intaglio::kernels {
   each(attention_few, attention_few) \
   each(attention_halves, attention_halves) \
   each(attention_halves_portable, attention_halves) \
+  each(delta_net, delta_net) \
   each(dense_few, dense_few) \
   each(dense_matmul, dense_matmul) \
   each(dense_matmul_cpu, dense_matmul) \
@@ -34,6 +35,7 @@ namespace intaglio::kernels {
   each(gated, gated) \
   each(halves, halves) \
   each(turn, turn) \
+  each(head_gate, head_gate) \
   each(head_rescore, head_rescore) \
   each(head_screen, head_screen) \
   each(head_screen_portable, head_screen) \

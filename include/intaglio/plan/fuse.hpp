@@ -56,6 +56,7 @@ inline constexpr std::array rules{
          "gate and up of two codecs are two products, so the sums go to memory; its activation is a kernel's own"},
     rule{"expert_biases", "2 biases, gated; bias, weigh, add",
          "which bias an expert's product has is the token's choice, so the next kernel that reads both adds it"},
+    rule{"gate_add", "head_gate, add", "the stream is updated in place"},
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
@@ -82,6 +83,8 @@ struct node {
   ir::value_id choice = ir::none;  ///< which experts a token has, or which tokens an expert
   std::uint32_t taps = 0;          ///< of short_conv
   bool multiplied = false;         ///< likewise
+  delta_net_config delta{};        ///< of delta_net, whose beta and alpha are k_in and v_in
+  bool logistic = false;           ///< of head_gate, whose gate is up_in
   std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
   bool over_all = false;                 ///< of route: the softmax is over all experts
   std::uint32_t columns = 0;             ///< of halves of lists: of a row
@@ -230,6 +233,16 @@ class fuser {
         n.taps = o.taps, n.multiplied = o.multiplied;
         add_weight(n, o.weight);
         return n;
+      case kind::delta_net:
+        take(n, i);
+        n.lowered = true;
+        n.kernel = kernels::kernel::delta_net;
+        n.delta = o.delta;
+        n.k_in = o.in[1], n.v_in = o.in[2];
+        add_weight(n, o.weight), add_weight(n, o.second);
+        return n;
+      case kind::head_gate:
+        return head_gate(i, n);
       case kind::route:
         route(i, n);
         return n;
@@ -262,6 +275,22 @@ class fuser {
       default:
         return n;
     }
+  }
+
+  constexpr node head_gate(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::head_gate;
+    n.up_in = o.in[1];
+    n.norm = o.weight, n.eps = o.eps, n.head_dim = o.head_dim, n.logistic = o.logistic;
+    if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, a)) {
+      take(n, a);
+      n.rule = rule_index("gate_add");
+      n.stream = at(a).in[0];
+      n.out = at(a).out;
+    }
+    return n;
   }
 
   constexpr node embed(std::size_t i, node n) {

@@ -113,6 +113,7 @@ constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, 
 
 /// Bytes that an op keeps from one pass to the next, beside caches.
 constexpr std::uint64_t kept_bytes(const ir::graph& g, const ir::op& o) {
+  if (o.kind == ir::op_kind::delta_net) return aligned(std::uint64_t{4} * o.delta.value_size() * o.delta.key_dim);
   if (o.kind != ir::op_kind::short_conv) return 0;
   return aligned(kernels::short_conv_state_bytes(g.weights[static_cast<std::size_t>(o.weight)].rows, o.taps));
 }
@@ -341,6 +342,12 @@ class lowering {
         break;
       case kernels::kernel::short_conv:
         short_conv(n);
+        break;
+      case kernels::kernel::delta_net:
+        delta_net(n);
+        break;
+      case kernels::kernel::head_gate:
+        head_gate(n);
         break;
       case kernels::kernel::norm_add:
         norm_add(n);
@@ -1379,6 +1386,57 @@ class lowering {
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
     d_->groups = {(t.rows + columns - 1) / columns, kernels::short_conv_kernel::rows(c_.tokens, n.taps), 1};
+  }
+
+  constexpr void delta_net(const node& n) {
+    d_->label.append("delta_net");
+    const delta_net_config& delta = n.delta;
+    const std::uint32_t group = delta.value_heads / delta.key_heads;
+    const bool together = n.k_in == n.v_in;
+    bind_value("qkv", n.in, false);
+    bind_value("beta", n.k_in, false);
+    if (together) {  // an alpha stands behind the betas of its key head
+      const std::uint64_t at = placement_.offset(n.v_in), behind = std::uint64_t{4} * group;
+      bind("alpha", {region::arena, 0, at + behind}, std::uint64_t{4} * c_.tokens * width(n.v_in) - behind, false);
+    } else {
+      bind_value("alpha", n.v_in, false);
+    }
+    bind_norm(n.weights[0], "decay");
+    bind_norm(n.weights[1], "shift");
+    bind_value("output", n.out, true);
+    bind_kept("recurrent", n);
+    bind_state();
+    set("key_heads", delta.key_heads);
+    set("value_heads", delta.value_heads);
+    set("key_dim", delta.key_dim);
+    set("value_dim", delta.value_dim);
+    set("in_turn", delta.in_turn ? 1u : 0u);
+    const std::uint32_t parts = (delta.value_dim + 31) / 32;
+    set("parts", parts);
+    set("gate_stride", width(n.k_in));
+    set("gate_group", together ? 2 * group : group);
+    d_->groups = {delta.value_heads * parts, 1, 1};
+  }
+  constexpr void head_gate(const node& n) {
+    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : "gate");
+    const std::uint32_t wide = width(n.in);
+    bind_value("input", n.in, false);
+    bind_value("gate", n.up_in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    bind_value("output", n.out, true);
+    if (n.stream != ir::none)
+      note({region::arena, 0, placement_.offset(n.stream)},
+           value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_state();
+    set("heads", wide / n.head_dim);
+    set("head_dim", n.head_dim);
+    set("normed", n.norm != ir::none ? 1u : 0u);
+    set("eps", n.eps);
+    set("logistic", n.logistic ? 1u : 0u);
+    set("per_head", width(n.up_in) != wide ? 1u : 0u);
+    set("adds", n.stream != ir::none ? 1u : 0u);
+    if (n.head_dim > 512) d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {wide / n.head_dim, c_.tokens, 1};
   }
 
   constexpr void rms_norm(const node& n) {

@@ -166,6 +166,12 @@ class machine {
       case kernels::kernel::short_conv:
         c.short_conv();
         break;
+      case kernels::kernel::delta_net:
+        c.delta_net();
+        break;
+      case kernels::kernel::head_gate:
+        c.head_gate();
+        break;
       case kernels::kernel::expert_sum:
         c.expert_sum();
         break;
@@ -515,6 +521,23 @@ class machine {
       reference::short_conv(shape, memory<float>("input").first(n * wide), weight<float>("weight"), position(),
                             memory<float>("recurrent").first((shape.taps - 1) * shape.width),
                             memory<float>("output").first(n * shape.width));
+    }
+    void delta_net() {
+      const auto k = kernels::constants_of<kernels::delta_net_kernel>(d.specialization);
+      const delta_net_config sizes{k.key_heads, k.value_heads, k.key_dim, k.value_dim, k.in_turn != 0};
+      const std::size_t n = m.state[kernels::state::count];
+      reference::delta_net(sizes, {k.gate_stride, k.gate_group}, memory<float>("qkv").first(n * sizes.qkv_size()),
+                           memory<float>("beta"), memory<float>("alpha"), weight<float>("decay"),
+                           weight<float>("shift"), position(), memory<float>("recurrent"),
+                           memory<float>("output").first(n * sizes.value_size()));
+    }
+    void head_gate() {
+      const auto k = kernels::constants_of<kernels::head_gate_kernel>(d.specialization);
+      const std::size_t count = tokens() * std::size_t{k.heads} * k.head_dim;
+      reference::head_gate({k.head_dim, k.eps, k.logistic != 0, k.per_head != 0, k.adds != 0},
+                           memory<float>("input").first(count), memory<float>("gate"),
+                           k.normed != 0 ? weight<float>("norm_weight").first(k.head_dim) : std::span<const float>{},
+                           memory<float>("output").first(count));
     }
 
     void expert_sum() {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Kernels of layers with a recurrent state on the CPU: short_conv.
+// Kernels of layers with a recurrent state on the CPU: short_conv, delta_net and head_gate.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "intaglio/core/decoder_config.hpp"
 #include "intaglio/kernels/arithmetic.hpp"
 
 namespace intaglio::reference {
@@ -38,6 +40,87 @@ inline void short_conv(const short_conv_shape& shape, std::span<const float> inp
                                                : sum / (1.0f + kernels::arithmetic::exp(-sum));
     }
   std::copy_n(z.end() - static_cast<std::ptrdiff_t>(before * width), before * width, kept.begin());
+}
+
+/// Where a token's betas and alphas are.
+struct delta_gate_places {
+  std::size_t stride = 0, group = 0;  ///< as kernels/delta_net.hpp has gate_stride and gate_group
+};
+/// @param position of the first token: where it is 0 `kept` is not read
+/// @shape  qkv: [tokens, qkv_size]; decay, shift: [value_heads]; kept: [value_heads, key_dim, value_dim]; output:
+/// [tokens, value_size]
+inline void delta_net(const delta_net_config& sizes, const delta_gate_places& gates, std::span<const float> qkv,
+                      std::span<const float> beta, std::span<const float> alpha, std::span<const float> decay,
+                      std::span<const float> shift, std::uint32_t position, std::span<float> kept,
+                      std::span<float> output) {
+  using kernels::arithmetic::exp, kernels::arithmetic::product;
+  const std::size_t keys = std::size_t{sizes.key_heads} * sizes.key_dim, values = sizes.value_size(),
+                    tokens = output.size() / values, dim = sizes.key_dim, columns = sizes.value_dim,
+                    group = sizes.value_heads / sizes.key_heads;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(sizes.key_dim));
+  const auto inverse_length = [&](std::span<const float> of) {
+    float sum = 0;
+    for (const float x : of) sum += product(x, x);
+    return 1.0f / std::sqrt(sum + 1e-6f);
+  };
+  if (position == 0) std::ranges::fill(kept.first(values * dim), 0.0f);
+  std::vector<float> query(dim), key(dim);
+  for (std::size_t t = 0; t < tokens; ++t)
+    for (std::size_t h = 0; h < sizes.value_heads; ++h) {
+      const std::size_t key_head = sizes.in_turn ? h % sizes.key_heads : h / group;
+      const auto row = qkv.subspan(t * sizes.qkv_size(), sizes.qkv_size());
+      const auto q = row.subspan(key_head * dim, dim), k = row.subspan(keys + key_head * dim, dim),
+                 v = row.subspan(2 * keys + h * columns, columns);
+      const float of_query = product(inverse_length(q), scale), of_key = inverse_length(k);
+      for (std::size_t i = 0; i < dim; ++i) query[i] = product(q[i], of_query), key[i] = product(k[i], of_key);
+      const std::size_t at = t * gates.stride + h / group * gates.group + h % group;
+      const float write = 1.0f / (1.0f + exp(-beta[at])), x = alpha[at] + shift[h],
+                  soft = x > 20.0f ? x : kernels::arithmetic::log(1.0f + exp(x)), stays = exp(product(decay[h], soft));
+      const auto state = kept.subspan(h * dim * columns, dim * columns);
+      for (std::size_t j = 0; j < columns; ++j) {
+        float seen = 0, y = 0;
+        for (std::size_t i = 0; i < dim; ++i) seen += product(product(state[i * columns + j], stays), key[i]);
+        const float change = product(v[j] - seen, write);
+        for (std::size_t i = 0; i < dim; ++i) {
+          float& s = state[i * columns + j];
+          s = product(s, stays) + product(key[i], change);
+          y += product(s, query[i]);
+        }
+        output[t * values + h * columns + j] = y;
+      }
+    }
+}
+
+struct head_gate_shape {
+  std::size_t head_dim = 0;
+  float eps = 0;          ///< of the norm
+  bool logistic = false;  ///< sigmoid, else silu
+  bool per_head = false;  ///< a gate a head, not a channel
+  bool adds = false;      ///< to what the output holds
+};
+/// @param norm empty: heads as they are  @shape input, output: [tokens, heads, head_dim]
+inline void head_gate(const head_gate_shape& shape, std::span<const float> input, std::span<const float> gate,
+                      std::span<const float> norm, std::span<float> output) {
+  using kernels::arithmetic::product;
+  const std::size_t dim = shape.head_dim;
+  for (std::size_t row = 0; row < input.size() / dim; ++row) {
+    const auto x = input.subspan(row * dim, dim);
+    float r = 1;
+    if (!norm.empty()) {
+      float sum = 0;
+      for (std::size_t i = 0; i < dim; i += 4)
+        sum += (product(x[i], x[i]) + product(x[i + 1], x[i + 1])) +
+               (product(x[i + 2], x[i + 2]) + product(x[i + 3], x[i + 3]));
+      r = 1.0f / std::sqrt(sum / static_cast<float>(dim) + shape.eps);
+    }
+    for (std::size_t i = 0; i < dim; ++i) {
+      const float g = gate[shape.per_head ? row : row * dim + i], below = 1.0f + kernels::arithmetic::exp(-g),
+                  factor = shape.logistic ? 1.0f / below : g / below;
+      const float y = product(norm.empty() ? x[i] : product(product(x[i], norm[i]), r), factor);
+      float& out = output[row * dim + i];
+      out = shape.adds ? out + y : y;
+    }
+  }
 }
 
 }  // namespace intaglio::reference

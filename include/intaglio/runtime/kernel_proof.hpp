@@ -139,6 +139,7 @@ class kernel_proof {
       case kernels::kernel::attention_halves:
         return 70;
       case kernels::kernel::short_conv:
+      case kernels::kernel::delta_net:
         return 5;
       default:
         return takes_matrices(call) ? 18 : lists_tokens(call) ? 6 : 2;
@@ -190,6 +191,10 @@ class kernel_proof {
         return proofs::gated(trial_, call);
       case kernels::kernel::short_conv:
         return proofs::short_conv(trial_, call);
+      case kernels::kernel::delta_net:
+        return proofs::delta_net(trial_, call);
+      case kernels::kernel::head_gate:
+        return proofs::head_gate(trial_, call);
       case kernels::kernel::turn:
         return proofs::turn(trial_, call);
       case kernels::kernel::norm_add:

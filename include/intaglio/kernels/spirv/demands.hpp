@@ -161,6 +161,16 @@ constexpr void calibrate_demands(module_use& d) {
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
 }
+inline constexpr unsigned delta_net_capabilities[] = {1, 5347};
+constexpr void delta_net_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(3);
+  d.add(4ull * v1, 4);
+  d.add(4ull * v1, 4);
+}
 inline constexpr unsigned dense_few_capabilities[] = {1, 61, 65, 5347};
 constexpr void dense_few_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -282,6 +292,13 @@ constexpr void halves_demands(module_use& d) {
   d.add(4ull * v9, 4);
   const unsigned v10 = d.quotient(v8, 4u);
   d.add(4ull * v10, 4);
+}
+inline constexpr unsigned head_gate_capabilities[] = {1, 5347};
+constexpr void head_gate_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
 }
 inline constexpr unsigned head_rescore_capabilities[] = {1, 61, 65, 5347};
 constexpr void head_rescore_demands(module_use& d) {

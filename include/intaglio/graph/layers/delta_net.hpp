@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What stands in the place of attention in recurrent layers of Qwen3.5 and Qwen3-Next, and their attention with a gate;
+// both without their output projections.
+#pragma once
+
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+
+namespace intaglio::graph {
+
+/// Whether betas and alphas come by two products or by one, of each key head in turn.
+enum class delta_gates : bool { apart, together };
+
+/// The gated delta rule over silu(conv(W_qkv x)), its heads normalised and times silu(W_z x). Tensors attn_qkv,
+/// attn_gate (z), ssm_conv1d [qkv_size, conv_taps], ssm_beta and ssm_alpha, or ssm_ba, ssm_a and ssm_dt.bias
+/// [value_heads], ssm_norm [value_dim].
+/// @shape  x: [tokens, hidden_size]; out: [tokens, value_size] f32
+/// @error  does not fit: key heads do not share value heads evenly; widths that kernels do not take
+/// @source Yang et al. 2024 (gated delta networks); transformers, models/qwen3_next
+template <dtype W, delta_gates Gates, dtype A = input_type<W>>
+struct delta_net {
+  std::uint32_t hidden_size, conv_taps;  ///< config.json's, the latter as linear_conv_kernel_dim
+  delta_net_config sizes;                ///< and linear_*
+  float eps;                             ///< of the norm
+
+  constexpr delta_net(const decoder_config& c)  // NOLINT: a config is what describes it
+      : hidden_size(c.hidden_size), conv_taps(c.conv_taps), sizes(c.delta_net), eps(c.rms_norm_eps) {}
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const ir::value_id h = activations<A>(t, x, "attn_qkv.weight");
+    const ir::value_id products = t.matmul(h, "attn_qkv.weight", sizes.qkv_size(), hidden_size, W);
+    const ir::value_id z = t.matmul(h, "attn_gate.weight", sizes.value_size(), hidden_size, W);
+    ir::value_id beta = ir::none, alpha = ir::none;
+    if constexpr (Gates == delta_gates::together) {
+      beta = alpha = t.matmul(h, "ssm_ba.weight", 2 * sizes.value_heads, hidden_size, W);
+    } else {
+      beta = t.matmul(h, "ssm_beta.weight", sizes.value_heads, hidden_size, W);
+      alpha = t.matmul(h, "ssm_alpha.weight", sizes.value_heads, hidden_size, W);
+    }
+    const ir::value_id qkv = t.short_conv(products, "ssm_conv1d.weight", conv_taps, false);
+    const ir::value_id y = t.delta_net(qkv, beta, alpha, "ssm_a", "ssm_dt.bias", sizes);
+    return t.head_gate(y, z, "ssm_norm.weight", eps, sizes.value_dim, false);
+  }
+};
+
+/// self_attention with norms of q's and k's heads, times sigmoid(W_g x). Tensor attn_q_gate besides its own.
+/// @shape  as self_attention
+template <dtype W, dtype A = input_type<W>>
+struct gated_attention {
+  self_attention<W, A, qk_norm::rms> attention;  ///< without the gate
+
+  constexpr gated_attention(const decoder_config& c) : attention(c) {}  // NOLINT: a config is what describes it
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const std::uint32_t heads = attention.num_attention_heads, wide = attention.head_dim;
+    const ir::value_id y = attention.forward(t, x);
+    const ir::value_id gate = t.matmul(activations<A>(t, x, "attn_q_gate.weight"), "attn_q_gate.weight", heads * wide,
+                                       attention.hidden_size, W);
+    return t.head_gate(y, gate, {}, 0, wide, true);
+  }
+};
+
+}  // namespace intaglio::graph

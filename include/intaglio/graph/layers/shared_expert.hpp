@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// A mixture of experts with one more that every token has, whose part a gate of its own says.
+#pragma once
+
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/moe.hpp"
+#include "intaglio/graph/layers/rms_norm.hpp"
+
+namespace intaglio::graph {
+
+/// x + mixture(norm(x)) + sigmoid(w_s norm(x)) shared(norm(x)). Tensors ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp
+/// and ffn_gate_inp_shexp, [1, hidden_size] in f32.
+/// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
+/// @source transformers, models/qwen3_next
+template <dtype W, class Mixture>
+struct residual_moe_with_shared {
+  rms_norm norm;                                 ///< of what all of them read
+  Mixture mixture;                               ///< a moe
+  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the shared expert
+  shader::activation_function act;               ///< of its gates
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const ir::value_id h = norm.forward(t, x);
+    const ir::value_id gate = t.matmul(h, "ffn_gate_shexp.weight", intermediate_size, hidden_size, W);
+    const ir::value_id up = t.matmul(h, "ffn_up_shexp.weight", intermediate_size, hidden_size, W);
+    const ir::value_id y = t.matmul(t.gated(gate, up, act), "ffn_down_shexp.weight", hidden_size, intermediate_size, W);
+    const ir::value_id part = t.matmul(h, "ffn_gate_inp_shexp.weight", 1, hidden_size, dtype::f32);
+    const ir::value_id chosen = t.add(x, mixture.forward(t, h));
+    return t.add(chosen, t.head_gate(y, part, {}, 0, hidden_size, true));
+  }
+};
+
+}  // namespace intaglio::graph

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Matrices that files hold with their rows between those of others: queries and the gates of attention's output head by
+// head; queries, keys, values and gates of delta rules key head by key head.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/io/checkpoint_data.hpp"
+
+namespace intaglio::io {
+
+/// Rows of a stored matrix that follow one another there.
+struct row_run {
+  std::uint64_t first = 0, rows = 0;
+};
+/// A matrix, by the runs of rows that it is made of, in its order.
+struct gathered_part {
+  std::string name;
+  std::vector<row_run> runs;
+};
+/// What a tensor with this GGUF name holds; nothing for one that is whole.
+inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::string_view name) {
+  if (family_of(c.model_type).recurrent != recurrence::delta_net) return {};
+  const auto block = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
+  if (constexpr std::string_view q = "attn_q.weight"; name.ends_with("." + std::string(q))) {
+    gathered_part queries{std::string(name), {}}, gates{block(q) + "attn_q_gate.weight", {}};
+    for (std::uint64_t head = 0; head < c.num_attention_heads; ++head) {
+      queries.runs.push_back({2 * head * c.head_dim, c.head_dim});
+      gates.runs.push_back({(2 * head + 1) * c.head_dim, c.head_dim});
+    }
+    return {queries, gates};
+  }
+  constexpr std::string_view qkvz = "attn_qkvz.weight";
+  if (!name.ends_with(qkvz)) return {};
+  const delta_net_config& delta = c.delta_net;
+  if (delta.key_heads == 0) return {};
+  const std::uint64_t key = delta.key_dim,
+                      values = std::uint64_t{delta.value_heads} / delta.key_heads * delta.value_dim,
+                      all = 2 * key + 2 * values;
+  gathered_part qkv{block(qkvz) + "attn_qkv.weight", {}}, z{block(qkvz) + "attn_gate.weight", {}};
+  for (const auto& [before, rows] : {row_run{0, key}, row_run{key, key}, row_run{2 * key, values}})
+    for (std::uint64_t head = 0; head < delta.key_heads; ++head) qkv.runs.push_back({head * all + before, rows});
+  for (std::uint64_t head = 0; head < delta.key_heads; ++head)
+    z.runs.push_back({head * all + 2 * key + values, values});
+  return {qkv, z};
+}
+
+/// Adds the parts of such a tensor. @return false: it is whole  @param add takes each
+template <class Add>
+bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole, const Add& add) {
+  const auto parts = gathered_parts(builder.config(), whole.stored.name);
+  if (parts.empty()) return false;
+  const auto shown = printable(whole.stored_name, 100);
+  std::uint64_t all = 0;
+  for (const gathered_part& part : parts)
+    for (const row_run& run : part.runs) all += run.rows;
+  if (whole.stored.rows != all || whole.dimensions != 2)
+    return builder.fault("rows of " + shown + ": expected " + std::to_string(all) + ", found " +
+                         std::to_string(whole.stored.rows)),
+           true;
+  if (!whole.pieces.empty())
+    return builder.fault("rows of " + shown + ": expected one after the other, found strides"), true;
+  const auto& layout = info(whole.stored.type);
+  if (whole.stored.type == dtype::bcml1 || whole.stored.type == dtype::i2_s ||
+      whole.stored.columns % layout.block_elements != 0)
+    return builder.fault("type of " + shown + ": expected rows that lie one after the other, found " +
+                         std::string(intaglio::name(whole.stored.type))),
+           true;
+  const std::uint64_t blocks = whole.stored.columns / layout.block_elements;  // what pieces count in
+  for (const gathered_part& part : parts) {
+    checkpoint_tensor out = whole;
+    out.stored.name = part.name;
+    out.stored.rows = 0;
+    for (const row_run& run : part.runs) {
+      out.pieces.push_back({.file = whole.stored.file,
+                            .offset = whole.stored.offset + run.first * blocks * layout.block_bytes,
+                            .row0 = out.stored.rows,
+                            .rows = run.rows,
+                            .columns = blocks,
+                            .row_stride = blocks});
+      out.stored.rows += run.rows;
+    }
+    out.stored.bytes = out.stored.rows * blocks * layout.block_bytes;
+    add(std::move(out));
+  }
+  return true;
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/kernels/delta_net.hpp"
+
+#include "intaglio/reference/recurrent.hpp"
+#include "kernels/matmul_problem.hpp"
+
+using namespace intaglio;
+using namespace intaglio::testing;
+
+TEST_CASE("delta_net gives the reference's bits, of what comes out and of its state", "[kernels]") {
+  kernel_device on;
+  random_numbers random(41);
+  constexpr std::uint32_t room = 6;
+  const std::uint32_t tokens = GENERATE(1u, 5u), position = GENERATE(0u, 9u), group = GENERATE(1u, 3u),
+                      key_dim = GENERATE(4u, 33u), value_dim = GENERATE(4u, 68u);
+  const bool in_turn = GENERATE(false, true), together = GENERATE(false, true);
+  const delta_net_config sizes{2, 2 * group, key_dim, value_dim, in_turn};
+  const std::uint32_t stride = (together ? 2 : 1) * sizes.value_heads, gate_group = (together ? 2 : 1) * group,
+                      parts = (value_dim + 31) / 32;
+  const auto qkv = random.floats(std::size_t{room} * sizes.qkv_size(), -2, 2),
+             beta = random.floats(std::size_t{room} * stride, -4, 4),
+             alpha = random.floats(std::size_t{room} * stride, -30, 30),
+             decay = random.floats(sizes.value_heads, -3, 0), shift = random.floats(sizes.value_heads, -2, 2);
+  auto kept = random.floats(std::size_t{sizes.value_size()} * key_dim, -1, 1);
+  const auto before = kept;
+  std::vector<float> expected(std::size_t{tokens} * sizes.value_size());
+  reference::delta_net(sizes, {stride, gate_group}, qkv, beta, alpha, decay, shift, position, kept, expected);
+  for (const std::uint32_t subgroups : on.widths()) {
+    const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
+               s = on.filled(shift), states = on.filled(before),
+               out = on.poisoned(std::size_t{4} * room * sizes.value_size()),
+               state = on.filled(fresh_state(position, tokens, room, 64));
+    const auto untouched = out.read<std::uint32_t>();
+    on.run(kernels::kernel::delta_net, subgroups,
+           {{"key_heads", sizes.key_heads},
+            {"value_heads", sizes.value_heads},
+            {"key_dim", key_dim},
+            {"value_dim", value_dim},
+            {"in_turn", in_turn ? 1u : 0u},
+            {"parts", parts},
+            {"gate_stride", stride},
+            {"gate_group", gate_group}},
+           {{"qkv", &in},
+            {"beta", &b},
+            {"alpha", &a},
+            {"decay", &d},
+            {"shift", &s},
+            {"output", &out},
+            {"recurrent", &states},
+            {"state", &state}},
+           {sizes.value_heads * parts, 1, 1});
+    const auto found = out.read<float>();
+    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
+               expected);
+    CHECK_SAME(on, states.read<float>(), kept);
+    const auto words = out.read<std::uint32_t>();
+    CHECK(std::equal(words.begin() + static_cast<std::ptrdiff_t>(expected.size()), words.end(),
+                     untouched.begin() + static_cast<std::ptrdiff_t>(expected.size())));
+  }
+}
+
+TEST_CASE("head_gate gives the reference's bits", "[kernels]") {
+  kernel_device on;
+  random_numbers random(42);
+  constexpr std::uint32_t room = 4, tokens = 3;
+  const std::uint32_t heads = GENERATE(1u, 3u), head_dim = GENERATE(4u, 132u), normed = GENERATE(0u, 1u),
+                      logistic = GENERATE(0u, 1u), per_head = GENERATE(0u, 1u), adds = GENERATE(0u, 1u);
+  const std::size_t count = std::size_t{tokens} * heads * head_dim, all = std::size_t{room} * heads * head_dim;
+  const auto input = random.floats(all, -3, 3), gate = random.floats(all, -20, 20),
+             norm = random.floats(head_dim, -2, 2), start = random.floats(all, -3, 3);
+  auto expected = start;
+  reference::head_gate({head_dim, 1e-6f, logistic != 0, per_head != 0, adds != 0}, std::span(input).first(count), gate,
+                       normed != 0 ? std::span<const float>(norm) : std::span<const float>{}, expected);
+  for (const std::uint32_t subgroups : on.widths()) {
+    const auto in = on.filled(input), by = on.filled(gate), w = on.filled(norm), out = on.filled(start),
+               state = on.filled(fresh_state(5, tokens, room, 64));
+    on.run(kernels::kernel::head_gate, subgroups,
+           {{"heads", heads},
+            {"head_dim", head_dim},
+            {"normed", normed},
+            {"eps", 1e-6f},
+            {"logistic", logistic},
+            {"per_head", per_head},
+            {"adds", adds}},
+           {{"input", &in}, {"gate", &by}, {"norm_weight", &w}, {"output", &out}, {"state", &state}}, {heads, room, 1});
+    CHECK_SAME(on, out.read<float>(), expected);
+  }
+}
