@@ -339,7 +339,7 @@ constexpr bool same_type(field_type expected, spirv_type found) {
   return false;
 }
 
-/// Whether a module may lack specialization constants: the form of a kernel for CPU drivers has no use for `narrow`.
+/// Whether a module may lack specialization constants: forms of a kernel do not all have a use for each of them.
 enum class unused_constants : bool { refused, allowed };
 
 /// The first difference between a module and the C++ interface as one sentence, empty where they agree:
