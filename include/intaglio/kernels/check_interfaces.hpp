@@ -125,7 +125,8 @@ static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv
 static_assert(shader_interface<matches(layers_interface, spirv::layers_long_spirv)>::agrees);
 static_assert(
     shader_interface<matches(layers_coded_interface, spirv::layers_coded_spirv, unused_constants::allowed)>::agrees);
-static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_dense_spirv)>::agrees);
+static_assert(
+    shader_interface<matches(layers_coded_interface, spirv::layers_dense_spirv, unused_constants::allowed)>::agrees);
 static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_mixed_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_few_interface, spirv::layers_few_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_few_normed_interface, spirv::layers_few_normed_spirv)>::agrees);
