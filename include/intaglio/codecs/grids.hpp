@@ -5,6 +5,8 @@
 // @source ggml-common.h, iq2xxs_grid, iq2xs_grid, iq2s_grid, iq3xxs_grid, iq3s_grid, iq1s_grid: numbers of the format
 #pragma once
 
+#include "intaglio/core/compiler.hpp"
+
 #include <array>
 #include <cstdint>
 
