@@ -54,6 +54,7 @@ const std::vector<api::route>& api::routes() {
       {"GET", "/v1/models/", &api::model, false, true},
       {"POST", "/v1/chat/completions", &api::completions, true},
       {"POST", "/v1/completions", &api::completions, true},
+      {"POST", "/infill", &api::infill, true},
       {"POST", "/v1/messages", &api::messages, true},
       {"POST", "/v1/messages/count_tokens", &api::count_tokens, true},
       {"POST", "/v1/responses", &api::responses, true},
@@ -328,6 +329,11 @@ std::vector<std::vector<std::int32_t>> api::prompts_of(const asked& of, completi
     language::prompt prompt = chat_prompt(of, wanted, left_out);
     plan_reply(wanted, language.layout, prompt.in_thought);
     out.push_back(checked_prompt(of.facts(), std::move(prompt.ids), "messages"));
+  }
+  if (wanted.suffix) {
+    out.push_back(checked_prompt(
+        of.facts(), language.encode_gap(std::get<0>(wanted.prompts[0]), *wanted.suffix, "suffix"), "prompt"));
+    return out;
   }
   const auto markup = wanted.parse_special ? io::prompt_markup::read : io::prompt_markup::plain;
   for (const prompt_input& each : wanted.prompts)

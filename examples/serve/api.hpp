@@ -62,6 +62,7 @@ class api : public http_application {
   http_reply models(const asked& of);
   http_reply model(const asked& of);
   http_reply completions(const asked& of);
+  http_reply infill(const asked& of);
   http_reply messages(const asked& of);
   http_reply count_tokens(const asked& of);
   http_reply responses(const asked& of);

@@ -2,6 +2,7 @@
 #include "token_engine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "request_fields.hpp"
@@ -243,6 +244,37 @@ std::vector<prediction> likeliest(const language& words, std::span<const float> 
     out.push_back({std::string(words.tokens.piece(id)), std::exp(logits[static_cast<std::size_t>(id)] - all)});
   }
   return out;
+}
+
+std::vector<std::int32_t> language::encode_gap(std::string_view before, std::string_view behind,
+                                               const char* field) const {
+  static constexpr std::array<std::array<std::string_view, 3>, 3> known{{
+      {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},  // Qwen 2.5 and 3 Coder, CodeGemma
+      {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},        // StarCoder, Granite
+      {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},  // DeepSeek Coder
+  }};
+  for (const auto& marks : known) {
+    std::array<std::int32_t, 3> ids{};
+    bool all = true;
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      const auto found = tokens.encode(marks[i], {.parse_special = true});
+      all = all && found.size() == 1;
+      if (all) ids[i] = found[0];
+    }
+    if (!all) continue;
+    std::vector<std::int32_t> out = tokens.encode({}, {.add_bos = tokens.adds_bos()});
+    const auto add = [&](std::int32_t mark, std::string_view text) {
+      out.push_back(mark);
+      const auto more = tokens.encode(text, {});
+      out.insert(out.end(), more.begin(), more.end());
+    };
+    add(ids[0], before);
+    add(ids[1], behind);
+    out.push_back(ids[2]);
+    return out;
+  }
+  throw api_error(400, std::string(field) + ": expected nothing: the model has no tokens around a gap, found a text",
+                  field, "unsupported_parameter");
 }
 
 }  // namespace intaglio::serve

@@ -175,12 +175,15 @@ json chat_of_ollama_prompt(const json& body, const limits& limit) {
   json out = json::object();
   take_common(from, limit.ignore_unknown, out);
   refuse_images(from);
-  from.refuse_unless_absent({"suffix", "template", "context"}, "the server does not do this");
+  from.refuse_unless_absent({"template", "context"}, "the server does not do this");
   const std::string prompt = from.find("prompt") != nullptr ? from.text("prompt") : std::string();
-  if (from.boolean("raw", false)) {
+  const json* const suffix = from.find("suffix");
+  const bool gap = suffix != nullptr && *suffix != "";
+  if (gap) out["suffix"] = from.text("suffix");
+  if (from.boolean("raw", false) || gap) {
     out["prompt"] = prompt;
     if (!out.contains("max_tokens")) out["max_tokens"] = -1;
-    from.refuse_unless_absent("system", "a raw prompt is all of it");
+    from.refuse_unless_absent("system", "a raw prompt, or one with a suffix, is all of it");
   } else {
     out["messages"] = json::array();
     if (from.find("system") != nullptr && !from.text("system").empty())

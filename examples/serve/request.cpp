@@ -368,7 +368,11 @@ completion_request read_completion_request(const json& body, const model_facts& 
   if (const auto alternatives = from.natural("logprobs", 0, limit.top_logprobs)) out.shape.logprobs = *alternatives;
   if (const auto best = from.natural("best_of", 1, limit.n); best && *best != out.n)
     refuse_field("best_of", "the same as n", std::to_string(*best));
-  from.refuse_unless_absent("suffix", "text is only continued at its end");
+  if (const json* const suffix = from.find("suffix"); suffix != nullptr && *suffix != "") {
+    out.suffix = from.text("suffix");
+    if (out.prompts.size() != 1 || out.prompts[0].index() != 0)
+      refuse_field("prompt", "one text beside a suffix", shown(from.need("prompt", "a string")));
+  }
   out.parse_special = from.boolean("parse_special", true);
   out.echo = from.boolean("echo", false);
   if (out.echo && out.shape.logprobs)

@@ -72,6 +72,7 @@ struct completion_request {
   std::uint32_t n = 1;
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_ids;  ///< tokens that end the text, and are no part of it
+  std::optional<std::string> suffix;   ///< of a completion of one text: what stands behind the gap to be filled
   bool echo = false;                   ///< the prompt is told in front of the text
   bool stream = false, include_usage = false;
   bool usage_so_far = false;  ///< beside every piece, not only at the end

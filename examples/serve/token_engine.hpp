@@ -34,6 +34,9 @@ struct language {
   std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
     return io::encode_prompt(tokens, text, markup);
   }
+  /// Texts around a gap that the model fills: control tokens in front of each, and one behind both.
+  /// @throws api_error 400 naming `field`: the model has no such tokens
+  std::vector<std::int32_t> encode_gap(std::string_view before, std::string_view behind, const char* field) const;
   /// A conversation up to where the answer begins, or goes on.
   struct prompt {
     std::string text;

@@ -134,6 +134,9 @@ check(text(structured_outputs={"regex": "a|b"}) in ("a", "b"), "vLLM's field")
 for more, words in [({"guided_regex": "("}, "guided_regex"), ({"grammar": "root ::= x"}, "definition of the rule 'x'"), ({"guided_regex": "a", "grammar": 'root ::= "a"'}, "second form")]:
     check(words in refused(openai.BadRequestError, 400, words, lambda: text(**more)), f"{words} is told")
 
+check("suffix: expected nothing: the model has no tokens around a gap" in refused(openai.BadRequestError, 400, "a gap", lambda: client.completions.create(model="fable", prompt="a", suffix="b")), "a gap is for models that know one")
+check.equal(server.ask("POST", "/infill", {"input_prefix": "a", "input_suffix": "b"}, key)[0], 400, "by llama.cpp's path")
+
 # Ollama's.
 local = ollama.Client(host=server.url, headers=key)
 check.equal([each.model for each in local.list().models], ["fable:latest"], "models")

@@ -70,7 +70,7 @@ for schema, has in [({"type": "string", "pattern": "a(?!b)"}, "pattern"), ({"typ
                     ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0}}}, "schema.properties.a")]:
     refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}), 400, f"schema {schema}", "response_format", has)
 for name, value, has in [("prompt", [], "token ids"), ("prompt", ["a"] * 65, "at most 64"), ("prompt", [4096], "0 .. 4095"), ("prompt", [-1], "0 .. 4095"), ("prompt", None, "a string"),
-                         ("best_of", 3, "the same as n"), ("echo", 1, "true or false"), ("parse_special", 1, "true or false"), ("suffix", "x", "at its end"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
+                         ("best_of", 3, "the same as n"), ("echo", 1, "true or false"), ("parse_special", 1, "true or false"), ("suffix", "x", "around a gap"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
     refused(ask("POST", TEXT, {"prompt": "Once", "max_tokens": 2, name: value}), 400, f"completions: {name} = {str(value)[:40]}", None, has)
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "walk"}), 400, "a walk without an index", "mode")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "fly"}), 400, "no such mode", "mode")

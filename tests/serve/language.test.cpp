@@ -184,3 +184,14 @@ TEST_CASE("a chat template can be chosen, and ChatML is what a model without one
   bitnet.architecture = "bitnet-b1.58";
   CHECK(language(bitnet, 258, io::jinja_renderer(), "[{{ messages[0].content }}]").encode(talk).text == "[hi]");
 }
+
+TEST_CASE("texts around a gap stand behind the model's marks", "[language]") {
+  io::vocabulary file = words("", "", "<|im_end|>", {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"});
+  const auto size = static_cast<std::uint32_t>(file.tokens.size());
+  const language coder(file, size, io::jinja_renderer());
+  const std::vector<std::int32_t> ids = coder.encode_gap("a<|fim_middle|>", "b", "suffix");
+  REQUIRE(ids.size() == 3 + 1 + 14 + 1);  // marks in texts are texts
+  CHECK((ids.front() == 258 && ids[16] == 259 && ids.back() == 260));
+  const language plain(words("", "", "<|im_end|>"), 258, io::jinja_renderer());
+  CHECK_THROWS_AS(plain.encode_gap("a", "b", "suffix"), api_error);
+}

@@ -383,3 +383,12 @@ TEST_CASE("regular expressions and grammars are forms, refused by name where the
   CHECK(refusal_of(R"(,"grammar":"root ::= root \"a\" | \"b\"")").starts_with("grammar: "));
   CHECK(refusal_of(R"(,"guided_regex":"a","guided_choice":["a"])").find("a second form") != std::string::npos);
 }
+
+TEST_CASE("a suffix stands behind one text", "[request]") {
+  const auto read = [](const char* text) { return read_completion_request(parse_json(text, {}), model, {}); };
+  CHECK(read(R"({"prompt":"a","suffix":"b"})").suffix == "b");
+  CHECK_FALSE(read(R"({"prompt":["a","b"],"suffix":""})").suffix);
+  for (const char* bad :
+       {R"({"prompt":["a","b"],"suffix":"c"})", R"({"prompt":[1],"suffix":"c"})", R"({"prompt":"a","suffix":1})"})
+    CHECK(status_of([&] { read(bad); }) == 400);
+}

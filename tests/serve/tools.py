@@ -95,7 +95,8 @@ def served(path=None, *flags):
 server, client, model = served()
 trial(client, model, "prompted")  # fable's template knows no tools
 server.stop()
-for name, control in (("qwen3", []), ("mistral-nemo", ["[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"])):
+gap = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
+for name, control in (("qwen3", gap), ("mistral-nemo", ["[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"])):
     path = os.path.join(folder, name + ".gguf")
     models.write(tiny, path, templates[name]["template"], control, context=4096)
     server, client, model = served(path)
@@ -117,6 +118,13 @@ for name, control in (("qwen3", []), ("mistral-nemo", ["[TOOL_CALLS]", "[AVAILAB
         check.equal("".join(each.choices[0].delta.content or "" for each in parts), message.content or "", "the text behind it as a stream")
         form = ask(max_tokens=60, temperature=1, seed=1, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": False}}})
         check("a" in json.loads(form.choices[0].message.content), f"a form beside thoughts, found {form.choices[0]}")
+        # Texts around a gap, by three paths.
+        count = lambda text: server.ask("POST", "/tokenize", {"content": text})[2]["count"]
+        filled = client.completions.create(model=model, prompt="def f(", suffix="return 1", max_tokens=6, temperature=0)
+        check.equal(filled.usage.prompt_tokens - count("def f(") - count("return 1") in (3, 4), True, "two texts, three marks, and a BOS where there is one")
+        filled_too = server.ask("POST", "/infill", {"input_prefix": "def ", "prompt": "f(", "input_suffix": "return 1", "n_predict": 6, "temperature": 0})[2]
+        check.equal((filled_too["content"], filled_too["tokens_predicted"]), (filled.choices[0].text, filled.usage.completion_tokens), "by llama.cpp's path")
+        check.equal(server.ask("POST", "/api/generate", {"model": model, "prompt": "def f(", "suffix": "return 1", "stream": False, "options": {"num_predict": 6, "temperature": 0}})[2]["response"], filled.choices[0].text, "by Ollama's")
         short = ask(max_tokens=4, extra_body={"chat_template_kwargs": {"enable_thinking": False}}).usage.prompt_tokens
         check(short > ask(max_tokens=4).usage.prompt_tokens, "thoughts switched off are in the prompt")
         check.equal(ask(max_tokens=4, reasoning_effort="none").usage.prompt_tokens, short, "by OpenAI's field")
