@@ -103,7 +103,7 @@ class coded_layers_in_one : public layers_in_one {
     return 32 * fewer >= 31 * all ? fewer : all;
   }
   constexpr kernels::layers_coded::codecs codecs() const {
-    const kernels::codec down = down_.value_or(*more_down_);
+    const kernels::codec down = down_ ? *down_ : *more_down_;
     return {codec_of(blocks_[0].qkv),
             values_.value_or(kernels::codec::f16),
             codec_of(blocks_[0].gated),
