@@ -14,6 +14,7 @@
 #include "intaglio/gpu/device_handle.hpp"
 #include "intaglio/io/prompt_markup.hpp"
 #include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/embed_options.hpp"
 #include "intaglio/runtime/module_source.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/session_options.hpp"

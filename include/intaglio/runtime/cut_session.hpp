@@ -294,8 +294,8 @@ inline std::shared_ptr<session_body> load_cut_session(std::span<const gpu::devic
 
 }  // namespace runtime
 
-/// A session over several devices, in the order of the stages; the last one samples. One device: a session as ever.
-/// Each device loads its part of the file, all at once. The same device may be opened several times.
+/// A session over several devices, in the order of the stages; the last one samples. One device: a session without
+/// stages. Each device loads its part of the file, all at once. The same device may be opened several times.
 /// @param tables the plans that the program carries, of one model: one is picked for each device; they outlive the
 /// session
 /// @error as of basic_session; argument_error: a cut that is none, a packed file, a patch, a budget or a place of the

@@ -423,7 +423,7 @@ class pass_runner {
     drain_flights();
     const std::uint32_t token = drawn(job_.pass - 1);
     if (token < table_->config->vocab_size) return ends_->ask(job_.kind, next_position(), {&token, 1});
-    drop();  // it drew none, which whoever takes it will see
+    drop();  // it drew none, which the caller will see
   }
 
   /// The job's pass ends behind this many tokens. @return a copy of the state to be made, or null
