@@ -184,7 +184,11 @@ TEST_CASE("models and profiles that keep the chain", "[plan][in_one]") {
       made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.cache_element = kernels::element::f32; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu)));
   // Every fourth layer does not turn, and what turns is scaled.
-  CHECK(has(made<models::smollm3_3b<dtype::bf16>>(plan::profiles::portable, 16384)));
+  const auto smollm = made<models::smollm3_3b<dtype::bf16>>(plan::profiles::portable, 16384);
+  REQUIRE(has(smollm));
+  CHECK(constant(smollm.table().decode_in_one, "full_every") == 4);
+  CHECK(constant(smollm.table().decode_in_one, "window") == 16384);
+  CHECK(constant(smollm.table().decode_in_one, "ring") == 16384);
   CHECK(has(made<models::phi_4_mini<dtype::q8_0>>()));
 }
 

@@ -84,8 +84,8 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of m
   };
   for (const std::string_view mix : {"q4_k_m", "q4_k_s", "q5_k_m", "q3_k_l", "q3_k_s"}) mixed(wide_config, mix, 300);
   // Every codec whose rows come in pairs.
-  for (const dtype codec : {dtype::q5_0, dtype::q5_1, dtype::q3_k, dtype::q5_k, dtype::iq4_nl, dtype::mxfp4,
-                            dtype::nvfp4, dtype::q1_0, dtype::q2_0}) {
+  for (const dtype codec : {dtype::q5_0, dtype::q5_1, dtype::q2_k, dtype::q3_k, dtype::q5_k, dtype::iq2_xs,
+                            dtype::iq1_m, dtype::iq4_nl, dtype::mxfp4, dtype::nvfp4, dtype::q1_0, dtype::q2_0}) {
     CAPTURE(name(codec));
     agrees(on.device,
            families::planned_of(wide_config, {codec, dtype::f16, dtype::f16}, "it", plan::profiles::portable, 512), 40);

@@ -168,7 +168,7 @@ class coded_layers_in_one : public layers_in_one {
     return push(first_with_cache(a), "rope") == push(first_with_cache(b), "rope");
   }
   /// Whether all layers see all positions, or the last of each so many; the others see one window of them, or all too
-  /// and turn otherwise.
+  /// and turn otherwise, as those that turn beside such that do not.
   constexpr bool finds_windows() {
     const std::uint32_t layers = config_.num_hidden_layers;
     full_every_ = 1;
@@ -182,6 +182,12 @@ class coded_layers_in_one : public layers_in_one {
                    &other = period[blocks_[pattern_(0)].attends];
     if (constant(full, "window") != 0 || constant(full, "ring") != 0 || constant(full, "context") != context_)
       return false;
+    if (const std::uint32_t n = config_.no_rope_layer_interval; n != 0 && n <= layers) {
+      // Tables of turns are each layer's own: every n-th has none, the others see all positions too.
+      if (full_every_ != 1) return false;
+      full_every_ = n, window_ = ring_ = context_;
+      return true;
+    }
     if (full_every_ == 1) return true;
     window_ = constant(other, "window"), ring_ = constant(other, "context");
     if (window_ == 0) window_ = context_;

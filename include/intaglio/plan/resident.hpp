@@ -91,11 +91,9 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
   return resident_memory_fits(c, "layers_long");
 }
 
-/// Whether layers_coded takes a codec's rows: two rows' factors of a block are whole words, and there are no two least
-/// values a block.
+/// Whether layers_coded loads a codec's rows: two rows' factors of a block are whole words.
 constexpr bool has_pairs(kernels::codec type) {
-  const codecs::device_row& row = kernels::info(type).row;
-  return kernels::is_dense(type) || (row.factor_bytes() != 1 && !(row.per == 16 && row.least));
+  return kernels::is_dense(type) || kernels::info(type).row.factor_bytes() != 1;
 }
 /// @param context positions of the cache of layers that see them all
 /// @param ring of those that do not, `context` where it has room for all of them; 0: there are none
