@@ -153,6 +153,12 @@ check(request.postDataJSON().messages.at(-1).content === 'What is its name?\n\nF
 await idle();
 await page.click('.file summary');
 check((await page.textContent('.file pre')) === 'The mouse is called ```Pip```.', 'the file is shown');
+const [again] = await Promise.all([page.waitForEvent('download'), page.click('#export')]);
+await page.getByRole('button', { name: 'Delete What is its name?' }).click();
+await page.setInputFiles('#import-file', await again.path());
+await page.getByRole('button', { name: 'What is its name?', exact: true }).click();
+await page.click('.file summary');
+check((await page.textContent('.file pre')) === 'The mouse is called ```Pip```.', 'and comes back by an import');
 
 // The context is full: why there is no answer is told, and what to do is offered; the oldest turns are then left out.
 await page.click('#settings-open');

@@ -520,10 +520,11 @@ $('import-file').onchange = async event => {
   try {
     const found = JSON.parse(await event.target.files[0].text());
     if (found.intaglio_chats !== 1 || !Array.isArray(found.chats)) throw new Error('another format');
-    const text = each => ({ role: each.role === 'user' ? 'user' : 'assistant', content: String(each.content), ...(each.thought ? { thought: String(each.thought) } : {}) });
+    const text = each => ({ role: each.role === 'user' ? 'user' : 'assistant', content: String(each.content), ...(each.thought ? { thought: String(each.thought) } : {}),
+      ...(each.files?.length ? { files: each.files.map(file => ({ name: String(file.name), text: String(file.text) })) } : {}) });
     for (const each of found.chats)
       if (!chats.some(known => known.id === each.id)) {
-        chats.push({ id: String(each.id), title: String(each.title), touched: Number(each.touched), messages: each.messages.map(text) });
+        chats.push({ id: String(each.id), title: String(each.title), touched: Number(each.touched), messages: each.messages.map(text), ...(each.system ? { system: String(each.system) } : {}) });
         save(chats.at(-1));
       }
     show();
