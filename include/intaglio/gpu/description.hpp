@@ -159,7 +159,7 @@ inline device_description describe(const instance& from, VkPhysicalDevice physic
 
 /// Every device that the loader knows, usable or not, in its order.
 /// @error device_error: no device
-inline std::vector<device_description> list_devices(const instance& from) {
+[[gnu::cold]] inline std::vector<device_description> list_devices(const instance& from) {
   return translated([&] {
     std::vector<device_description> out;
     for (const VkPhysicalDevice physical : from.physical_devices())

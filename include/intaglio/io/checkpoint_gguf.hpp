@@ -540,7 +540,7 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
 
 /// The tokenizer.* keys, with what llama.cpp takes for keys that are absent. @throws file_error for a key of another
 /// type
-inline vocabulary gguf_vocabulary(const gguf& file) {
+[[gnu::cold]] inline vocabulary gguf_vocabulary(const gguf& file) {
   vocabulary out;
   out.source = file.path();
   out.architecture = file.value<std::string>("general.architecture").value_or("");
@@ -580,7 +580,7 @@ inline vocabulary gguf_vocabulary(const gguf& file) {
 }
 
 /// Turns an opened GGUF into a checkpoint.
-inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& options) {
+[[gnu::cold]] inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& options) {
   checkpoint_builder builder(file.path(), options);
   const gguf_config config(file);
   builder.config() = config.config();

@@ -49,7 +49,7 @@ class hf_tensor_collector {
 
   /// @param tensor of a safetensors_file or a torch_file
   template <class Tensor>
-  void add(const Tensor& tensor, const mapped_file* file) {
+  [[gnu::cold]] void add(const Tensor& tensor, const mapped_file* file) {
     if (is_vision_name(tensor.name)) {
       ++vision_;
       return;
@@ -285,7 +285,7 @@ class hf_tensor_collector {
 
 /// Weights of one form into the builder, and what they say of the head.
 template <class File>
-void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, hf_config& config) {
+[[gnu::cold]] void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, hf_config& config) {
   const std::vector<typename File::tensor> tensors = model.tensors();
   const bool has_head =
       std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });

@@ -59,7 +59,7 @@ class original_tensor_collector {
   };
 
   /// The matrices of a layer's experts as one, each by itself joined first.
-  void add_experts(const std::string& name, const std::map<std::uint32_t, std::vector<part>>& matrices) {
+  [[gnu::cold]] void add_experts(const std::string& name, const std::map<std::uint32_t, std::vector<part>>& matrices) {
     if (matrices.size() != config_.num_local_experts)
       return builder_.fault("experts of " + printable(name, 100) + ": expected " +
                             std::to_string(config_.num_local_experts) + ", found " + std::to_string(matrices.size()));
@@ -100,8 +100,8 @@ class original_tensor_collector {
   }
 
   /// @param wanted_rows, wanted_columns of the whole, which say how it was cut; 0: not known
-  std::optional<checkpoint_tensor> join(const std::string& name, const std::vector<part>& parts,
-                                        std::uint64_t wanted_rows, std::uint64_t wanted_columns) {
+  [[gnu::cold]] std::optional<checkpoint_tensor> join(const std::string& name, const std::vector<part>& parts,
+                                                      std::uint64_t wanted_rows, std::uint64_t wanted_columns) {
     const auto fault = [&](const std::string& what) -> std::optional<checkpoint_tensor> {
       builder_.fault(what);
       return std::nullopt;
@@ -168,7 +168,7 @@ class original_tensor_collector {
 };
 
 /// consolidated.00.pth, consolidated.01.pth, ... of a folder. @throws file_error: none, or one is missing
-inline std::vector<std::filesystem::path> consolidated_files(const std::filesystem::path& folder) {
+[[gnu::cold]] inline std::vector<std::filesystem::path> consolidated_files(const std::filesystem::path& folder) {
   constexpr std::size_t most = 64;
   const auto numbered = [&](std::size_t i) {
     return folder / ("consolidated." + std::string(i < 10 ? "0" : "") + std::to_string(i) + ".pth");
@@ -202,7 +202,8 @@ inline std::uint64_t embedding_rows(const std::vector<torch_file>& shards, std::
   return 0;
 }
 
-inline checkpoint checkpoint::open_original(const std::filesystem::path& folder, const checkpoint_options& options) {
+[[gnu::cold]] inline checkpoint checkpoint::open_original(const std::filesystem::path& folder,
+                                                          const checkpoint_options& options) {
   checkpoint_builder builder(folder.string(), options);
   original_params params = read_params_json(folder / "params.json");
   for (const std::string& line : params.warnings) builder.add_warning(line);

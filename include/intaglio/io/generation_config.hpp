@@ -69,7 +69,7 @@ inline constexpr std::array<text_changing_key, 21> text_changing_keys{{
 }};
 
 /// @throws file_error: malformed, or an eos_token_id that is neither a number nor a list of numbers
-inline generation_config read_generation_config(const std::filesystem::path& path) {
+[[gnu::cold]] inline generation_config read_generation_config(const std::filesystem::path& path) {
   strict_json document(path.string());
   document.read_file(path);
   const json_place root(document.path(), "", &document.root());

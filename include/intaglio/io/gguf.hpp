@@ -74,7 +74,7 @@ class gguf {
  private:
   gguf() = default;
 
-  void open_other_parts(const std::filesystem::path& path) {
+  [[gnu::cold]] void open_other_parts(const std::filesystem::path& path) {
     const auto count = first().number<std::uint16_t>("split.count");
     const auto its_part = first().number<std::uint16_t>("split.no");
     if (!count || *count <= 1) return;
@@ -118,7 +118,7 @@ class gguf {
                        std::to_string(*stated), std::to_string(total));
   }
 
-  void index() {
+  [[gnu::cold]] void index() {
     for (const gguf_part& part : parts_) {
       tensors_.insert(tensors_.end(), part.tensors().begin(), part.tensors().end());
       for (const std::string& line : part.warnings()) warnings_.push_back(in_file(part.file().path(), line));

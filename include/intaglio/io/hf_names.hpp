@@ -101,7 +101,7 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
 
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
 /// for other names.
-inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
+[[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
   if (name == "lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
   for (const std::string_view prefix : {"language_model.model.", "model.language_model.", "model.", ""})

@@ -97,7 +97,7 @@ namespace hf {
 
 /// Pre-tokenizer of a byte-level file; nothing where pre_tokenizer is not byte-level. @throws file_error: unknown
 /// component
-inline std::optional<pretokenizer> byte_level_pretokenizer(const json_place& field) {
+[[gnu::cold]] inline std::optional<pretokenizer> byte_level_pretokenizer(const json_place& field) {
   if (!field.present()) return std::nullopt;
   std::vector<json_place> steps{field};
   if (field["type"].text() == "Sequence") steps = field["pretokenizers"].elements();
@@ -212,7 +212,8 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
 }
 
 /// Puts vocab and added_tokens in the order of their ids; gaps become unused tokens. @throws file_error
-inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_place& root, vocabulary& out) {
+[[gnu::cold]] inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_place& root,
+                                       vocabulary& out) {
   struct token {
     std::uint64_t id;
     std::string text;
@@ -262,8 +263,8 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
 }  // namespace hf
 
 /// Fills a vocabulary from the text of a tokenizer.json; `name` is for errors. @throws file_error
-inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::string name,
-                                                 std::optional<std::filesystem::path> directory = std::nullopt) {
+[[gnu::cold]] inline vocabulary vocabulary_from_tokenizer_json(
+    std::string_view text, std::string name, std::optional<std::filesystem::path> directory = std::nullopt) {
   tokenizer_json file(name);
   file.read_text(text);
   const json_place root(file.path(), "", &file.root());

@@ -98,8 +98,8 @@ inline std::vector<std::string> special_texts(const json_place& root) {
 
 /// added_tokens_decoder of tokenizer_config.json or, for a vocabulary that has no list of its own, added_tokens.json.
 /// As transformers, the second counts only without the first. @throws file_error
-inline void read_added_tokens(const std::filesystem::path& directory, const json_place& config, bool list_counts,
-                              vocabulary& out) {
+[[gnu::cold]] inline void read_added_tokens(const std::filesystem::path& directory, const json_place& config,
+                                            bool list_counts, vocabulary& out) {
   const json_place decoder = config["added_tokens_decoder"];
   std::vector<std::pair<std::uint64_t, std::string>> keys;  // ascending by id
   const auto sort_keys = [&] { std::sort(keys.begin(), keys.end()); };

@@ -274,7 +274,8 @@ inline std::string scaling_text(const rope_scaling_config& scaling) {
 }
 
 /// One line for each field that differs, as "num_hidden_layers: engraved 30, file 24".
-inline std::vector<std::string> config_differences(const decoder_config& engraved, const decoder_config& file) {
+[[gnu::cold]] inline std::vector<std::string> config_differences(const decoder_config& engraved,
+                                                                 const decoder_config& file) {
   std::vector<std::string> out;
   const auto compare = [&](std::string_view key, const auto& wanted, const auto& found, auto&& text) {
     if (!(wanted == found))

@@ -26,7 +26,7 @@ struct original_params {
 };
 
 /// @throws file_error naming file, key, expected and found
-inline original_params read_params_json(const std::filesystem::path& path) {
+[[gnu::cold]] inline original_params read_params_json(const std::filesystem::path& path) {
   strict_json document(path.string());
   constexpr std::uint64_t most = std::uint64_t{1} << 20;
   if (const mapped_file file(path); file.size() > most)

@@ -131,7 +131,7 @@ struct split_expressions {
   std::vector<std::string> steps;
 };
 
-inline const std::vector<split_expressions>& known_splits() {
+[[gnu::cold]] inline const std::vector<split_expressions>& known_splits() {
   const std::string contractions = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?";
   static const std::vector<split_expressions> out{
       {pretokenizer::llama_bpe, {llama3_expression(three_numbers)}},

@@ -201,7 +201,7 @@ class safetensors_file {
 
  private:
   /// Sorted by place, tensors must fill the data without hole, overlap or rest.
-  void place_tensors(const std::vector<std::array<std::uint64_t, 2>>& ranges, std::uint64_t data) {
+  [[gnu::cold]] void place_tensors(const std::vector<std::array<std::uint64_t, 2>>& ranges, std::uint64_t data) {
     std::vector<std::size_t> order(tensors_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ranges[a] < ranges[b]; });

@@ -59,8 +59,8 @@ class sentencepiece_bpe {
  public:
   /// @param ordinary index of normal and user-defined tokens, by text with U+2581  @throws file_error: byte tokens,
   /// scores, merges
-  sentencepiece_bpe(const vocabulary& file, const std::vector<token_type>& types, const token_texts& escaped,
-                    token_index ordinary)
+  [[gnu::cold]] sentencepiece_bpe(const vocabulary& file, const std::vector<token_type>& types,
+                                  const token_texts& escaped, token_index ordinary)
       : ordinary_(std::move(ordinary)), texts_(escaped), add_space_prefix_(file.add_space_prefix.value_or(true)),
         prefix_once_(file.space_prefix_once) {
     read_byte_tokens(file, types);
@@ -105,7 +105,7 @@ class sentencepiece_bpe {
 
  private:
   /// The added tokens that are found in escaped text, written as the normaliser writes them.
-  void collect_escaped(const vocabulary& file, const std::vector<token_type>& types) {
+  [[gnu::cold]] void collect_escaped(const vocabulary& file, const std::vector<token_type>& types) {
     std::vector<std::string> texts;
     std::vector<std::pair<std::string_view, std::int32_t>> entries;
     texts.reserve(file.added.size());
@@ -172,7 +172,7 @@ class sentencepiece_bpe {
   }
 
   /// Every way to make a token of two tokens, ranked by its score: the higher the sooner, equal scores alike.
-  void rank_by_score(const std::vector<float>& scores) {
+  [[gnu::cold]] void rank_by_score(const std::vector<float>& scores) {
     std::vector<float> order(scores);
     std::sort(order.begin(), order.end(), std::greater<>{});
     order.erase(std::unique(order.begin(), order.end()), order.end());

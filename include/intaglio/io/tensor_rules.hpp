@@ -59,7 +59,7 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
 }
 
 /// All tensors of a model, layer by layer.
-inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
+[[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   using enum tensor_role;
   const std::uint64_t hidden = c.hidden_size, input = c.hidden_size_per_layer_input;
   const family& facts = family_of(c.model_type);

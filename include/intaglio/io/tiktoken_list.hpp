@@ -90,7 +90,7 @@ class tiktoken_reader {
              std::to_string(tokens_.size()));
   }
 
-  vocabulary result() const {
+  [[gnu::cold]] vocabulary result() const {
     vocabulary out;
     out.source = path_;
     out.model = "gpt2";

@@ -51,7 +51,7 @@ class tokenizer {
  public:
   /// @param embedding_rows rows of the model's token embedding, where known
   /// @throws file_error naming the entry of the vocabulary at fault
-  explicit tokenizer(const vocabulary& file, std::optional<std::uint64_t> embedding_rows = std::nullopt) {
+  [[gnu::cold]] explicit tokenizer(const vocabulary& file, std::optional<std::uint64_t> embedding_rows = std::nullopt) {
     const bool bytes = file.model == "gpt2";
     if (!bytes && file.model != "llama")
       throw file_error(file.source, std::nullopt, "tokenizer.ggml.model", "gpt2 or llama",
@@ -213,7 +213,7 @@ class tokenizer {
   }
 
   /// @param raw raw(id) -> the bytes that the token stands for, for those that plain text may become
-  void build_byte_level(const vocabulary& file) {
+  [[gnu::cold]] void build_byte_level(const vocabulary& file) {
     texts_.reserve(size());
     ordinary_ = token_index{size()};
     std::size_t foreign = 0, duplicates = 0;
@@ -244,7 +244,7 @@ class tokenizer {
     collect_special(file, true);
   }
 
-  void build_sentencepiece(const vocabulary& file) {
+  [[gnu::cold]] void build_sentencepiece(const vocabulary& file) {
     texts_.reserve(size());
     token_texts escaped;
     escaped.reserve(size());
@@ -270,7 +270,7 @@ class tokenizer {
   }
 
   /// @param user_defined whether these are found as they stand; else only those are that the file adds
-  void collect_special(const vocabulary& file, bool user_defined) {
+  [[gnu::cold]] void collect_special(const vocabulary& file, bool user_defined) {
     std::vector<std::pair<std::string_view, std::int32_t>> all, always, normalized;
     std::vector<std::string> normal_texts;
     std::vector<const added_token*> rules(size(), nullptr);

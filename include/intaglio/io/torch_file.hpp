@@ -48,7 +48,7 @@ class torch_file {
   static constexpr std::string_view name = "pytorch_model.bin", ending = ".bin";
 
   /// @throws file_error at the first rule that does not hold
-  explicit torch_file(mapped_file file) : file_(std::move(file)) {
+  [[gnu::cold]] explicit torch_file(mapped_file file) : file_(std::move(file)) {
     std::array<char, 4> magic{};
     file_.read(0, std::as_writable_bytes(std::span(magic))
                       .first(static_cast<std::size_t>((std::min<std::uint64_t>)(4, file_.size()))));
@@ -104,7 +104,7 @@ class torch_file {
     if (const std::string found = text(order); found != "little")
       throw file_error(file_.path(), order.offset, "byte order", "little", "'" + printable(found, 40) + "'");
   }
-  void read_tensors(const zip_archive& archive, const std::string& top) {
+  [[gnu::cold]] void read_tensors(const zip_archive& archive, const std::string& top) {
     const zip_member& described = required(archive, top + "data.pkl", torch_limits::pickle_bytes);
     const std::string bytes = text(described);
     const torch_pickle pickle(std::as_bytes(std::span(bytes)), file_.path(), described.offset);

@@ -424,7 +424,7 @@ class torch_pickle {
       refuse(begin_, "pickle: BUILD", "an OrderedDict", std::string(name(values_[object].what)));
     push(object);
   }
-  void persistent() {
+  [[gnu::cold]] void persistent() {
     const index id = pop("BINPERSID");
     expect(id, kind::tuple, "persistent id");
     const std::vector<index> parts = items(id);
@@ -555,7 +555,7 @@ class torch_pickle {
       if (values_[list[i]].what == kind::tensor) return true;
     return false;
   }
-  void collect(index top) {
+  [[gnu::cold]] void collect(index top) {
     if (values_[top].what != kind::dict)
       refuse(bytes_.size(), "pickle: outermost value", "a dict of tensors", std::string(name(values_[top].what)));
     if (!holds_tensor(top)) {

@@ -183,7 +183,7 @@ class weight_files {
     return reader;
   }
 
-  void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
+  [[gnu::cold]] void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
     const weight_index_reader reader = read_index(index);
     std::string missing;
     for (const std::string& name : reader.files) {
@@ -222,7 +222,7 @@ class weight_files {
                                                       ", the tensors have " + std::to_string(total) + " bytes"));
   }
 
-  void collect() {
+  [[gnu::cold]] void collect() {
     for (std::size_t i = 0; i < files_.size(); ++i)
       for (tensor each : files_[i].tensors()) {
         each.file = i;

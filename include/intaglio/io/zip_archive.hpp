@@ -132,7 +132,7 @@ class zip_archive {
     refuse(at, what, "a version of ZIP up to 6.3", std::to_string(found / 10) + "." + std::to_string(found % 10));
   }
 
-  void read_directory(const directory& where) {
+  [[gnu::cold]] void read_directory(const directory& where) {
     constexpr std::size_t fixed = 46;
     directory_offset_ = where.offset;
     if (where.count > where.bytes / fixed)
@@ -227,7 +227,7 @@ class zip_archive {
   }
 
   /// Goes from the members' headers to their bytes. Sorted by place, no two may overlap and the first starts the file.
-  void locate_members() {
+  [[gnu::cold]] void locate_members() {
     constexpr std::uint64_t fixed = 30;
     std::sort(members_.begin(), members_.end(),
               [](const zip_member& a, const zip_member& b) { return a.offset < b.offset; });

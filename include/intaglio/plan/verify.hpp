@@ -103,7 +103,7 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
   return true;
 }
 
-constexpr bool keeps_limits(const sequence& s, const dispatch& d, const limits& limit, text<256>& out) {
+[[gnu::cold]] constexpr bool keeps_limits(const sequence& s, const dispatch& d, const limits& limit, text<256>& out) {
   auto over = [&](std::string_view what, std::uint64_t most, std::uint64_t found) {
     if (found <= most && found != 0) return false;
     begin(out, s, d);

@@ -314,7 +314,7 @@ class batch_executor {
     return mailbox_.words(alone_at(), static_cast<std::size_t>(alone_bytes() / 4));
   }
 
-  void make_memory() {
+  [[gnu::cold]] void make_memory() {
     const plan::table& t = *table_;
     arena_ = gpu::buffer(device_,
                          (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,

@@ -172,7 +172,7 @@ class kernel_set {
       }
       changed_.notify_all();
     }
-    void compile() {
+    [[gnu::cold]] void compile() {
       std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted_.size());
       std::vector<std::vector<std::uint32_t>> patched(wanted_.size());
       std::vector<gpu::pipeline_description> descriptions;

@@ -58,7 +58,7 @@ struct planning_input {
   std::string note() const { return proof_note(device, shapes); }
 };
 /// What may run on a device, the most first, what was measured there (`intaglio tune`) before all.
-inline std::vector<planning_input> inputs_for(const gpu::device& on, const gpu::pipeline_cache& cache) {
+[[gnu::cold]] inline std::vector<planning_input> inputs_for(const gpu::device& on, const gpu::pipeline_cache& cache) {
   std::vector<planning_input> all;
   for (const plan::device_class& each : usable_classes(on)) all.push_back({each});
   std::optional<tuning> kept = kept_tuning(cache);
@@ -98,9 +98,10 @@ pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table,
 /// @param made what begin_pipelines began, or nothing
 /// @error device_error naming the kernel: it is wrong on this device in every variant
 template <class Executor = executor>
-std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights,
-                                          gpu::pipeline_cache& cache, bool prove, module_source source = &modules_of<>,
-                                          pipelines_ahead&& made = {}) {
+[[gnu::cold]] std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table,
+                                                        weight_memory weights, gpu::pipeline_cache& cache, bool prove,
+                                                        module_source source = &modules_of<>,
+                                                        pipelines_ahead&& made = {}) {
   kernel_fault fault;
   // Without a folder of ours a process may start often, and the driver's cache has it all after the first time.
   const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();

@@ -64,9 +64,9 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
 /// Memory for some weights of a plan, filled from a packed file.
 /// @return an item for each of the split's layers, in their order
 /// @error as of load_weights
-inline placed_items load_packed(const gpu::device& on, const plan::table& of, const weight_split& split,
-                                const packed_weights& from, const load_options& options,
-                                const upload_shape& shape = {}) {
+[[gnu::cold]] inline placed_items load_packed(const gpu::device& on, const plan::table& of, const weight_split& split,
+                                              const packed_weights& from, const load_options& options,
+                                              const upload_shape& shape = {}) {
   return gpu::translated([&] {
     struct owner {
       std::uint32_t slot, layer, tensors;

@@ -289,8 +289,9 @@ class pass_runner {
 
  protected:
   /// Makes no memory yet. @param decode of the plan's table
-  pass_runner(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, const plan::sequence& decode,
-              executor_start start, weight_memory weights, kernel_set kernels)
+  [[gnu::cold]] pass_runner(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
+                            const plan::sequence& decode, executor_start start, weight_memory weights,
+                            kernel_set kernels)
       : device_(on), plan_(std::move(plan)), table_(&plan_->table()), decode_(&decode), start_(std::move(start)),
         weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {}
   ~pass_runner() = default;
@@ -441,7 +442,7 @@ class pass_runner {
     return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4};
   }
 
-  void make_memory() {
+  [[gnu::cold]] void make_memory() {
     arena_ = gpu::buffer(device_, (std::max)(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local,
                          "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");

@@ -137,8 +137,8 @@ inline std::uint64_t used_memory(const gpu::device& on) {
 }
 
 /// @error out_of_memory naming what is needed, what there is and the largest context that fits
-inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device,
-                           std::optional<std::uint64_t> weights = {}) {
+[[gnu::cold]] inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device,
+                                         std::optional<std::uint64_t> weights = {}) {
   const memory_need need = needed_memory(of, weights);
   if (need.total() <= available) return;
   const std::uint64_t fixed = need.total() - need.caches, position = of.context != 0 ? need.caches / of.context : 0;

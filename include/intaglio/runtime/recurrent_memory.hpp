@@ -105,7 +105,7 @@ class state_positions {
 class recurrent_memory {
  public:
   recurrent_memory() = default;
-  recurrent_memory(const gpu::device& on, const plan::table& of)
+  [[gnu::cold]] recurrent_memory(const gpu::device& on, const plan::table& of)
       : bytes_(of.kept_bytes()), positions_(of.snapshots()),
         buffer_(on, of.recurrent_bytes(), gpu::placement::device_local, "the state of recurrent layers") {
     for (std::uint32_t place = 0; place < of.snapshots(); ++place) {

@@ -113,8 +113,9 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
 /// Weights that the device reads where a packed file is mapped, checked, and the others copied; nothing where all are
 /// to be copied.
 /// @error file_error; device_error: mapped was asked for and cannot be; out_of_memory
-inline std::optional<weight_memory> map_weights(const gpu::device& on, const plan::table& of,
-                                                const io::packed_image& from, const load_options& options) {
+[[gnu::cold]] inline std::optional<weight_memory> map_weights(const gpu::device& on, const plan::table& of,
+                                                              const io::packed_image& from,
+                                                              const load_options& options) {
   const bool asked = options.place != weight_place::automatic, all = options.place != weight_place::features_mapped;
   if (options.place == weight_place::copied || (!asked && (options.staged || !shares_host_memory(on))))
     return std::nullopt;
