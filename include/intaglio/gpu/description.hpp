@@ -50,8 +50,8 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   }
 }
 
-inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers,
-                            bool multiprocessors, device_description& out) {
+[[gnu::cold]] inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers,
+                                          bool multiprocessors, device_description& out) {
   vk::PhysicalDeviceProperties2 properties;
   vk::PhysicalDeviceVulkan11Properties core11;
   vk::PhysicalDeviceVulkan12Properties core12;
@@ -108,7 +108,7 @@ inline void read_properties(const dispatch_table& call, VkPhysicalDevice physica
 /// Asks one physical device for everything; what intaglio requires and does not find is listed in `missing`, never
 /// thrown.
 /// @error device_error, out_of_memory: the driver's own calls failed
-inline device_description describe(const instance& from, VkPhysicalDevice physical, std::uint32_t index) {
+[[gnu::cold]] inline device_description describe(const instance& from, VkPhysicalDevice physical, std::uint32_t index) {
   const dispatch_table& call = from.call();
   device_description out;
   out.index = index;

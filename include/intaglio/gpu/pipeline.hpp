@@ -75,7 +75,7 @@ class pipeline {
   }
 
  private:
-  static void check_limits(const connection& on, const pipeline_description& of) {
+  [[gnu::cold]] static void check_limits(const connection& on, const pipeline_description& of) {
     const device_limits& limits = on.description.limits;
     const auto refuse = [&](const std::string& what) {
       throw device_error(on.label, "make the pipeline " + std::string(of.name), what);
@@ -102,7 +102,8 @@ class pipeline {
       refuse(unmet);
   }
 
-  void create(const std::shared_ptr<connection>& on, const pipeline_description& of, VkPipelineCache cache) {
+  [[gnu::cold]] void create(const std::shared_ptr<connection>& on, const pipeline_description& of,
+                            VkPipelineCache cache) {
     on->require_alive("make a pipeline");
     check_limits(*on, of);
     name_ = of.name;

@@ -57,7 +57,7 @@ inline std::optional<std::pair<std::string_view, std::string_view>> split_merge(
 /// Reads the merges of a vocabulary. @param token_of token_of(text) -> id or -1, for texts as the file writes them
 /// @throws file_error naming the merge: no two parts, a part or the whole is not a token, or the pair came before
 template <class TokenOf>
-merge_index read_merges(const vocabulary& file, TokenOf&& token_of) {
+[[gnu::cold]] merge_index read_merges(const vocabulary& file, TokenOf&& token_of) {
   merge_index out{file.merges.size()};
   const auto refuse = [&](std::size_t i, const std::string& expected) {
     throw file_error(file.source, std::nullopt, "tokenizer.ggml.merges[" + std::to_string(i) + "]", expected,

@@ -381,7 +381,7 @@ class gguf_config {
       refuse(key("rope.scaling.yarn_ext_factor"), "no such key, or -1, with rope.scaling.type yarn", "0");
   }
   /// Llama 3.1's scaling comes as what each inverse frequency is divided by.
-  void read_rope_factors() {
+  [[gnu::cold]] void read_rope_factors() {
     const gguf_tensor* tensor = file_.find_tensor("rope_freqs.weight");
     if (tensor == nullptr) return;
     const mapped_file& file = file_.parts()[tensor->part].file();
@@ -403,7 +403,7 @@ class gguf_config {
                        "others for rope_theta " + number_text(config_.rope_theta));
   }
   /// Factors of longrope are two tensors; without them nothing is scaled.
-  void read_longrope() {
+  [[gnu::cold]] void read_longrope() {
     const std::uint32_t pairs = (config_.rotary_dim != 0 ? config_.rotary_dim : config_.head_dim) / 2;
     bool any = false;
     for (const auto& [tail, to] : {std::pair{"rope_factors_short.weight", &config_.rope_factors.short_factor},
@@ -475,7 +475,7 @@ class gguf_config {
     if (!pattern) refuse(name, "false in every n-th layer and true in the others", "another order");
     return *pattern;
   }
-  void not_used(std::initializer_list<std::string_view> tails, std::string_view why) {
+  [[gnu::cold]] void not_used(std::initializer_list<std::string_view> tails, std::string_view why) {
     for (const std::string_view tail : tails)
       if (file_.first().find(key(tail)) != nullptr) warn("key '" + key(tail) + "' is not used: " + std::string(why));
   }

@@ -95,7 +95,7 @@ class hf_tensor_collector {
     });
   }
 
-  void finish() {
+  [[gnu::cold]] void finish() {
     for (auto& [name, parts] : experts_) {
       if (parts.pieces.size() != config_.config.num_local_experts)
         builder_.fault("experts of " + printable(name, 100) + ": expected " +
@@ -144,7 +144,7 @@ class hf_tensor_collector {
 
   /// One expert's matrix, [rows, columns], into the tensor that has all of them.
   template <class Tensor>
-  void add_expert(const Tensor& tensor, const mapped_file* file, const expert_name& name) {
+  [[gnu::cold]] void add_expert(const Tensor& tensor, const mapped_file* file, const expert_name& name) {
     const std::string shown = printable(tensor.name, 100);
     const decoder_config& c = config_.config;
     const bool down = name.gguf.ends_with("ffn_down_exps.weight");
@@ -316,7 +316,7 @@ template <class File>
 }
 
 /// The tokenizer of a folder, where it has one; vocab_size must be known. @throws file_error
-inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoint_builder& builder) {
+[[gnu::cold]] inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoint_builder& builder) {
   std::error_code ignored;
   if (std::filesystem::exists(folder / "tokenizer.json", ignored)) {
     builder.vocabulary() = vocabulary_from_hf_directory(folder);
@@ -341,7 +341,8 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
 
 /// How sentence-transformers pools a model's states, 1_Pooling/config.json; where it does so in another way than this
 /// library, `builder` is warned. @throws file_error: malformed
-inline std::optional<pooling> folder_pooling(const std::filesystem::path& folder, checkpoint_builder& builder) {
+[[gnu::cold]] inline std::optional<pooling> folder_pooling(const std::filesystem::path& folder,
+                                                           checkpoint_builder& builder) {
   const auto path = folder / "1_Pooling" / "config.json";
   if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return std::nullopt;
   strict_json document(path.string());

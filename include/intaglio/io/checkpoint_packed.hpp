@@ -137,7 +137,7 @@ class packed_reader {
 };
 
 /// Turns an opened packed file into a checkpoint.
-inline checkpoint checkpoint_from_packed(mapped_file opened) {
+[[gnu::cold]] inline checkpoint checkpoint_from_packed(mapped_file opened) {
   checkpoint_builder builder(opened.path(), {});
   const mapped_file* const file = builder.adopt(std::move(opened));
   packed_reader reader(*file);

@@ -54,8 +54,8 @@ constexpr bool is_markup_text(std::string_view text) {
 
 /// Tokens after which a model has said what it wanted, ascending, each once. Ids that name no token are left out.
 /// @param types of all tokens of the file
-inline std::vector<std::int32_t> end_of_generation_tokens(const vocabulary& file,
-                                                          const std::vector<token_type>& types) {
+[[gnu::cold]] inline std::vector<std::int32_t> end_of_generation_tokens(const vocabulary& file,
+                                                                        const std::vector<token_type>& types) {
   std::vector<std::int32_t> out;
   std::optional<std::int32_t> end;  // "<|end|>"
   bool returns = false, calls = false, flushes = false;

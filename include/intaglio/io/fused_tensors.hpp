@@ -53,7 +53,7 @@ inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const dec
 
 /// Adds a tensor, or the parts of a fused one. @param turned what is done to q and k
 template <class Turned>
-void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turned& turned) {
+[[gnu::cold]] void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turned& turned) {
   const auto add = [&](checkpoint_tensor tensor) {
     if (tensor.stored.name.ends_with(".attn_q.weight") || tensor.stored.name.ends_with(".attn_k.weight"))
       turned(tensor);

@@ -217,7 +217,7 @@ class gguf_part {
                   std::to_string(count));
   }
 
-  void read_values(file_cursor& cursor, std::uint64_t count) {
+  [[gnu::cold]] void read_values(file_cursor& cursor, std::uint64_t count) {
     values_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) values_.push_back(read_gguf_value(cursor, i));
     by_key_.resize(values_.size());
@@ -257,7 +257,7 @@ class gguf_part {
     alignment_ = *stated;
   }
 
-  void read_tensors(file_cursor& cursor, std::uint64_t count) {
+  [[gnu::cold]] void read_tensors(file_cursor& cursor, std::uint64_t count) {
     tensors_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) tensors_.push_back(read_tensor(cursor, i));
     std::vector<std::size_t> by_name(tensors_.size());
@@ -271,7 +271,7 @@ class gguf_part {
                     "also at offset " + hexadecimal(tensors_[by_name[i - 1]].info_offset));
   }
 
-  gguf_tensor read_tensor(file_cursor& cursor, std::uint64_t number) {
+  [[gnu::cold]] gguf_tensor read_tensor(file_cursor& cursor, std::uint64_t number) {
     gguf_tensor out;
     out.part = index_;
     out.info_offset = cursor.offset();

@@ -150,8 +150,9 @@ struct expert_name {
 };
 inline constexpr std::string_view own_experts = ".mlp.experts.";  ///< in front of an expert whose matrices have names
 /// @param layers, experts what stands in front of the two numbers
-inline std::optional<expert_name> expert_of(std::string_view name, std::string_view layers = "model.layers.",
-                                            std::string_view experts = ".block_sparse_moe.experts.") {
+[[gnu::cold]] inline std::optional<expert_name> expert_of(std::string_view name,
+                                                          std::string_view layers = "model.layers.",
+                                                          std::string_view experts = ".block_sparse_moe.experts.") {
   constexpr std::string_view end = ".weight";
   const auto number = [](std::string_view digits) -> std::optional<std::uint32_t> {
     if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != digits.npos ||

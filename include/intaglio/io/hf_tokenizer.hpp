@@ -152,7 +152,8 @@ inline bool byte_level_nfc(const json_place& normalizer) {
 }
 
 /// Fills the space rules of a SentencePiece-style file. @throws file_error: unknown component
-inline void read_space_rules(const json_place& normalizer, const json_place& pre_tokenizer, vocabulary& out) {
+[[gnu::cold]] inline void read_space_rules(const json_place& normalizer, const json_place& pre_tokenizer,
+                                           vocabulary& out) {
   bool replaces = false;
   out.add_space_prefix = false;
   std::vector<json_place> steps;

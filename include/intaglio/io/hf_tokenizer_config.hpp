@@ -183,7 +183,7 @@ enum class vocabulary_form : std::uint8_t {
 };
 
 /// tokenizer_config.json, added_tokens.json and the chat template.
-inline void read_config(const std::filesystem::path& directory, vocabulary_form form, vocabulary& out) {
+[[gnu::cold]] inline void read_config(const std::filesystem::path& directory, vocabulary_form form, vocabulary& out) {
   const auto path = directory / "tokenizer_config.json";
   strict_json document(path.string());
   const bool there = std::filesystem::exists(path);

@@ -118,7 +118,7 @@ class sentencepiece_bpe {
     user_defined_ = {std::move(entries), file.added};
   }
 
-  void read_byte_tokens(const vocabulary& file, const std::vector<token_type>& types) {
+  [[gnu::cold]] void read_byte_tokens(const vocabulary& file, const std::vector<token_type>& types) {
     bytes_.fill(-1);
     for (std::size_t id = 0; id < types.size(); ++id) {
       if (types[id] != token_type::byte) continue;

@@ -150,7 +150,7 @@ class tiktoken_reader {
     return out;
   }
 
-  void add_merges(vocabulary& out) const {
+  [[gnu::cold]] void add_merges(vocabulary& out) const {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ways;
     for (const std::string& token : tokens_) {
       ways.clear();

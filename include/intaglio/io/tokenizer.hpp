@@ -194,7 +194,7 @@ class tokenizer {
     return static_cast<std::size_t>(id);
   }
 
-  void read_special_ids(const vocabulary& file) {
+  [[gnu::cold]] void read_special_ids(const vocabulary& file) {
     bos_ = checked_special_id(file, "tokenizer.ggml.bos_token_id", file.bos_id);
     eos_ = checked_special_id(file, "tokenizer.ggml.eos_token_id", file.eos_id);
     checked_special_id(file, "tokenizer.ggml.eot_token_id", file.eot_id);

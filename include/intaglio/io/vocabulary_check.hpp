@@ -156,7 +156,8 @@ inline std::string empty_tokens_warning(const vocabulary& file) {
 
 /// The pre-tokenizer of a byte-level vocabulary, with the known trap of BitNet b1.58 files resolved. @throws
 /// file_error: unknown name
-inline pretokenizer_name resolved_pretokenizer(const vocabulary& file, std::vector<std::string>& warnings) {
+[[gnu::cold]] inline pretokenizer_name resolved_pretokenizer(const vocabulary& file,
+                                                             std::vector<std::string>& warnings) {
   const bool named = file.pre_tokenizer && *file.pre_tokenizer != "default";
   if (!named && is_bitnet_b158(file.architecture)) return *find_pretokenizer("llama-bpe");
   if (!file.pre_tokenizer) {

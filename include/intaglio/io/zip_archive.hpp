@@ -69,7 +69,7 @@ class zip_archive {
     throw file_error(file_->path(), offset, std::move(what), std::move(expected), std::move(found));
   }
 
-  directory find_directory() const {
+  [[gnu::cold]] directory find_directory() const {
     constexpr std::uint64_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56;
     const std::uint64_t size = file_->size();
     if (size < end_bytes)

@@ -200,7 +200,7 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
 
 /// Walks the recorded order (prologue, layers until all neighbours were there, epilogue) and asks for a barrier in
 /// every hazard.
-constexpr bool hazards(const table& t, const sequence& s, text<256>& out) {
+[[gnu::cold]] constexpr bool hazards(const table& t, const sequence& s, text<256>& out) {
   pending_accesses pending;
   if (s.takes_stream) pending.add(copy_in(t, s), 0);
   auto walk = [&](std::span<const dispatch> part, std::uint32_t layer) {
@@ -223,7 +223,7 @@ constexpr bool hazards(const table& t, const sequence& s, text<256>& out) {
 }
 
 /// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
-constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
+[[gnu::cold]] constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
   const auto overlap = [&](const dispatch& d, const access& a, const dispatch& other, const access& b, bool same) {
     const auto skips = [&](const dispatch& of, std::uint64_t layer) {
       return &of != s.prologue.data() && s.pattern(static_cast<std::uint32_t>(layer)) != of.block;

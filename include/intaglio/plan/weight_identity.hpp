@@ -70,7 +70,7 @@ inline std::string layers_text(const weight& w, const table& of) {
 /// "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 q8_0
 /// [6144, 4096]"
 /// @param layers that have it, as of layers_text
-inline std::string identity(const weight& w, std::string_view layers = "*") {
+[[gnu::cold]] inline std::string identity(const weight& w, std::string_view layers = "*") {
   std::string out;
   const auto number = [&](auto value) { (out += ' ') += std::to_string(value); };
   if (w.layout == weight_layout::rope_turns) {
@@ -107,6 +107,6 @@ inline std::string identity(const weight& w, std::string_view layers = "*") {
   number(w.columns);
   return out += ']';
 }
-inline std::string identity(const weight& w, const table& of) { return identity(w, layers_text(w, of)); }
+[[gnu::cold]] inline std::string identity(const weight& w, const table& of) { return identity(w, layers_text(w, of)); }
 
 }  // namespace intaglio::plan

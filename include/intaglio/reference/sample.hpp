@@ -121,7 +121,7 @@ inline ranked_token first_ranked(std::span<const float> logits) {
 
 /// Integer probabilities of every id after top-k, top-p, min-p and temperature, 0 for what they leave out. No logit is
 /// NaN, the largest is finite.
-inline std::vector<std::uint64_t> sampling_weights(std::span<const float> logits, const sampling& s) {
+[[gnu::cold]] inline std::vector<std::uint64_t> sampling_weights(std::span<const float> logits, const sampling& s) {
   std::vector<std::uint32_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return logits[a] > logits[b]; });

@@ -84,8 +84,9 @@ class batch_executor {
 
   /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an
   /// empty kernel
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan, const kernel_set& kernels,
-                                    const weight_memory& weights, bool = true, bool = false) {
+  [[gnu::cold]] static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan,
+                                                  const kernel_set& kernels, const weight_memory& weights, bool = true,
+                                                  bool = false) {
     std::vector<const plan::sequence*> sequences = begins_with(plan);
     for (const plan::sequence* each : plan.all_of(&plan::table::batch_in_one))
       std::erase(sequences, each);  // what it has around its one dispatch batch has too

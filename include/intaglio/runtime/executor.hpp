@@ -82,8 +82,9 @@ class executor final : public in_one_prover {
   /// is an executor.
   /// @return the first that differs, or an empty kernel  @error device_lost, out_of_memory; as of kernel_set::of
   /// @param draws with the samplers that complete() proves else  @param soon as begins_with has it
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan, const kernel_set& kernels,
-                                    const weight_memory& weights, bool draws = true, bool soon = false) {
+  [[gnu::cold]] static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan,
+                                                  const kernel_set& kernels, const weight_memory& weights,
+                                                  bool draws = true, bool soon = false) {
     return gpu::translated([&] {
       const std::vector<const plan::sequence*> list = begins_with(plan, soon);
       kernel_fault fault = runtime::prove_kernels(on, plan.table(), kernels, weights, list, draws);
@@ -298,7 +299,8 @@ class executor final : public in_one_prover {
   /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from
   /// the reference
   /// @param list it, and those of it for fewer rows
-  recorded_sequence record_proven(std::span<const plan::sequence* const> list, bool prove, gpu::pipeline_cache* cache) {
+  [[gnu::cold]] recorded_sequence record_proven(std::span<const plan::sequence* const> list, bool prove,
+                                                gpu::pipeline_cache* cache) {
     kernels_.add(list, cache);
     if (prove)
       for (const plan::sequence* each : list)

@@ -77,7 +77,7 @@ class in_one_prover : public pass_runner {
   /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's
   /// cache must have the same bits.
   /// @param behind that position; absent: there is no session yet, and all is cleared
-  bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
+  [[gnu::cold]] bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
     const std::uint32_t vocabulary = table_->config->vocab_size,
                         count = (std::min)({proven_tokens, table_->prefill.max_tokens, table_->context}),
                         first = behind.value_or(0);

@@ -237,9 +237,9 @@ class kernel_proof {
 /// Holds the dispatches of sequences against the reference, several at a time, each as soon as its pipeline is made.
 /// @param draws with the form of samplers that may wait
 /// @return the first fault in their order, as far as they came  @error device_lost, out_of_memory; as of kernel_set::of
-inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels,
-                                  const weight_memory& weights, std::span<const plan::sequence* const> sequences,
-                                  bool draws = true) {
+[[gnu::cold]] inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table,
+                                                const kernel_set& kernels, const weight_memory& weights,
+                                                std::span<const plan::sequence* const> sequences, bool draws = true) {
   std::vector<kernel_proof::claim> claims;
   for (const plan::sequence* sequence : sequences) {
     const auto some = kernel_proof::claims_of(*sequence);

@@ -59,8 +59,8 @@ inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::si
   return out;
 }
 /// Largest difference between the beginning of caches and what is expected there.
-inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k, const gpu::buffer& values,
-                           std::span<const std::byte> v, std::size_t element) {
+[[gnu::cold]] inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k,
+                                         const gpu::buffer& values, std::span<const std::byte> v, std::size_t element) {
   return (std::max)(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
                     apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element)));
 }
@@ -130,7 +130,7 @@ class kernel_trial {
 
   /// Runs a dispatch with buffers in the place of all that is no weight.
   using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
-  void run(const plan::dispatch& call, const named_buffers& buffers) {
+  [[gnu::cold]] void run(const plan::dispatch& call, const named_buffers& buffers) {
     const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
     std::vector<std::uint64_t> push = face.unbound_push();
     for (std::size_t i = 0; i < push.size(); ++i)

@@ -135,8 +135,10 @@ template <class Executor = executor>
 /// All that a session has but weights and executor, the tokenizer perhaps still being made: load_executor() waits for
 /// it.
 /// @param from outlives that  @error as of basic_session
-inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::span<const plan::table* const> tables,
-                                                  const io::checkpoint& from, const session_options& options) {
+[[gnu::cold]] inline std::shared_ptr<session_body> open_session(const gpu::device& on,
+                                                                std::span<const plan::table* const> tables,
+                                                                const io::checkpoint& from,
+                                                                const session_options& options) {
   return gpu::translated([&] {
     if (!(options.submit_budget_ms > 0))
       throw argument_error("submit_budget_ms", "a time above 0",

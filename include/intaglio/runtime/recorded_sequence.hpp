@@ -137,10 +137,11 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
 /// @param forms those that are recorded of the last segment, where the sampler has several; without one that draws that
 /// segment is empty
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
-inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of,
-                                         const kernel_set& kernels, const address_table& addresses,
-                                         const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0,
-                                         sampler_forms forms = {}) {
+[[gnu::cold]] inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table,
+                                                       const plan::sequence& of, const kernel_set& kernels,
+                                                       const address_table& addresses, const probe* copy = nullptr,
+                                                       bool measure = false, std::uint32_t layers = 0,
+                                                       sampler_forms forms = {}) {
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;

@@ -155,7 +155,7 @@ class weight_image {
            std::string(w.sources[index].view());
   }
 
-  void find(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
+  [[gnu::cold]] void find(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
     const std::string name = name_of(w, index, layer);
     const io::checkpoint_tensor* const tensor = from_->find(name);
     const bool vectors = w.layout == plan::weight_layout::vector_f32 && w.source_count > 1;

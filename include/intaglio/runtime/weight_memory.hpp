@@ -182,7 +182,7 @@ inline void take_items(const plan::table& of, weight_memory& into, placed_items&
 }
 
 /// All weights where their items are: those of allocate_items.
-inline weight_memory weights_of(const plan::table& of, const weight_split& split, placed_items&& items) {
+[[gnu::cold]] inline weight_memory weights_of(const plan::table& of, const weight_split& split, placed_items&& items) {
   weight_memory out;
   out.host_bytes = split.host_bytes;
   out.first = first_items(of);
