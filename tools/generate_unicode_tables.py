@@ -43,8 +43,8 @@ def runs(value_of, shift):
     return out
 
 
-def lines(values):
-    return "".join("    " + ", ".join(values[i:i + 12]) + ",\n" for i in range(0, len(values), 12))
+def lines(values, count=12):
+    return "".join("    " + ", ".join(values[i:i + count]) + ",\n" for i in range(0, len(values), count))
 
 
 def array(comment, name, values):
@@ -75,17 +75,16 @@ def write_normal_forms(folder):
         out.write(array("/// Starts of runs of one canonical combining class, ascending: (first code point << 8) | class.",
                         "combining_class_runs", runs(lambda c: data.combining(chr(c)), 8)))
         out.write("""
-struct canonical_mapping {
-  std::uint32_t composed, first, second;  ///< second 0: a single character
-};
-
-/// Canonical decompositions, one step each, ascending by the composed character; without Hangul syllables.
-""")
-        out.write("inline constexpr canonical_mapping canonical_decompositions[] = {\n" +
-                  lines(["{%#x, %#x, %#x}" % row for row in rows]) + "};\n")
-        out.write("\n/// Those that composing makes, ascending by the first and then the second character.\n")
-        out.write("inline constexpr canonical_mapping canonical_compositions[] = {\n" +
-                  lines(["{%#x, %#x, %#x}" % (c, a, b) for a, b, c in sorted(pairs)]) + "};\n")
+/// Canonical decompositions, one step each, ascending by the composed character; without Hangul syllables: composed
+/// character << 40 | first << 20 | second; second 0: a single character.
+inline constexpr std::uint64_t canonical_decompositions[] = {
+""" + lines(["%#x" % (whole << 40 | first << 20 | second) for whole, first, second in rows], 6) + "};\n")
+        places = {whole: place for place, (whole, _, _) in enumerate(rows)}
+        out.write("""
+/// Places in canonical_decompositions of those that composing makes, ascending by the first and then the second
+/// character.
+inline constexpr std::uint16_t canonical_compositions[] = {
+""" + lines([str(places[whole]) for _, _, whole in sorted(pairs)], 16) + "};\n")
         out.write("\n}  // namespace intaglio::io\n")
 
 

@@ -29,6 +29,11 @@ inline std::uint8_t combining_class(std::uint32_t c) {
   return static_cast<std::uint8_t>(*run & 0xFF);
 }
 
+// Parts of a row of canonical_decompositions.
+inline constexpr std::uint64_t pair_bits = (std::uint64_t{1} << 40) - 1;
+constexpr std::uint32_t first_of(std::uint64_t row) { return static_cast<std::uint32_t>(row >> 20 & 0xFFFFF); }
+constexpr std::uint32_t second_of(std::uint64_t row) { return static_cast<std::uint32_t>(row & 0xFFFFF); }
+
 /// Appends the full canonical decomposition.
 inline void decompose(std::uint32_t c, std::vector<std::uint32_t>& out) {
   if (c >= syllable && c < syllable + syllables) {
@@ -38,11 +43,10 @@ inline void decompose(std::uint32_t c, std::vector<std::uint32_t>& out) {
     if (at % trails != 0) out.push_back(trail + at % trails);
     return;
   }
-  const auto* found = std::lower_bound(std::begin(canonical_decompositions), std::end(canonical_decompositions), c,
-                                       [](const canonical_mapping& m, std::uint32_t v) { return m.composed < v; });
-  if (c >= stray_byte || found == std::end(canonical_decompositions) || found->composed != c) return out.push_back(c);
-  decompose(found->first, out);
-  if (found->second != 0) out.push_back(found->second);  // a second character never decomposes further
+  const auto* found = std::ranges::lower_bound(canonical_decompositions, std::uint64_t{c} << 40);
+  if (c >= stray_byte || found == std::end(canonical_decompositions) || *found >> 40 != c) return out.push_back(c);
+  decompose(first_of(*found), out);
+  if (second_of(*found) != 0) out.push_back(second_of(*found));  // a second character never decomposes further
 }
 
 /// The character that two compose to, or 0.
@@ -52,14 +56,11 @@ inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   if (first >= syllable && first < syllable + syllables && (first - syllable) % trails == 0 && second > trail &&
       second < trail + trails)
     return first + (second - trail);
-  const auto less = [](const canonical_mapping& m, const canonical_mapping& v) {
-    return m.first != v.first ? m.first < v.first : m.second < v.second;
-  };
-  const canonical_mapping wanted{0, first, second};
-  const auto* found =
-      std::lower_bound(std::begin(canonical_compositions), std::end(canonical_compositions), wanted, less);
-  const bool there = found != std::end(canonical_compositions) && found->first == first && found->second == second;
-  return there ? found->composed : 0;
+  const auto pair_at = [](std::uint16_t place) { return canonical_decompositions[place] & pair_bits; };
+  const std::uint64_t wanted = std::uint64_t{first} << 20 | second;
+  const auto* found = std::ranges::lower_bound(canonical_compositions, wanted, {}, pair_at);
+  if (found == std::end(canonical_compositions) || pair_at(*found) != wanted) return 0;
+  return static_cast<std::uint32_t>(canonical_decompositions[*found] >> 40);
 }
 
 /// Puts marks in the order of their classes, those of one class as they stand.
