@@ -46,18 +46,17 @@ static_assert(gemma.decode.stretch(4)[0].block == 0 && gemma.decode.stretch(5)[0
 // their down, their weighed sum. One dispatch does all experts of all tokens, and a token reads two of eight.
 struct mixtral_q8_0 : models::mixtral<models::mixtral_8x7b_config, dtype::q8_0> {};
 constexpr const plan::table& mixture = plan::engraved<mixtral_q8_0, plan::profiles::portable, 4096>::table;
-static_assert(
-    mixture.decode.period.size() == 8 &&
-    mixture.prefill.period.size() ==
-        13);  // halves in front of q, k and v and of the projection, `fixed` in front of the experts' products, lists
+static_assert(mixture.decode.period.size() == 8 &&
+              mixture.prefill.period.size() ==
+                  13);  // halves in front of q, k and v, of the projection and of the experts' products, lists
 static_assert(mixture.decode.dispatch_count() == 32 * 8 + 3 && mixture.decode.barrier_count() == 32 * 8 + 2 &&
               mixture.prefill.dispatch_count() == 32 * 13 + 1);
-// A chunk's 1,024 pairs of token and expert, 128 an expert on the average, are 39 lists of 32 at most, four tiles each:
-// the experts' weights are read 156 times at most, not 1,024.
+// A chunk's 1,024 pairs of token and expert, 128 an expert on the average, are 15 lists of 128 at most: the experts'
+// weights are read 15 times at most, not 1,024.
 static_assert(mixture.decode.period[5].groups[1] == 2 && mixture.prefill.period[5].kernel == kernel::matmul &&
               mixture.prefill.period[7].kernel == kernel::expert_tiles);
-static_assert(mixture.prefill.period[9].kernel == kernel::matmul_few && mixture.prefill.period[9].groups[1] == 4 * 39 &&
-              mixture.prefill.period[10].groups[1] == 2 * 512);
+static_assert(mixture.prefill.period[9].kernel == kernel::matmul_chunk && mixture.prefill.period[9].groups[0] == 15 &&
+              mixture.prefill.period[10].kernel == kernel::halves && mixture.prefill.period[10].groups[1] == 15 * 128);
 static_assert(mixture.decode.period[5].weight_bytes == 2 * 28672ull * 4096 / 32 * 34 + 4 * 4096 &&
               mixture.prefill.period[9].weight_bytes == 8 * 28672ull * 4096 / 32 * 34);
 static_assert(mixture.decode.period[5].activation->name == "silu" &&
