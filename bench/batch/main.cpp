@@ -41,10 +41,11 @@ struct options {
 };
 
 const options::other_module* replacing = nullptr;
-std::span<const std::byte> module_of(kernels::variant which) {
+runtime::program_module module_of(kernels::variant which) {
+  runtime::program_module out = runtime::modules_of<>(which);
   if (replacing != nullptr && kernels::interface_of(kernels::kernel_of(which)).name == replacing->kernel)
-    return replacing->words;
-  return runtime::modules_of<>(which);
+    out.spirv = replacing->words;
+  return out;
 }
 
 /// Of seven, behind half a second of the same: a GPU that stood still while pipelines were compiled has to raise its

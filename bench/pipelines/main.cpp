@@ -24,9 +24,11 @@ namespace {
 std::string replaced;  // the kernel in whose place another module stands, or nothing
 std::vector<std::uint32_t> other_module;
 
-std::span<const std::byte> module_of(kernels::variant which) {
-  if (kernels::interface_of(kernels::kernel_of(which)).name == replaced) return std::as_bytes(std::span(other_module));
-  return runtime::modules_of<>(which);
+runtime::program_module module_of(kernels::variant which) {
+  runtime::program_module out = runtime::modules_of<>(which);
+  if (kernels::interface_of(kernels::kernel_of(which)).name == replaced)
+    out.spirv = std::as_bytes(std::span(other_module));
+  return out;
 }
 
 std::vector<std::uint32_t> words_of(const std::string& path) {

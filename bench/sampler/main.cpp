@@ -54,7 +54,7 @@ gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_
   set("slice", slice), set("form", static_cast<std::uint32_t>(form));
   return gpu::pipeline(
       on, {.name = face.name,
-           .spirv = other.empty() ? runtime::modules_of<>(kernels::variant::sample) : std::as_bytes(std::span(other)),
+           .spirv = other.empty() ? runtime::modules_of<>(kernels::variant::sample).spirv : std::as_bytes(std::span(other)),
            .constants = constants,
            .push_constant_bytes = face.push_bytes(),
            .required_subgroup_size = width.required});

@@ -109,10 +109,10 @@ void check_chunk(kernel_device& on, const product_result& found, const product_r
 }
 
 /// matmul_chunk_few or _fragments with matrices that are emulated in shared memory.
-std::span<const std::byte> with_emulated(kernels::variant which) {
+runtime::program_module with_emulated(kernels::variant which) {
   if (which == kernels::variant::matmul_chunk_fragments)
-    return kernels::whole(kernels::spirv::matmul_fragments_emulated_parts);
-  if (which == kernels::variant::matmul_chunk_few) return kernels::whole(kernels::spirv::matmul_chunk_emulated_parts);
+    return {kernels::whole(kernels::spirv::matmul_fragments_emulated_parts)};
+  if (which == kernels::variant::matmul_chunk_few) return {kernels::whole(kernels::spirv::matmul_chunk_emulated_parts)};
   return runtime::modules_of<>(which);
 }
 

@@ -70,7 +70,7 @@ bool valid(const std::vector<std::uint32_t>& words) {
 
 TEST_CASE("kernels that gate, and no others, mark the activation's place", "[kernels]") {
   for (const kernels::variant which : all_variants()) {
-    const auto words = words_of(runtime::modules_of<>(which));
+    const auto words = words_of(runtime::modules_of<>(which).spirv);
     const bool gates = std::ranges::find(gating, kernels::kernel_of(which)) != std::end(gating);
     INFO(kernels::name(which));
     CHECK((kernels::splicer(words, shader::expression_of<shader::silu>).markers() != 0) == gates);
@@ -80,7 +80,7 @@ TEST_CASE("kernels that gate, and no others, mark the activation's place", "[ker
 TEST_CASE("a module with an activation has no mark left and is valid SPIR-V", "[kernels]") {
   for (const kernels::variant which : all_variants()) {
     if (std::ranges::find(gating, kernels::kernel_of(which)) == std::end(gating)) continue;
-    const auto module = runtime::modules_of<>(which);
+    const auto module = runtime::modules_of<>(which).spirv;
     for (const shader::activation_function f :
          {shader::activation_function{every_operation{}}, shader::activation_function{up_alone{}},
           shader::activation_function{activation::gelu_tanh}}) {
@@ -103,7 +103,7 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
   };
   using enum kernels::variant;
   for (const kernels::variant which : {layers_coded, layers_dense, layers_mixed}) {
-    const auto as_it_is = words_of(runtime::modules_of<>(which));
+    const auto as_it_is = words_of(runtime::modules_of<>(which).spirv);
     auto asked = as_it_is, left = as_it_is;
     kernels::hint_loops(asked, true);
     kernels::hint_loops(left, false);

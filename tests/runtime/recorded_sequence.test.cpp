@@ -200,7 +200,7 @@ void check(const plan::table& of, const plan::sequence& sequence, const runtime:
     const kernels::kernel_interface& face = kernels::interface_of(call.kernel);
     INFO(sequence.name << " " << i << ": " << call.label.view() << " (" << kernels::name(call.variant) << ")");
     const witness::told& pipeline = witness::pipelines.at(found[i].pipeline);
-    const auto module = runtime::modules_of<>(call.variant);
+    const auto module = runtime::modules_of<>(call.variant).spirv;
     std::vector<std::uint32_t> words(module.size() / 4);
     std::memcpy(words.data(), module.data(), module.size());
     if (call.activation != nullptr)

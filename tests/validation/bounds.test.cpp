@@ -329,7 +329,7 @@ TEST_CASE(
             std::vector<std::uint64_t> key = operands.bytes();
             key.insert(key.end(), call.specialization.begin(), call.specialization.end());
             key.insert(key.end(), call.groups.begin(), call.groups.end());
-            const std::byte* const module = runtime::modules_of<>(call.variant).data();
+            const std::byte* const module = runtime::modules_of<>(call.variant).spirv.data();
             key.insert(key.end(), {call.subgroups, reinterpret_cast<std::uintptr_t>(module)});
             modules_seen.insert(module);
             if (!seen.insert(key).second) continue;

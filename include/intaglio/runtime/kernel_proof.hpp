@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <exception>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "intaglio/core/definition.hpp"
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/number_text.hpp"
 #include "intaglio/runtime/kernel_trial.hpp"
@@ -27,6 +29,69 @@
 #include "intaglio/runtime/proofs_of_walks.hpp"
 
 namespace intaglio::runtime {
+
+namespace proofs {
+/// Of f32 by coded weights, of one matrix or of experts.
+[[gnu::cold]] inline double product(kernel_trial& trial, const plan::dispatch& call) {
+  return trial.constant(call, "experts_used") == 0 ? matmul(trial, call) : expert_matmul(trial, call);
+}
+/// Of all layers in one dispatch: executor::prove and batch_executor::prove hold it against a chain.
+inline double held_by_a_chain(kernel_trial&, const plan::dispatch&) { return 0; }
+}  // namespace proofs
+
+#define INTAGLIO_PROOF(which, by)                                                                              \
+  template <>                                                                                                  \
+  INTAGLIO_DEFINITION double prove<kernels::kernel::which>(kernel_trial & trial, const plan::dispatch& call) { \
+    return proofs::by(trial, call);                                                                            \
+  }
+INTAGLIO_PROOF(embed, embed)
+INTAGLIO_PROOF(norm_quantize, norm_quantize)
+INTAGLIO_PROOF(ternary_matmul, ternary_product)
+INTAGLIO_PROOF(ternary_few, ternary_product)
+INTAGLIO_PROOF(ternary_chunk, ternary_product)
+INTAGLIO_PROOF(ternary_float, ternary_product)
+INTAGLIO_PROOF(ternary_rows, ternary_product)
+INTAGLIO_PROOF(attention, attention)
+INTAGLIO_PROOF(attention_few, attention)
+INTAGLIO_PROOF(attention_chunk, attention)
+INTAGLIO_PROOF(attention_halves, attention)
+INTAGLIO_PROOF(dense_matmul, dense_matmul)
+INTAGLIO_PROOF(dense_few, dense_few)
+INTAGLIO_PROOF(dense_rows, dense_few)
+INTAGLIO_PROOF(head_screen, head_screen)
+INTAGLIO_PROOF(head_rescore, head_rescore)
+INTAGLIO_PROOF(matmul, product)
+INTAGLIO_PROOF(matmul_chunk, product)
+INTAGLIO_PROOF(matmul_few, product)
+INTAGLIO_PROOF(fixed, fixed)
+INTAGLIO_PROOF(halves, halves)
+INTAGLIO_PROOF(route, route)
+INTAGLIO_PROOF(expert_tiles, expert_tiles)
+INTAGLIO_PROOF(expert_sum, expert_sum)
+INTAGLIO_PROOF(gated, gated)
+INTAGLIO_PROOF(short_conv, short_conv)
+INTAGLIO_PROOF(delta_net, delta_net)
+INTAGLIO_PROOF(head_gate, head_gate)
+INTAGLIO_PROOF(turn, turn)
+INTAGLIO_PROOF(norm_add, norm_add)
+INTAGLIO_PROOF(rms_norm, rms_norm)
+INTAGLIO_PROOF(walk_gate_up, walk_gate_up)
+INTAGLIO_PROOF(walk_down, walk_down)
+INTAGLIO_PROOF(walk_select, walk_select)
+INTAGLIO_PROOF(walk_up, walk_up)
+INTAGLIO_PROOF(walk_sum, walk_sum)
+INTAGLIO_PROOF(walk_trace, walk_trace)
+INTAGLIO_PROOF(sample, sample)
+INTAGLIO_PROOF(accept, accept)
+INTAGLIO_PROOF(pages, pages)
+INTAGLIO_PROOF(layers, held_by_a_chain)
+INTAGLIO_PROOF(layers_coded, held_by_a_chain)
+INTAGLIO_PROOF(layers_few, held_by_a_chain)
+INTAGLIO_PROOF(layers_ternary_few, held_by_a_chain)
+INTAGLIO_PROOF(layers_many, held_by_a_chain)
+INTAGLIO_PROOF(layers_few_normed, held_by_a_chain)
+INTAGLIO_PROOF(layers_many_normed, held_by_a_chain)
+#undef INTAGLIO_PROOF
 
 /// What a pipeline did wrong; empty kernel: nothing.
 struct kernel_fault {
@@ -44,7 +109,7 @@ struct kernel_fault {
 class kernel_proof {
  public:
   kernel_proof(const gpu::device& on, const plan::table& of, const kernel_set& kernels, const weight_memory& weights)
-      : trial_(on, of, kernels, weights) {}
+      : source_(kernels.source()), trial_(on, of, kernels, weights) {}
 
   /// A dispatch to be held against the reference.
   struct claim {
@@ -147,90 +212,11 @@ class kernel_proof {
   }
 
   double difference(const plan::dispatch& call) {
-    switch (call.kernel) {
-      case kernels::kernel::embed:
-        return proofs::embed(trial_, call);
-      case kernels::kernel::norm_quantize:
-        return proofs::norm_quantize(trial_, call);
-      case kernels::kernel::ternary_matmul:
-      case kernels::kernel::ternary_few:
-      case kernels::kernel::ternary_chunk:
-      case kernels::kernel::ternary_float:
-      case kernels::kernel::ternary_rows:
-        return proofs::ternary_product(trial_, call);
-      case kernels::kernel::attention:
-      case kernels::kernel::attention_few:
-      case kernels::kernel::attention_chunk:
-      case kernels::kernel::attention_halves:
-        return proofs::attention(trial_, call);
-      case kernels::kernel::dense_matmul:
-        return proofs::dense_matmul(trial_, call);
-      case kernels::kernel::dense_few:
-      case kernels::kernel::dense_rows:
-        return proofs::dense_few(trial_, call);
-      case kernels::kernel::head_screen:
-        return proofs::head_screen(trial_, call);
-      case kernels::kernel::head_rescore:
-        return proofs::head_rescore(trial_, call);
-      case kernels::kernel::matmul:
-      case kernels::kernel::matmul_chunk:
-      case kernels::kernel::matmul_few:
-        return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call)
-                                                          : proofs::expert_matmul(trial_, call);
-      case kernels::kernel::fixed:
-        return proofs::fixed(trial_, call);
-      case kernels::kernel::halves:
-        return proofs::halves(trial_, call);
-      case kernels::kernel::route:
-        return proofs::route(trial_, call);
-      case kernels::kernel::expert_tiles:
-        return proofs::expert_tiles(trial_, call);
-      case kernels::kernel::expert_sum:
-        return proofs::expert_sum(trial_, call);
-      case kernels::kernel::gated:
-        return proofs::gated(trial_, call);
-      case kernels::kernel::short_conv:
-        return proofs::short_conv(trial_, call);
-      case kernels::kernel::delta_net:
-        return proofs::delta_net(trial_, call);
-      case kernels::kernel::head_gate:
-        return proofs::head_gate(trial_, call);
-      case kernels::kernel::turn:
-        return proofs::turn(trial_, call);
-      case kernels::kernel::norm_add:
-        return proofs::norm_add(trial_, call);
-      case kernels::kernel::rms_norm:
-        return proofs::rms_norm(trial_, call);
-      case kernels::kernel::walk_gate_up:
-        return proofs::walk_gate_up(trial_, call);
-      case kernels::kernel::walk_down:
-        return proofs::walk_down(trial_, call);
-      case kernels::kernel::walk_select:
-        return proofs::walk_select(trial_, call);
-      case kernels::kernel::walk_up:
-        return proofs::walk_up(trial_, call);
-      case kernels::kernel::walk_sum:
-        return proofs::walk_sum(trial_, call);
-      case kernels::kernel::walk_trace:
-        return proofs::walk_trace(trial_, call);
-      case kernels::kernel::sample:
-        return proofs::sample(trial_, call);
-      case kernels::kernel::accept:
-        return proofs::accept(trial_, call);
-      case kernels::kernel::pages:
-        return proofs::pages(trial_, call);
-      case kernels::kernel::layers:
-      case kernels::kernel::layers_coded:
-      case kernels::kernel::layers_few:
-      case kernels::kernel::layers_ternary_few:
-      case kernels::kernel::layers_many:
-      case kernels::kernel::layers_few_normed:
-      case kernels::kernel::layers_many_normed:
-        break;  // executor::prove and batch_executor::prove hold it against a chain
-    }
-    return 0;
+    const auto proof = source_(call.variant).proof;
+    return proof != nullptr ? proof(trial_, call) : std::numeric_limits<double>::infinity();
   }
 
+  module_source source_;
   kernel_trial trial_;
 };
 

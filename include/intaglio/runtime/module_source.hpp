@@ -10,7 +10,32 @@
 
 #include "intaglio/kernels/variant.hpp"
 
+namespace intaglio::plan {
+struct dispatch;
+}
+
 namespace intaglio::runtime {
+
+class kernel_trial;
+
+/// Runs a dispatch of a kernel and holds it against the reference (runtime/kernel_proof.hpp).
+/// @return the largest difference, in units of the largest expected value; 0 of what does all layers, which is held
+/// against a chain
+template <kernels::kernel which>
+double prove(kernel_trial& trial, const plan::dispatch& call);
+#define INTAGLIO_EACH(module, of) \
+  template <>                     \
+  double prove<kernels::kernel::of>(kernel_trial & trial, const plan::dispatch& call);
+INTAGLIO_VARIANTS(INTAGLIO_EACH)
+#undef INTAGLIO_EACH
+
+/// A module of a program, and what proves it on a device; neither where the program has it not.
+struct program_module {
+  std::span<const std::byte> spirv;
+  double (*proof)(kernel_trial&, const plan::dispatch&) = nullptr;
+
+  constexpr operator std::span<const std::byte>() const noexcept { return spirv; }
+};
 
 /// A module's SPIR-V. A program has those that it asks for, and no others (runtime/kernel_modules.hpp).
 template <kernels::variant which>
@@ -21,15 +46,16 @@ std::span<const std::byte> module_bytes();
 INTAGLIO_VARIANTS(INTAGLIO_EACH)
 #undef INTAGLIO_EACH
 
-/// Where a program has a module; empty where it has not.
-using module_source = std::span<const std::byte> (*)(kernels::variant);
-/// That of a program with the modules of some plans alone (plan::variants_used): what `used` does not name is not part
-/// of it.
+/// Where a program has a module.
+using module_source = program_module (*)(kernels::variant);
+/// That of a program with the modules and proofs of some plans alone (plan::variants_used): what `used` does not name
+/// is not part of it.
 template <kernels::variant_set used = kernels::all_variants>
-std::span<const std::byte> modules_of(kernels::variant which) {
+program_module modules_of(kernels::variant which) {
 #define INTAGLIO_EACH(module, of)                   \
   if constexpr (used.has(kernels::variant::module)) \
-    if (which == kernels::variant::module) return module_bytes<kernels::variant::module>();
+    if (which == kernels::variant::module)          \
+      return {module_bytes<kernels::variant::module>(), &prove<kernels::kernel::of>};
   INTAGLIO_VARIANTS(INTAGLIO_EACH)
 #undef INTAGLIO_EACH
   return {};
