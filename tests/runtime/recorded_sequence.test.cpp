@@ -130,6 +130,7 @@ runtime::address_table places(const plan::table& of) {
     const std::uint64_t at = std::uint64_t{layer} << 32;
     out.keys.push_back(6 * far_apart + at), out.values.push_back(7 * far_apart + at);
     out.pool_keys.push_back(8 * far_apart + at), out.pool_values.push_back(9 * far_apart + at);
+    out.kept.push_back(11 * far_apart + at);
   }
   for (const plan::weight& each : of.weights) {
     out.first_weight.push_back(static_cast<std::uint32_t>(out.weights.size()));
@@ -160,6 +161,8 @@ std::uint64_t address(const plan::operand& o, const plan::table& of, std::uint32
       return 8 * far_apart + at + o.offset;
     case plan::region::pool_values:
       return 9 * far_apart + at + o.offset;
+    case plan::region::kept:
+      return 11 * far_apart + at + o.offset;
     case plan::region::weight: {
       std::uint64_t index = of.weights[o.slot].per_layer ? layer : 0;
       for (std::uint32_t slot = 0; slot < o.slot; ++slot)
