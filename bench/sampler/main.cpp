@@ -52,12 +52,12 @@ gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_
   set("vocab_size", vocabulary), set("ring_size", ring_size), set("context", context), set("max_tokens", 1),
       set("draws", 1), set("subgroup_width", width.size);
   set("slice", slice), set("form", static_cast<std::uint32_t>(form));
-  return gpu::pipeline(
-      on, {.name = face.name,
-           .spirv = other.empty() ? runtime::modules_of<>(kernels::variant::sample).spirv : std::as_bytes(std::span(other)),
-           .constants = constants,
-           .push_constant_bytes = face.push_bytes(),
-           .required_subgroup_size = width.required});
+  return gpu::pipeline(on, {.name = face.name,
+                            .spirv = other.empty() ? runtime::modules_of<>(kernels::variant::sample).spirv
+                                                   : std::as_bytes(std::span(other)),
+                            .constants = constants,
+                            .push_constant_bytes = face.push_bytes(),
+                            .required_subgroup_size = width.required});
 }
 
 /// Median microseconds of a draw.

@@ -83,6 +83,7 @@ struct delta_net_config {
                          ///< / key_heads)
   /// Elements of a token's queries, keys and values.
   constexpr std::uint32_t qkv_size() const { return 2 * key_heads * key_dim + value_size(); }
+  /// Elements of a token's values.
   constexpr std::uint32_t value_size() const { return value_heads * value_dim; }
   friend constexpr bool operator==(const delta_net_config&, const delta_net_config&) = default;
 };
@@ -158,13 +159,15 @@ struct decoder_config {
   constexpr bool shares_kv(std::uint32_t layer) const {
     return layer < num_hidden_layers && layer + num_kv_shared_layers >= num_hidden_layers;
   }
-  /// Width of a layer's heads, number of its key and value heads, width of its FFN.
+  /// Width of a layer's heads.
   constexpr std::uint32_t head_dim_of(bool windowed) const {
     return windowed || global_head_dim == 0 ? head_dim : global_head_dim;
   }
+  /// Key and value heads of a layer.
   constexpr std::uint32_t key_value_heads_of(bool windowed) const {
     return windowed || num_global_key_value_heads == 0 ? num_key_value_heads : num_global_key_value_heads;
   }
+  /// Width of a layer's FFN.  @param shares whether the layer has the keys and values of a layer before
   constexpr std::uint32_t intermediate_size_of(bool shares) const {
     return shares && shared_intermediate_size != 0 ? shared_intermediate_size : intermediate_size;
   }

@@ -63,12 +63,15 @@ struct layer_pattern {
 struct layer_set {
   std::array<std::uint64_t, layer_pattern::max_period / 64> words{};  ///< a bit a layer
 
+  /// Whether a layer is in it.
   constexpr bool has(std::uint32_t layer) const {
     return layer < layer_pattern::max_period && (words[layer / 64] >> layer % 64 & 1) != 0;
   }
-  /// @param layer below layer_pattern::max_period
+  /// Puts a layer in.  @param layer below layer_pattern::max_period
   constexpr void add(std::uint32_t layer) { words[layer / 64] |= std::uint64_t{1} << layer % 64; }
+  /// Takes a layer out.  @param layer below layer_pattern::max_period
   constexpr void remove(std::uint32_t layer) { words[layer / 64] &= ~(std::uint64_t{1} << layer % 64); }
+  /// Whether no layer is in it.
   constexpr bool empty() const { return *this == layer_set{}; }
   /// Layers that are in it among the first `layers`.
   constexpr std::uint32_t count(std::uint32_t layers) const {

@@ -15,8 +15,8 @@ namespace intaglio::models {
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 template <dtype W>
 struct gemma4_attention {
-  const decoder_config* config;
-  bool windowed, shares;
+  const decoder_config* config;  ///< of the model
+  bool windowed, shares;         ///< the kind of layer: shares keys and values of a layer before
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const decoder_config& c = *config;
@@ -35,6 +35,7 @@ struct gemma4_attention {
     }
     return t.attention(q, heads, kv, wide, c.attention_multiplier, window());
   }
+  /// Positions that a token sees; 0: all.
   constexpr std::uint32_t window() const { return windowed ? config->sliding_window : 0; }
 };
 
@@ -65,8 +66,8 @@ constexpr ir::value_id gemma4_block(ir::trace& t, const decoder_config& c, ir::v
 /// The blocks of a Gemma 4, of up to four kinds: windowed or not, with keys and values of its own or of a layer before.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma4_blocks {
-  const decoder_config* config;
-  dtype table, projection;  ///< of the embeddings of each layer
+  const decoder_config* config;  ///< of the model
+  dtype table, projection;       ///< of the embeddings of each layer
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const decoder_config& c = *config;

@@ -67,6 +67,7 @@ struct qwen35 {
 
   static constexpr auto graph() { return qwen35_graph<W>(c, H, D); }
 };
+/// Qwen3-Next, whose FFNs are mixtures beside a shared expert. Parameters as of qwen35.
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct qwen3next {
   static constexpr const decoder_config& config = c;

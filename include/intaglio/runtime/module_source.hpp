@@ -31,9 +31,13 @@ INTAGLIO_VARIANTS(INTAGLIO_EACH)
 
 /// A module of a program, and what proves it on a device; neither where the program has it not.
 struct program_module {
-  std::span<const std::byte> spirv;
-  double (*proof)(kernel_trial&, const plan::dispatch&) = nullptr;
+  /// Holds a dispatch of the kernel against the reference.
+  using proof_function = double (*)(kernel_trial&, const plan::dispatch&);
 
+  std::span<const std::byte> spirv;  ///< its words
+  proof_function proof = nullptr;    ///< prove() of its kernel
+
+  /// Its SPIR-V.
   constexpr operator std::span<const std::byte>() const noexcept { return spirv; }
 };
 

@@ -31,8 +31,8 @@ struct layer_inputs {
 /// @shape  x, out: [tokens, hidden_size] f32; inputs: [tokens, layers, width] f32
 template <dtype W>
 struct layer_input_block {
-  std::uint32_t hidden_size, layers, width;
-  float eps;
+  std::uint32_t hidden_size, layers, width;  ///< of the stream, how many layers, of a layer's input
+  float eps;                                 ///< of the norm
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id inputs) const {
     const ir::value_id gate = t.matmul(x, "inp_gate.weight", width, hidden_size, W);
