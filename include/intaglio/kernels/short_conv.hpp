@@ -27,7 +27,7 @@ struct short_conv_kernel {
     std::uint32_t taps{};
     std::uint32_t multiplied{};
   };
-  /// Rows of workgroups over a pass of so many tokens.
+  /// Rows of workgroups over a pass of `tokens`.
   static constexpr std::uint32_t rows(std::uint32_t tokens, std::uint32_t taps) {
     return tokens < taps ? 1 : tokens - taps + 2;
   }

@@ -47,7 +47,7 @@ constexpr auto qwen35_graph(const decoder_config& c, dtype head, dtype embedding
                linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}));
 }
 
-/// The same of a Qwen3-Next.
+/// The graph of a Qwen3-Next.
 template <dtype W, dtype R = dtype::f32>
 constexpr auto qwen3next_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;

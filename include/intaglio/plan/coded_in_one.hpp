@@ -298,7 +298,7 @@ class coded_layers_in_one : public layers_in_one {
     }
     push(d, "input") = in, push(d, "output") = out;
   }
-  /// The same of turn, whose q, k and v lie behind each other.
+  /// Likewise for turn, whose q, k and v lie behind each other.
   constexpr void turns(dispatch& d) const {
     const std::array<std::string_view, 3> names{"q", "k", "v"};
     const std::array<std::uint64_t, 3> behind{0, std::uint64_t{4} * config_.q_size(),
