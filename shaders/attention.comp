@@ -75,11 +75,13 @@ shared bool came_last;
 // drivers do not take long to compile. sum_place(s, r) of an invocation: quad gl_LocalInvocationIndex + s *
 // workgroup_size of the r-th row of a head.
 #define more_slots(s) for (uint s = 1u; s * workgroup_size < row_quads; ++s)
-#define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 64u / row_limit; ++r) if (row_limit * r < quads)
+#define each_row(r) LATER_UNROLLED for (uint r = 0u; r < head_rows; ++r)
 #define sum_place(s, row) ((s) + row_limit / 4u * (row))
 #define quad_in_row(s) (gl_LocalInvocationIndex + (s)*workgroup_size)
 
-vec4 sums[16];
+// Rows of channels of a head, and rounds in which four quarters of the virtual lanes have its chunks.
+const uint head_rows = (quads + row_limit - 1u) / row_limit, chunk_rounds = (chunks + 3u) / 4u;
+vec4 sums[row_limit / 4u * head_rows];
 vec2 weight;             // maximum and total
 uvec4 raw_values[2][8];  // of the subgroup's octets, where they are resident
 
@@ -116,9 +118,9 @@ uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint qu
 // One virtual lane's part of the scores of octets n and n + 1. Loads what is resident of the values as well.
 vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint octets, uint n, uint virtual_index) {
   uint place = virtual_lane + virtual_index * virtual_width, quarter = place >> 3;
-  vec4 q[16];
-  raw_chunk raw[2][8];
-  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (4u * c < chunks) {
+  vec4 q[2u * chunk_rounds];
+  raw_chunk raw[2][chunk_rounds];
+  LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) {
     uint chunk = min(quarter + 4u * c, chunks - 1u);
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(n + i), octets)) raw[i][c] =
         load_key(keys, key + (octet_place(octet_of(n + i)) * chunks + chunk) * 8u + (place & 7u));
@@ -132,7 +134,7 @@ vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint oct
   vec2 parts;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     precise vec4 a = vec4(0.0);
-    LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (quarter + 4u * c < chunks) {
+    LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) if (quarter + 4u * c < chunks) {
       key_chunk k = widened(raw[i][c]);
       precise vec4 low = q[2u * c] * k.low, high = q[2u * c + 1u] * k.high;
       a = a + low;

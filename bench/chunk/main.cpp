@@ -14,6 +14,7 @@
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/shader/activation.hpp"
 
 using namespace intaglio;

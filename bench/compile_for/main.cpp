@@ -16,6 +16,7 @@
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/families/published_models.hpp"
 #include "intaglio/plan/device_plan.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 
 using namespace intaglio;

@@ -21,6 +21,7 @@
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 #include "intaglio/shader/activation.hpp"
 

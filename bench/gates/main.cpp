@@ -3,6 +3,7 @@
 // plain search on one core of the host. The default is a layer of Gemma-3 4B's shape in bf16. Lists are held against
 // those of the host where sums are exact.
 #include <intaglio/runtime/gate_search.hpp>
+#include <intaglio/runtime/kernel_proof.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -21,6 +21,7 @@
 #include "intaglio/plan/profile.hpp"
 #include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/sampling.hpp"
 
 using namespace intaglio;

@@ -6,6 +6,7 @@
 
 #include <intaglio/plan/fuse.hpp>
 #include <intaglio/runtime/gate_search.hpp>
+#include <intaglio/runtime/kernel_proof.hpp>
 
 #include <chrono>
 #include <map>

@@ -10,19 +10,20 @@
 
 #define each_head(h) LATER_UNROLLED for (uint h = 0u; h < heads_together; ++h)
 // Channel quads of a lane, those past the last one repeating it.
-const uint slots = subgroup_width == 0u ? 16u : (quads + subgroup_width - 1u) / subgroup_width;
+const uint narrowest_lanes = subgroup_width == 0u ? 4u : subgroup_width;
+const uint slots = (quads + narrowest_lanes - 1u) / narrowest_lanes;
 #define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < slots; ++s) if ((s)*subgroup_size < quads)
 #define quad_of(s) min(lane + (s)*subgroup_size, quads - 1u)
 
 shared float scores[heads_together * span_positions];
 
-vec4 head_query[4][64];
-vec4 head_sums[4][16];
+vec4 head_query[4][quads];
+vec4 head_sums[4][slots];
 vec2 head_weight[4];  // maximum and total
 
 // One span of `count` positions from slot `first` on, of which those from `seen` on are seen, into span_sums and
 // span_weight.
-vec4 span_sums[4][16];
+vec4 span_sums[4][slots];
 vec2 span_weight[4];
 
 #define is_seen(position) ((position) < count && (attention_window == 0u || (position) >= seen))
@@ -56,13 +57,13 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
   subgroupMemoryBarrier();
 
   precise float total[4], group_total[4], pair_total[4], low_total[4];
-  vec4 pair[4][16], low_pair[4][16];
+  vec4 pair[4][slots], low_pair[4][slots];
   each_head(h) {
     total[h] = low_total[h] = 0.0;
     each_slot(s) span_sums[h][s] = low_pair[h][s] = vec4(0.0);
   }
   for (uint group = 0u; 64u * group < count; ++group) {
-    precise vec4 group_sums[4][16];
+    precise vec4 group_sums[4][slots];
     each_head(h) {
       group_total[h] = 0.0;
       each_slot(s) group_sums[h][s] = vec4(0.0);
@@ -84,7 +85,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
                                                          vec4(p[h][4], p[h][5], p[h][6], p[h][7]));
         group_total[h] = sum;
       }
-      precise vec4 a[4][16];
+      precise vec4 a[4][slots];
       each_head(h) each_slot(s) a[h][s] = vec4(0.0);
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (is_seen(octet + i)) {
         uint row = (kv_head * context + cache_place(first + octet + i)) * quads;
@@ -122,7 +123,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
 void attend(uint token, uint first_head, uint count) {
   uint kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads;
   each_head(h) {  // each quad is read once
-    vec4 own[16];
+    vec4 own[slots];
     each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
     LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] =
         subgroupShuffle(own[i / subgroup_size], i % subgroup_size);

@@ -59,6 +59,7 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300}, 254},
         sizes{{.heads = 14, .kv_heads = 2, .head_dim = 64, .context = 150}, 140},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70}, 62},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 512, .context = 70}, 62},
         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 33},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 300, .cache_element = element::f32}, 260},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 600, .cache_element = element::f32}, 597}}) {
@@ -85,7 +86,7 @@ TEST_CASE("attention: a workgroup of each width that a profile may ask for") {
 TEST_CASE("attention: the same bits in half of the shared memory", "[dear]") {
   kernel_device on;
   random_numbers random(8);
-  for (const std::uint32_t head_dim : {64u, 128u, 160u, 256u}) {
+  for (const std::uint32_t head_dim : {64u, 128u, 160u, 256u, 512u}) {
     const std::uint32_t splits = head_dim == 128 ? 3 : 1;
     const attention_problem p = attention_problem::make(
         random, {.heads = 2, .kv_heads = 1, .head_dim = head_dim, .context = 600}, splits == 1 ? 260 : 590, 1, 1);

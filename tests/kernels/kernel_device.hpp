@@ -21,6 +21,7 @@
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 
 namespace intaglio::testing {

@@ -9,6 +9,7 @@
 #include "gpu/checked_device.hpp"
 #include "gpu/fault_shim.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 #include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 #include "temporary_folder.hpp"

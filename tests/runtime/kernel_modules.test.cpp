@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>

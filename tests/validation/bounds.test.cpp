@@ -17,6 +17,7 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "validation/exact_operands.hpp"
 

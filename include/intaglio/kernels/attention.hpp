@@ -41,8 +41,9 @@ inline constexpr kernel_interface attention_interface{
       {"softcap", field_type::f32},
       {"has_sinks"}}}};
 
-/// Channels that a head may have: what the kernels of attention keep of a query and of sums.
-inline constexpr std::uint32_t most_head_dim = 256;
+/// Channels that a head may have, and up to how many the forms for several tokens take it: wider ones are attended to
+/// token by token.
+inline constexpr std::uint32_t most_head_dim = 512, most_shared_head_dim = 256;
 
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits,

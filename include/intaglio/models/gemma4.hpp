@@ -120,7 +120,7 @@ struct gemma4 {
   static constexpr auto graph() { return gemma4_graph<W, FFN>(c, D); }
 };
 
-/// google/gemma-4-E2B-it, its text model. Its global heads are wider than kernels::most_head_dim: a plan is refused.
+/// google/gemma-4-E2B-it, its text model.
 inline constexpr decoder_config gemma4_e2b_config{.model_type = architecture::gemma4,
                                                   .hidden_size = 1536,
                                                   .intermediate_size = 6144,
@@ -147,7 +147,7 @@ template <dtype W = dtype::bf16>
 struct gemma4_e2b : gemma4<gemma4_e2b_config, W> {
   static constexpr std::string_view name = "gemma4_e2b";
 };
-/// google/gemma-4-E4B-it, its text model. Its global heads are wider than kernels::most_head_dim: a plan is refused.
+/// google/gemma-4-E4B-it, its text model.
 inline constexpr decoder_config gemma4_e4b_config{.model_type = architecture::gemma4,
                                                   .hidden_size = 2560,
                                                   .intermediate_size = 10'240,
@@ -173,7 +173,7 @@ template <dtype W = dtype::bf16>
 struct gemma4_e4b : gemma4<gemma4_e4b_config, W> {
   static constexpr std::string_view name = "gemma4_e4b";
 };
-/// google/gemma-4-31B-it, its text model. Its global heads are wider than kernels::most_head_dim: a plan is refused.
+/// google/gemma-4-31B-it, its text model.
 inline constexpr decoder_config gemma4_31b_config{.model_type = architecture::gemma4,
                                                   .hidden_size = 5376,
                                                   .intermediate_size = 21'504,

@@ -530,6 +530,7 @@ class lowering {
     if (is_walked(n, c_.tokens))
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
+    if (n.kernel == kernels::kernel::attention && n.head_dim > kernels::most_shared_head_dim) return n.kernel;
     if (is_few(c_.target, c_.tokens, c_.batched())) return few_of(n.kernel);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0)
       return kernels::kernel::ternary_chunk;

@@ -24,6 +24,7 @@
 #include "intaglio/reference/walk.hpp"
 #include "intaglio/runtime/device_class.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
 
 namespace intaglio::runtime {
 

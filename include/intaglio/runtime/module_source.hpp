@@ -18,7 +18,8 @@ namespace intaglio::runtime {
 
 class kernel_trial;
 
-/// Runs a dispatch of a kernel and holds it against the reference (runtime/kernel_proof.hpp).
+/// Runs a dispatch of a kernel and holds it against the reference. Defined in runtime/kernel_proof.hpp, which a file
+/// that names modules_of includes.
 /// @return the largest difference, in units of the largest expected value; 0 of what does all layers, which is held
 /// against a chain
 template <kernels::kernel which>
