@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole decode tokens of Mistral 7B, Gemma-3 4B and two mixtures of experts with synthetic weights: tokens a second,
+// Whole decode tokens of Mistral 7B, Gemma-3 4B, two of Gemma 4 and two mixtures of experts with synthetic weights: tokens a second,
 // and the time of every dispatch of one pass. usage: families [name... [--context N] [--passes N] [--dispatches]
 // [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/gemma4.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/qwen3moe.hpp"
@@ -95,6 +96,8 @@ int main(int count, char** arguments) try {
   measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
   measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
   measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
+  measure<models::gemma4_e2b<dtype::q8_0>>(device, "gemma4_e2b q8_0", how);
+  measure<models::gemma4_31b<dtype::q4_0>>(device, "gemma4_31b q4_0", how);
   measure<models::mixtral_8x7b<dtype::q4_0>>(device, "mixtral_8x7b q4_0", how);
   measure<models::qwen3_30b_a3b<dtype::q4_0>>(device, "qwen3_30b_a3b q4_0", how);
 } catch (const intaglio::error& problem) {
