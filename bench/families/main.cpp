@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole decode tokens of Mistral 7B, Gemma-3 4B, two of Gemma 4 and two mixtures of experts with synthetic weights: tokens a second,
-// and the time of every dispatch of one pass. usage: families [name... [--context N] [--passes N] [--dispatches]
+// Whole decode tokens of Mistral 7B, Gemma-3 4B, two of Gemma 4 and two mixtures of experts with synthetic weights:
+// tokens a second, and the time of every dispatch of one pass. usage: families [name... [--context N] [--passes N]
+// [--dispatches]
 // [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>

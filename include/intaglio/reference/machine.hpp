@@ -636,9 +636,9 @@ class machine {
       const factors factor = quantised(q);
       reference::walk_down(q, factor, weight<std::uint32_t>("weight"), weight<float>("scales"),
                            memory<float>("output").first(constant("rows")));
-      const auto kept = memory<float>("values");
-      for (std::size_t i = 0; !kept.empty() && i < q.size(); ++i)
-        kept[i] = product(static_cast<float>(q[i]), factor.inverse_scale);
+      const auto written = memory<float>("values");
+      for (std::size_t i = 0; !written.empty() && i < q.size(); ++i)
+        written[i] = product(static_cast<float>(q[i]), factor.inverse_scale);
     }
 
     void attention() {

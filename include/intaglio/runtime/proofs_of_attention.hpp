@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -43,7 +44,12 @@ namespace intaglio::runtime::proofs {
     positions.push_back(shape.context + kernel_trial::position);
     filled_positions = shape.context;
   }
-  const auto query = trial.floats(trial.tokens * size), sink_values = trial.floats(shape.heads);
+  // Whatever scores are multiplied with, made-up ones are of the usual size: larger ones would round by more.
+  const float usual = 1 / std::sqrt(static_cast<float>(shape.head_dim));
+  std::vector<float> query = trial.floats(trial.tokens * size);
+  if (shape.scale > usual)
+    for (float& each : query) each *= usual / shape.scale;
+  const auto sink_values = trial.floats(shape.heads);
   if (trial.constant(call, "has_sinks") != 0) shape.sinks = sink_values;
   const gpu::buffer sinks = trial.filled(sink_values, shape.heads);
   const gpu::buffer in = trial.filled(query, trial.width * size), keys = trial.room(trial.cache_of(call).key_bytes),

@@ -2,6 +2,7 @@
 // Per-layer embeddings: what each layer has of a token besides the stream, and how it takes it in.
 #pragma once
 
+#include "intaglio/core/square_root.hpp"
 #include "intaglio/graph/layers/linear.hpp"
 
 namespace intaglio::graph {
