@@ -135,10 +135,10 @@ TEST_CASE("a device for which the kernel of coded weights is not made gets no to
   if (!on.device.has(gpu::feature::shader_int64) || !on.device.has(gpu::feature::memory_model_device_scope))
     SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.device.label());
   const plan::planned made = plan::planned::of<small>(plan::profiles::portable, 64);
-  // No turn of waiting, so that where it would compute it gives up as well.
+  // One turn of waiting, so that where it would compute it times out as well.
   std::vector<plan::dispatch> in_one(made.table().decode_in_one.in_one.begin(),
                                      made.table().decode_in_one.in_one.end());
-  in_one[0].specialization[kernels::layers_coded_interface.specialization_index("patience")] = 0;
+  in_one[0].specialization[kernels::layers_coded_interface.specialization_index("patience")] = 1;
   plan::table table = made.table();
   table.decode_in_one.in_one = in_one;
   const plan::device_class modules = resident_class(on.device);

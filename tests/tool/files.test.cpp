@@ -282,8 +282,7 @@ TEST_CASE("what cannot be engraved is refused before anything is built") {
   CHECK(
       contains(got.first_error(),
                "--codec: expected q1_0, iq1_s, iq1_m, iq2_xxs, q2_0, iq2_xs, iq2_s, q2_k, iq3_xxs, iq3_s, q3_k, mxfp4, "
-               "iq4_xs, nvfp4, iq4_nl, q4_k, q4_0, q4_1, q5_k, q5_0, q5_1, q6_k, q8_0, bf16, f16, f32, bcml1, found "
-               "'tq2_0'"));
+               "iq4_xs, nvfp4, iq4_nl, q4_k, q4_0, q4_1, q5_k, q5_0, q5_1, q6_..., found 'tq2_0'"));
   CHECK_FALSE(fs::exists(folder / "made"));
   const outcome ternary = call({"engrave", fable(), "--codec", "q4_0", "-o", folder / "made"});
   CHECK(ternary.code == 2);
@@ -295,7 +294,7 @@ TEST_CASE("what cannot be engraved is refused before anything is built") {
   CAPTURE(several.err);
   CHECK(several.code == 1);
   const std::string header = content(folder / "several/several.hpp");
-  CHECK(contains(header, "{\"attn_v.weight\", intaglio::dtype::q6_k, 0},"));
+  CHECK(contains(header, "{\"attn_v.weight\", intaglio::dtype::q6_k, 1},"));
   CHECK(contains(header, "{\"attn_q.weight\", intaglio::dtype::q4_k, 0},"));
   const outcome no_sources =
       call({"engrave", fable(), "-o", folder / "made"},

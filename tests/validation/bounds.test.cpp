@@ -103,7 +103,7 @@ const form forms[] = {
     {&engraved<small_mixture<dtype::q8_0>, portable>::table, dots, false, true},
     {&engraved<small_mixture<dtype::q8_0>, portable>::table, portable_only, false, true}};
 constexpr std::size_t module_count =
-    36;  // of kernels::variant, all but those by cooperative matrices, which lavapipe has not
+    38;  // of kernels::variant, all but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -206,7 +206,7 @@ void write_choice(const plan::sequence& in, const plan::dispatch& call, std::spa
                       last = all - (list + 2);  // as stated, where it is a word shorter too
     words.resize(all);
     words[last] = experts - 1, words[last + 1] = list;
-    for (std::uint32_t i = 0; i < list; ++i) words[last + 2 + i] = pairs - list + i;
+    for (std::uint32_t i = 0; i < list; ++i) words[last + 2 + i] = pairs - 1 - (list - 1 - i) % pairs;
   } else {
     words.resize(std::size_t{2} * pairs);
     // An odd number each, so that as many lists are filled as there can be; the last pair has the last expert.
