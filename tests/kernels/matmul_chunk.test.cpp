@@ -204,7 +204,7 @@ TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, r
   // As many steps for each subgroup of the same rows: emulated matrices wait for all of them.
   random_numbers random(35);
   const std::uint32_t each = 32 / on.subgroup_size();
-  for (const codec type : all_codecs)
+  for (const codec type : unlike_codecs())
     for (const auto& by : {tile{2 * each, 32, 8}, tile{2 * each, 32, 16}, tile{4 * each, 64, 32}}) {
       if (by.tokens == 16 && type != codec::q8_0) continue;
       if (by.tokens == 32 && !kernels::has_own_forms(type)) continue;  // they share the code of those that have
@@ -250,7 +250,7 @@ TEST_CASE(
   }
   random_numbers random(36);
   const std::uint32_t each = 32 / on.subgroup_size();
-  for (const codec type : all_codecs) {
+  for (const codec type : unlike_codecs()) {
     INFO(kernels::info(type).name);
     const std::uint32_t columns = kernels::is_dense(type) ? 320 : kernels::column_step(type) == 256 ? 768 : 384;
     const matmul_problem p = matmul_problem::make(random, {.columns = columns, .rows = 196, .codec = type}, 70, 75);

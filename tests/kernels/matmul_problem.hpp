@@ -4,7 +4,11 @@
 #pragma once
 
 #include <catch2/generators/catch_generators_range.hpp>
+#include <set>
+#include <tuple>
+#include <vector>
 
+#include "intaglio/codecs/device_row.hpp"
 #include "intaglio/reference/matmul.hpp"
 #include "kernels/product_result.hpp"
 
@@ -15,6 +19,21 @@ inline constexpr auto all_codecs = [] {
   for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = static_cast<kernels::codec>(i);
   return out;
 }();
+/// Codecs whose parts are unlike those of each one before: what modules with emulated matrices are tried with, which
+/// take seconds to compile.
+inline std::vector<kernels::codec> unlike_codecs() {
+  std::vector<kernels::codec> out;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, codecs::factor_form, std::uint32_t, bool>> seen;
+  for (const kernels::codec type : all_codecs) {
+    if (!kernels::is_dense(type)) {
+      const codecs::device_row& row = codecs::device_rows[static_cast<std::size_t>(type) - 3];
+      const bool is_new = seen.insert({row.bits, row.table, row.form, row.per, row.least}).second;
+      if (!is_new && !kernels::has_own_forms(type)) continue;
+    }
+    out.push_back(type);
+  }
+  return out;
+}
 
 /// Rows of a codec as a file holds them: any codes, scales of a size that keeps sums small.
 inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec type, std::uint32_t rows,
