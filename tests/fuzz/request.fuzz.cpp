@@ -3,6 +3,7 @@
 // text that it allows byte by byte. The first byte says which path the body is for.
 #include "../../examples/serve/request.cpp"
 #include "../../examples/serve/conversation.cpp"
+#include "../../examples/serve/gbnf.cpp"
 #include "../../examples/serve/grammar.cpp"
 #include "../../examples/serve/json_document.cpp"
 #include "../../examples/serve/json_schema.cpp"
