@@ -148,6 +148,19 @@ constexpr void push_behind(std::vector<node>& nodes, node& n, const node& made, 
   else nodes.push_back(made);
 }
 
+/// Rows of a product's matrices, which stand together.
+constexpr std::uint32_t rows_together(const ir::graph& g, const node& n) {
+  std::uint32_t rows = 0;
+  for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+  return rows;
+}
+/// In which order a product of this weight wants halves, where it may be one by fragments; `ir::none`: where it may
+/// not.
+constexpr kernels::halves_order order_of_halves(const ir::graph& g, ir::weight_id id) {
+  return id == ir::none ? kernels::halves_order::rows
+                        : kernels::fragment_order(*codec_of(g.weights[static_cast<std::size_t>(id)].type));
+}
+
 /// Where arithmetic is `halves` each product of coded weights reads what a node of its own in front of it made of the
 /// input; in a chunk attention is that of halves too, in a batch a head of dense weights. Experts' products are not,
 /// each token has others; nor are those by which they are chosen, which must be the same however a token comes.
@@ -156,8 +169,7 @@ constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes)
   for (const node& n : nodes) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
   std::vector<node> out;
   for (node& n : nodes) {
-    std::uint32_t rows = 0;
-    for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+    const std::uint32_t rows = rows_together(g, n);
     const bool head = !chunk && n.kernel == kernels::kernel::dense_matmul;
     const std::uint32_t columns =
         n.kernel == kernels::kernel::matmul || head ? g.values[static_cast<std::size_t>(n.in)].width : 0;
@@ -180,13 +192,8 @@ constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes)
       made.weights[0] = n.weights[0];
     if (head) made.prologue = kernels::prologue::norm;
     n.kernel = kernels::kernel::matmul_chunk;
-    push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
-      const auto order = [&](ir::weight_id id) {
-        return id == ir::none ? kernels::halves_order::rows
-                              : kernels::fragment_order(*codec_of(g.weights[static_cast<std::size_t>(id)].type));
-      };
-      return order(a) == order(b);
-    });
+    push_behind(out, n, made,
+                [&](ir::weight_id a, ir::weight_id b) { return order_of_halves(g, a) == order_of_halves(g, b); });
     out.push_back(n);
   }
   nodes = std::move(out);
@@ -197,8 +204,7 @@ constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes)
 constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
   std::vector<node> out;
   for (node& n : nodes) {
-    std::uint32_t rows = 0;
-    for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+    const std::uint32_t rows = rows_together(g, n);
     const bool has_blocks = n.kernel == kernels::kernel::matmul &&
                             !kernels::is_dense(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type));
     if (has_blocks && n.experts == 0 && rows % 4 == 0) {
@@ -292,16 +298,10 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
       made.rule = rule_index("halves");
       made.choice = n.choice, made.list_tokens = n.list_tokens;
       made.experts = n.experts, made.top_k = n.top_k, made.columns = w.columns;
-      std::uint32_t all = 0;  // of the matrices that stand together
-      for (std::size_t k = 0; k < n.weight_count; ++k) all += g.weights[static_cast<std::size_t>(n.weights[k])].rows;
-      if (kernels::takes_fragments(*codec_of(w.type), all / n.experts, w.columns)) made.weights[0] = n.weights[0];
-      push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
-        const auto order = [&](ir::weight_id id) {
-          return id == ir::none ? kernels::halves_order::rows
-                                : kernels::fragment_order(*codec_of(g.weights[static_cast<std::size_t>(id)].type));
-        };
-        return order(a) == order(b);
-      });
+      if (kernels::takes_fragments(*codec_of(w.type), rows_together(g, n) / n.experts, w.columns))
+        made.weights[0] = n.weights[0];
+      push_behind(out, n, made,
+                  [&](ir::weight_id a, ir::weight_id b) { return order_of_halves(g, a) == order_of_halves(g, b); });
     } else if (n.list_tokens != 0 && has_blocks(n)) {
       const std::uint32_t columns = weight_of(n).columns,
                           rows = g.values[static_cast<std::size_t>(n.in)].width / columns;

@@ -398,7 +398,7 @@ class fuser {
     std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
                 write = nowhere;
-    std::size_t stacked = 1;  ///< so many of the three, from q on, one product computes
+    std::size_t stacked = 1;  ///< how many of the three, from q on, one product computes
     bool alone = false;       ///< q, whose keys and values are another layer's
     constexpr bool found() const { return write != nowhere || alone; }
     constexpr bool k_is_v() const { return products[1] == products[2]; }
