@@ -230,7 +230,7 @@ std::shared_ptr<const served_model> model_set::visit::look() {
 }
 
 /// Takes the engine of the model that was used last the longest ago, among those that nobody uses. Where all are in
-/// use, that one takes no further use. Under the mutex. @return nullptr: none
+/// use, the least used model takes no further use. Under the mutex. @return nullptr: none
 std::shared_ptr<token_engine> model_set::take_least_used(const entry& but) {
   entry *idle = nullptr, *busy = nullptr;
   bool some_leave = false;

@@ -153,7 +153,7 @@ class coded_layers_in_one : public layers_in_one {
     if (!product(at(of.gated), true, epilogue::gated, hidden, 2 * ffn) || codec_of(of.gated) != most ||
         at(of.gated).activation != at(blocks_[0].gated).activation)
       return false;
-    // What most have first, so that one codec for all is no other one.
+    // What most have comes first: a model of one codec then has no second one.
     return product(at(of.down), false, adds, ffn, hidden) &&
            takes(codec_of(of.down) == most || more_down_.value_or(codec_of(of.down)) != codec_of(of.down) ? down_
                                                                                                           : more_down_,

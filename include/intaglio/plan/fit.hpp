@@ -25,8 +25,8 @@ constexpr bool runs(const dispatch& all, const device_class& device) {
   return all.subgroups == 1 ? wide : !wide && launch_of(all).resident(device) != 0;
 }
 
-/// Subgroups of a workgroup whose work any number of them can do. Where subgroups are wide, so many of them as a plan
-/// has for 32 lanes would leave an invocation 64 registers (Radeons before RDNA: 1,024 invocations).
+/// Subgroups of a workgroup whose work any number of them can do. Where subgroups are wide, the number that a
+/// plan has for 32 lanes would leave an invocation 64 registers (Radeons before RDNA: 1,024 invocations).
 constexpr std::uint32_t fewer_subgroups(std::uint32_t planned, const device_class& device) {
   const std::uint32_t most = device.registers_are_shared() ? 256u : device.workgroup_invocations,
                       room = (std::max)(1u, (std::min)(most, device.workgroup_invocations) / device.subgroup_size);
