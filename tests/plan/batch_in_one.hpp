@@ -11,6 +11,7 @@
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/fit.hpp"
 #include "intaglio/plan/planned.hpp"
+#include "intaglio/plan/variants_used.hpp"
 
 namespace intaglio::testing {
 

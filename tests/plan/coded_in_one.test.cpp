@@ -15,6 +15,7 @@
 #include "intaglio/models/smollm3.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
+#include "intaglio/plan/variants_used.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;

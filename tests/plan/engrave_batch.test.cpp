@@ -7,6 +7,7 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/plan/planned.hpp"
+#include "intaglio/plan/variants_used.hpp"
 
 using namespace intaglio;
 

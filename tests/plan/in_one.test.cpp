@@ -11,6 +11,7 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/variants_used.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;

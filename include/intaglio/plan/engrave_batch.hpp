@@ -79,7 +79,7 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
 
   const placement nowhere;
   const lowering_context c{config, target, out.shape.slot_count, chunk_tokens(target, context), context, out.shape};
-  lowering lower{g, nowhere, c, weights};
+  pages_lowering lower{g, nowhere, c, weights};
   std::vector<dispatch> period;
   for (std::uint8_t kind = 0; kind < g.pattern.kinds(); ++kind)
     for (const auto& o : g.ops)

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "intaglio/plan/bytes_moved.hpp"
-#include "intaglio/plan/fuse.hpp"
+#include "intaglio/plan/rules.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {

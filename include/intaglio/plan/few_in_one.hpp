@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/draft.hpp"
 #include "intaglio/plan/resident.hpp"
 
 namespace intaglio::plan {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "intaglio/plan/fuse.hpp"
+#include "intaglio/plan/node.hpp"
 
 namespace intaglio::plan {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "intaglio/core/checked.hpp"
-#include "intaglio/plan/fuse.hpp"
+#include "intaglio/plan/node.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "intaglio/plan/engrave_batch.hpp"
+#include "intaglio/plan/variants_used.hpp"
 #include "intaglio/runtime/batch_handle.hpp"
 
 namespace intaglio {

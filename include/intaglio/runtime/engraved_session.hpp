@@ -8,6 +8,7 @@
 #include <array>
 
 #include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/variants_used.hpp"
 #include "intaglio/runtime/session_handle.hpp"
 
 namespace intaglio {

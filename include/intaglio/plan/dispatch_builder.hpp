@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// A dispatch while it is filled in: its operands and what they touch, its constants, its weights.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "intaglio/kernels/cache_layout.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/plan/kept_state.hpp"
+#include "intaglio/plan/lowering_context.hpp"
+#include "intaglio/plan/place.hpp"
+#include "intaglio/plan/weight_list.hpp"
+
+namespace intaglio::plan {
+
+/// Fills in one dispatch: what a kernel's lowering has in common with the others.
+class dispatch_builder {
+ public:
+  /// @param index of the node among all, or 0
+  constexpr dispatch_builder(const ir::graph& g, const placement& p, const lowering_context& c, weight_list& weights,
+                             std::size_t index = 0)
+      : graph_(g), placement_(p), c_(c), weights_(weights), index_(index) {}
+  constexpr void begin(dispatch& d) {
+    d_ = &d;
+    face_ = &kernels::interface_of(d.kernel);
+  }
+
+ protected:
+  /// Offset of what the workgroups of this node's dispatch exchange.
+  constexpr std::uint64_t partials() const { return placement_.partials[index_]; }
+  constexpr std::uint64_t counters_offset() const { return c_.state_bytes(); }
+  constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
+  constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
+
+  constexpr bool has(std::string_view name) const {
+    return face_->specialization_index(name) < face_->specialization_count();
+  }
+  constexpr void set(std::string_view name, std::uint32_t value) {
+    d_->specialization[face_->specialization_index(name)] = value;
+  }
+  constexpr void set(std::string_view name, float value) { set(name, std::bit_cast<std::uint32_t>(value)); }
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  constexpr void set(std::string_view name, Enum value) {
+    set(name, static_cast<std::uint32_t>(value));
+  }
+
+  constexpr void note(operand where, std::uint64_t bytes, bool write) {
+    d_->accesses[d_->access_count++] = {where.where, write, where.slot, where.offset, bytes, where.layer_stride};
+  }
+  constexpr void bind(std::string_view name, operand where, std::uint64_t bytes, bool write) {
+    d_->push[face_->push_index(name)] = where;
+    note(where, bytes, write);
+  }
+  constexpr void bind_value(std::string_view name, ir::value_id id, bool write) {
+    const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
+    if (v.layer_stride != 0)
+      return bind(name, {region::arena, 0, v.offset, v.layer_stride},
+                  std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, write);
+    bind(name, {region::arena, 0, v.offset}, v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : v.bytes, write);
+  }
+  /// What all layers have of a value, read behind them; words from one to the next.
+  constexpr std::uint32_t bind_layers(std::string_view name, ir::value_id id) {
+    const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
+    bind(name, {region::arena, 0, v.offset},
+         (graph_.layers - 1) * v.layer_stride + std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, false);
+    return static_cast<std::uint32_t>(v.layer_stride / 4);
+  }
+  /// What a value, [tokens, layers, part], has for a layer: to be read.
+  constexpr void bind_of_layer(std::string_view name, ir::value_id id, std::uint32_t part) {
+    bind(name, {region::arena, 0, placement_.offset(id), std::uint64_t{4} * part},
+         std::uint64_t{4} * (std::uint64_t{c_.tokens - 1} * width(id) + part), false);
+  }
+  constexpr void bind_factors(ir::value_id id, bool write) {
+    bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))},
+         std::uint64_t{8} * c_.tokens, write);
+  }
+  constexpr void bind_state() { bind("state", {region::state, 0, 0}, c_.batched() ? c_.state_bytes() : 16 * 4, false); }
+  constexpr void bind_weight(std::string_view name, weight w) {
+    if (w.per_layer) w.kinds = std::uint64_t{1} << d_->block;
+    bind(name, {region::weight, weights_.slot(w), 0}, w.bytes, false);
+    d_->weight_bytes += w.bytes;
+  }
+
+  /// @param factor one number that is behind the norm's, or none
+  constexpr void bind_norm(ir::weight_id id, std::string_view name = "norm_weight", ir::weight_id factor = ir::none) {
+    const ir::weight& t = tensor(id);
+    if (factor != ir::none) return bind_vectors(name, std::array{id, factor});
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = weight_layout::vector_f32,
+             .scale = t.scale,
+             .columns = t.columns,
+             .bytes = std::uint64_t{4} * t.columns};
+    w.sources[0] = t.name;
+    w.rows = 1;
+    w.source_rows[0] = 1;
+    bind_weight(name, w);
+  }
+  /// Vectors one behind the other.
+  template <std::size_t Count>
+  constexpr void bind_vectors(std::string_view name, const std::array<ir::weight_id, Count>& ids) {
+    weight w{.source_count = Count,
+             .per_layer = tensor(ids[0]).where == ir::section::period,
+             .layout = weight_layout::vector_f32,
+             .rows = 1};
+    for (std::size_t i = 0; i < Count; ++i) {
+      w.sources[i] = tensor(ids[i]).name;
+      w.source_rows[i] = tensor(ids[i]).columns;
+      w.columns += w.source_rows[i];
+    }
+    w.bytes = std::uint64_t{4} * w.columns;
+    bind_weight(name, w);
+  }
+
+  /// What the first op of a node keeps.
+  constexpr void bind_kept(std::string_view name, const node& n) {
+    bind(name, {region::kept, 0, kept_offset(graph_, n.ops[0])}, kept_bytes(graph_, graph_.ops[n.ops[0]]), true);
+  }
+  /// The cache of a layer with such a window.
+  constexpr void bind_cache(const node& n, bool write) {
+    const std::uint32_t positions = c_.cache_positions(n.window);
+    const layer_cache cache = cache_for(n.kv_heads, n.head_dim, positions, n.window, c_.target);
+    bind("keys", {c_.batched() ? region::pool_keys : region::keys, 0, 0}, cache.key_bytes, write);
+    bind("values", {c_.batched() ? region::pool_values : region::values, 0, 0}, cache.value_bytes, write);
+    set_slots();
+    set("context", positions);
+    set("cache_element", c_.target.cache_element);
+    if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
+  }
+  constexpr void set_slots() {
+    if (!c_.batched()) return;
+    set("slot_words", c_.slot_words());
+    set("page_size", c_.batch.page_size);
+  }
+  constexpr void bind_rope(const node& n) {
+    rope_parameters how = n.rope;
+    how.long_context =
+        how.scaling.type == rope_type::longrope && c_.context > how.scaling.original_max_position_embeddings;
+    bind_weight("rope", {.per_layer = n.rope.no_rope_interval != 0,
+                         .layout = weight_layout::rope_turns,
+                         .head_dim = n.head_dim,
+                         .rope = how,
+                         .rows = 1,
+                         .columns = n.head_dim / 2,
+                         .bytes = std::uint64_t{8} * (n.head_dim / 2)});
+  }
+
+  constexpr void label(const node& n) {
+    for (std::size_t i = 0; i < n.weight_count; ++i) {
+      std::string_view name = tensor(n.weights[i]).name.view();
+      if (name.ends_with(".weight")) name.remove_suffix(7);
+      d_->label.append(i ? "+" : "").append(name);
+    }
+  }
+
+  /// One tensor, row-major where its codec has no blocks and its rows need no filling, which row groups are then too.
+  constexpr weight matrix(ir::weight_id id) const {
+    const ir::weight& t = tensor(id);
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = weight_layout::matrix,
+             .codec = codec_of(t.type).value_or(kernels::codec::f16),
+             .rows = t.rows,
+             .columns = t.columns};
+    w.sources[0] = t.name;
+    w.source_rows[0] = t.rows;
+    if (!kernels::is_dense(w.codec) || t.columns % 8 != 0) w.layout = weight_layout::row_groups;
+    w.bytes = w.layout == weight_layout::matrix ? std::uint64_t{t.rows} * t.columns * kernels::info(w.codec).block_bytes
+                                                : kernels::matmul_weight_bytes(w.codec, t.rows, t.columns);
+    return w;
+  }
+  /// The tensors of a product, one behind the other in the order that its epilogue wants.
+  constexpr weight stacked(const node& n, weight_layout layout) const {
+    weight w{.source_count = n.weight_count,
+             .per_layer = tensor(n.weights[0]).where == ir::section::period,
+             .layout = layout,
+             .columns = tensor(n.weights[0]).columns};
+    w.order = n.epilogue == kernels::epilogue::rope_cache ? row_order::rope_pairs
+              : n.epilogue == kernels::epilogue::gated    ? row_order::gate_up
+              : n.weight_count > 1                        ? row_order::stacked
+                                                          : row_order::plain;
+    w.head_dim = n.head_dim;
+    for (std::size_t i = 0; i < n.weight_count; ++i) {
+      w.sources[i] = tensor(n.weights[i]).name;
+      w.source_rows[i] = tensor(n.weights[i]).rows;
+      w.rows += w.source_rows[i];
+    }
+    return w;
+  }
+
+  /// As many groups as have enough to do: every group normalises the input for itself. A power of two, since CPU
+  /// drivers deal them out to their threads at once.
+  constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
+    return plan::enough_groups(c_.target, most, std::uint64_t{w.rows} * w.columns);
+  }
+
+  /// Lists of expert_tiles that a product has at most.
+  constexpr std::uint32_t lists(const node& n) const {
+    return kernels::expert_tile_count(c_.tokens, n.experts, n.top_k, n.list_tokens);
+  }
+  constexpr std::uint64_t list_bytes(const node& n) const { return std::uint64_t{4} * lists(n) * (n.list_tokens + 2); }
+
+  /// A few tokens leave most of the device idle: wider workgroups then.
+  constexpr std::uint32_t norm_subgroups() const {
+    return is_few(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups;
+  }
+
+  /// Halves of a value and, behind them, their factors.
+  /// @param rows of the input, or of lists of experts
+  constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, std::uint32_t rows,
+                             bool write) {
+    const std::uint64_t at = placement_.offset(id), bytes = std::uint64_t{2} * rows * columns;
+    bind(name, {region::arena, 0, at}, bytes, write);
+    bind("factors", {region::arena, 0, at + bytes}, std::uint64_t{4} * rows, write);
+  }
+
+  const ir::graph& graph_;
+  const placement& placement_;
+  const lowering_context& c_;
+  weight_list& weights_;
+  std::size_t index_;
+  dispatch* d_ = nullptr;
+  const kernels::kernel_interface* face_ = nullptr;
+};
+
+/// How a node becomes a dispatch of a kernel: `lower(const node&)` of a dispatch_builder. Each kernel has its own in
+/// plan/lowering/.
+template <class Kernel>
+struct lowering_of;
+/// Of kernels whose dispatches are made of something else than a node.
+struct not_of_nodes {};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Decode with all layers in one dispatch, where there is one for its chain.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "intaglio/plan/coded_in_one.hpp"
+#include "intaglio/plan/draft.hpp"
+#include "intaglio/plan/sequence_kind.hpp"
+
+namespace intaglio::plan {
+
+/// False where the layers have steps that no resident dispatch has.
+constexpr bool has_resident_steps(const drafted_sequence& chain) {
+  for (const dispatch& each : chain.period.all())
+    if ((each.kernel == kernels::kernel::turn &&
+         kernels::constants_of<kernels::turn_kernel>(each.specialization).v_norm != 0) ||
+        (each.kernel == kernels::kernel::norm_add &&
+         kernels::constants_of<kernels::norm_add_kernel>(each.specialization).scaled != 0))
+      return false;
+  return true;
+}
+
+/// Leaves `out` empty where the model's decode pass is none that all layers in one dispatch can do.
+constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
+                            const drafted_sequence& chain, const layer_pattern& pattern, drafted_sequence& out,
+                            text<256>& failure) {
+  for (const dispatch& each : chain.epilogue.all())
+    if (each.kernel == kernels::kernel::walk_trace) return;  // it keeps no gates
+  if (!has_resident_steps(chain)) return;
+  const auto list = [](const auto& part) { return std::vector<dispatch>(part.all().begin(), part.all().end()); };
+  table sizes;
+  sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
+  const auto take = [&](const layers_in_one& made) {
+    out.prologue.assign(made.prologue, "dispatches before the layers", failure);
+    out.period.assign(made.period, "dispatches in a period", failure);
+    out.epilogue.assign(made.epilogue, "dispatches after the layers", failure);
+    out.in_one.assign(made.in_one, "dispatches of all layers", failure);
+    out.in_one_long.assign(made.in_one_long, "dispatches of all layers over long contexts", failure);
+    out.long_from = made.long_from;
+    out.arguments.assign(made.arguments, "arguments of a layer", failure);
+    out.values.assign(made.values, "values", failure);
+    out.arena_bytes = made.arena_bytes;
+    out.residual_offset = made.residual_offset;
+    out.logits_offset = made.logits_offset;
+    out.blank_offset = made.blank_offset;
+    out.blank_bytes = made.blank_bytes;
+    out.has_head = out.has_sampler = true;
+  };
+  layers_in_one ternary{config, target, context, sizes.progress_offset()};
+  if (ternary.make(list(chain.prologue), list(chain.period), list(chain.epilogue))) return take(ternary);
+  coded_layers_in_one coded{config, target, context, sizes.progress_offset(), pattern};
+  if (coded.make(list(chain.prologue), list(chain.period), list(chain.epilogue))) take(coded);
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// What all fusion rules ask of a graph: who reads a value, what is merged already, which ops are products.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "intaglio/core/dtype.hpp"
+#include "intaglio/ir/op.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/plan/node.hpp"
+
+namespace intaglio::plan {
+
+/// A graph while its ops are merged.
+class graph_reader {
+ public:
+  constexpr explicit graph_reader(const ir::graph& g) : graph_(g) {
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+      uses_.push_back(0);  // resize is no constant expression on clang 16 with libstdc++ 12
+    for (const auto& o : g.ops)
+      for (const auto id : o.in)
+        if (id != ir::none) ++uses_[static_cast<std::size_t>(id)];
+    if (g.output != ir::none) ++uses_[static_cast<std::size_t>(g.output)];
+    for (std::size_t i = 0; i < g.ops.size(); ++i) taken_.push_back(0);
+  }
+
+ protected:
+  using kind = ir::op_kind;
+
+  constexpr const ir::op& at(std::size_t i) const { return graph_.ops[i]; }
+  constexpr std::uint32_t uses(ir::value_id id) const {
+    return id == ir::none ? 0 : uses_[static_cast<std::size_t>(id)];
+  }
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+  /// The op of `wanted` kind behind `from` that reads `id` as operand `place` and is not merged yet.
+  constexpr std::size_t reader(ir::value_id id, kind wanted, std::size_t from, std::size_t place = 0) const {
+    for (std::size_t i = from; i < graph_.ops.size(); ++i)
+      if (!taken_[i] && at(i).kind == wanted && at(i).in[place] == id && together(at(i), at(from))) return i;
+    return nowhere;
+  }
+  static constexpr bool together(const ir::op& a, const ir::op& b) { return a.where == b.where && a.block == b.block; }
+  constexpr dtype type(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].type; }
+  constexpr dtype weight_type(const ir::op& o) const { return graph_.weights[static_cast<std::size_t>(o.weight)].type; }
+  /// The head of a model whose weights are no blocks has a kernel of its own, dense_matmul.
+  constexpr bool dense_head(const ir::op& o) const {
+    const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];
+    return o.kind == kind::matmul && o.out == graph_.head && intaglio::info(w.type).block_elements == 1 &&
+           w.columns % 8 == 0;
+  }
+  /// A product that ternary_matmul, ternary_float or matmul computes.
+  constexpr bool product(const ir::op& o) const {
+    if (o.kind != kind::matmul || dense_head(o)) return false;
+    return weight_type(o) == dtype::i2_s ? o.experts == 0 && (type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32)
+                                         : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
+  }
+  constexpr bool float_product(const ir::op& o) const { return product(o) && type(o.in[0]) == dtype::f32; }
+  /// True for a norm whose readers are all products of f32: each of them computes it.
+  constexpr bool joins_readers(std::size_t i) const {
+    if (at(i).kind != kind::rms_norm || at(i).head_dim != 0 || at(i).out == graph_.output) return false;
+    std::uint32_t readers = 0;
+    for (const auto& o : graph_.ops)
+      if (o.in[0] == at(i).out && together(o, at(i)) && float_product(o)) ++readers;
+    return readers != 0 && readers == uses(at(i).out);
+  }
+
+  /// The value of op i, or nothing where other ops than one read it.
+  constexpr ir::value_id only_for_one(std::size_t i) const {
+    return i != nowhere && uses(at(i).out) == 1 ? at(i).out : ir::none;
+  }
+
+  /// The next unmerged product behind i that reads the same input.
+  constexpr std::size_t reader_of_input(std::size_t i) const {
+    for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
+      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && at(k).in[1] == at(i).in[1] &&
+          product(at(k)))
+        return k;
+    return nowhere;
+  }
+  /// The same, by weights of the same type.
+  constexpr std::size_t sibling(std::size_t i) const {
+    std::size_t k = reader_of_input(i);
+    while (k != nowhere && weight_type(at(k)) != weight_type(at(i))) k = reader_of_input(k);
+    return k;
+  }
+
+  /// The norm that reads a value, with or without a weight.
+  constexpr std::size_t reader_norm(ir::value_id id, std::size_t from, bool weighted) const {
+    for (std::size_t i = from; i < graph_.ops.size() && id != ir::none; ++i)
+      if (!taken_[i] && at(i).kind == kind::rms_norm && at(i).in[0] == id && (at(i).weight != ir::none) == weighted &&
+          together(at(i), at(from)))
+        return i;
+    return nowhere;
+  }
+
+  /// True for the value of a norm that its readers compute, from x.
+  constexpr bool computed_from(ir::value_id id, ir::value_id x) const {
+    for (std::size_t i = 0; i < graph_.ops.size() && id != ir::none; ++i)
+      if (at(i).out == id) return at(i).in[0] == x && joins_readers(i);
+    return false;
+  }
+
+  /// Whether add op `a` may overwrite its first operand with the sum of it and what op m gives.
+  constexpr bool may_update(std::size_t m, std::size_t a) const {
+    if (uses(at(m).out) != 1) return false;
+    const ir::value_id x = at(a).in[0];
+    for (std::size_t i = a + 1; i < graph_.ops.size(); ++i)
+      for (const auto id : at(i).in)
+        if (id == x || computed_from(id, x)) return false;  // the old stream is still wanted
+    return true;
+  }
+
+  constexpr void take(node& n, std::size_t i) {
+    taken_[i] = true;
+    n.ops[n.op_count++] = static_cast<std::uint16_t>(i);
+  }
+  constexpr void add_weight(node& n, ir::weight_id id) { n.weights[n.weight_count++] = id; }
+
+  const ir::graph& graph_;
+  std::vector<std::uint32_t> uses_;
+  std::vector<char> taken_;  // std::vector<bool> of libstdc++ 12 cannot be evaluated by clang 16
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// Rules for products: the norm in front, gate and up together, the sum with the stream, features that are walked.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "intaglio/plan/fusion/qkv_rules.hpp"
+
+namespace intaglio::plan {
+
+class product_rules : public qkv_rules {
+ public:
+  using qkv_rules::qkv_rules;
+
+ protected:
+  constexpr node fused_product(std::size_t i, node n) {
+    n.lowered = true;
+    n.kernel = type(at(i).in[0]) == dtype::i8      ? kernels::kernel::ternary_matmul
+               : weight_type(at(i)) == dtype::i2_s ? kernels::kernel::ternary_float
+                                                   : kernels::kernel::matmul;
+    n.choice = at(i).in[1], n.experts = at(i).experts, n.top_k = at(i).top_k;
+    if (type(at(i).in[0]) == dtype::f32) take_norm(i, n);
+    merge_product(i, n);
+    if (n.norm != ir::none) n.rule = rule_index("norm_float");
+    return n;
+  }
+
+  /// A gated unit of which some features count becomes three nodes: all gates, the choice of features, the up vectors
+  /// of those. The choice lies where the up product's value would. Of the product behind it the weight is read by
+  /// features.
+  constexpr void walk_features(std::size_t i, node& n) {
+    if (n.epilogue == kernels::epilogue::gated && n.nearest != 0) {
+      ir::value_id choice = ir::none;
+      if (n.nearest < graph_.values[static_cast<std::size_t>(n.out)].width) {
+        for (const auto& o : graph_.ops)
+          if (o.out == n.out) choice = o.in[1];
+        node gates = n;
+        gates.epilogue = kernels::epilogue::store;
+        gates.weight_count = 1;
+        gates.traced = 0;
+        gates.out = at(i).out;
+        node select{.lowered = true,
+                    .kernel = kernels::kernel::walk_select,
+                    .where = n.where,
+                    .block = n.block,
+                    .rule = rule_index("nearest"),
+                    .in = at(i).out,
+                    .out_width = 2 * n.nearest,
+                    .out = choice,
+                    .nearest = n.nearest};
+        nodes_.push_back(gates);
+        nodes_.push_back(select);
+        n.kernel = kernels::kernel::walk_up;
+        n.rule = rule_index("nearest");
+        n.weights[0] = n.weights[1];
+        n.weight_count = 1;
+        n.choice = choice;
+        n.op_count = 0;
+      }
+      walked_.push_back({n.out, choice, n.nearest});
+    }
+    for (std::size_t k = 0; k < walked_.size(); ++k) {
+      if (n.in != walked_[k].values || n.weight_count != 1 || n.kernel != kernels::kernel::matmul) continue;
+      n.kernel = kernels::kernel::walk_sum;
+      n.rule = rule_index("by_features");
+      n.choice = walked_[k].choice;
+      n.nearest = walked_[k].count;
+    }
+  }
+
+  /// A norm_quantize that one product alone reads becomes that product's prologue.
+  constexpr void merge_norms() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      node& source = nodes_[i];
+      if (source.kernel != kernels::kernel::norm_quantize) continue;
+      std::size_t reader = nowhere, readers = 0;
+      for (std::size_t k = 0; k < nodes_.size(); ++k)
+        if (nodes_[k].in == source.out) reader = k, ++readers;
+      if (readers != 1 || nodes_[reader].kernel != kernels::kernel::ternary_matmul) continue;
+      node merged = nodes_[reader];
+      merged.in = source.in;
+      merged.norm = source.norm;
+      merged.eps = source.eps;
+      merged.prologue = kernels::prologue::norm_quantize;
+      merged.rule = rule_index("norm_prologue");
+      for (const auto& o : graph_.ops)
+        merged.walk = merged.walk || (o.walk && o.out == source.in && merged.epilogue == kernels::epilogue::add);
+      std::array<std::uint16_t, max_merged_ops> ops{};
+      std::uint8_t count = 0;
+      for (std::size_t k = 0; k < source.op_count; ++k) ops[count++] = source.ops[k];
+      for (std::size_t k = 0; k < merged.op_count; ++k) ops[count++] = merged.ops[k];
+      merged.ops = ops, merged.op_count = count;
+      nodes_[reader] = merged;
+      nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(i));
+      --i;
+    }
+  }
+
+  std::vector<node> nodes_;
+
+ private:
+  /// The norm in front of a product of f32, if there is one; the first of its readers counts it among its ops.
+  constexpr void take_norm(std::size_t i, node& n) {
+    n.prologue = kernels::prologue::plain;
+    for (std::size_t k = 0; k < i; ++k) {
+      if (at(k).out != at(i).in[0] || !joins_readers(k)) continue;
+      if (!taken_[k]) take(n, k);
+      n.prologue = kernels::prologue::norm;
+      n.in = at(k).in[0];
+      n.norm = at(k).weight;
+      n.eps = at(k).eps;
+    }
+  }
+
+  constexpr void merge_product(std::size_t i, node& n) {
+    if (stack_qkv(i, n) || gate_up(i, n) || residual_add(i, n)) return;
+    take(n, i);
+    add_weight(n, at(i).weight);
+  }
+
+  constexpr bool gate_up(std::size_t g, node& n) {
+    const auto u = sibling(g);
+    if (u == nowhere || uses(at(g).out) != 1 || uses(at(u).out) != 1) return false;
+    const auto a = reader(at(g).out, kind::gated, g);
+    if (a == nowhere || at(a).in[1] != at(u).out) return false;
+    for (const auto index : {g, u, a}) take(n, index);
+    for (const auto index : {g, u}) add_weight(n, at(index).weight);
+    n.rule = rule_index("gate_up");
+    n.epilogue = kernels::epilogue::gated;
+    n.act = at(a).act;
+    n.walk = at(a).walk;
+    n.nearest = at(a).nearest;
+    n.traced = at(a).traced;
+    n.out = at(a).out;
+    return true;
+  }
+
+  constexpr bool residual_add(std::size_t m, node& n) {
+    const auto a = reader(at(m).out, kind::add, m, 1);
+    if (a == nowhere || at(m).experts != 0 || !may_update(m, a)) return false;
+    take(n, m), take(n, a);
+    add_weight(n, at(m).weight);
+    n.rule = rule_index("residual_add");
+    n.epilogue = kernels::epilogue::add;
+    n.stream = at(a).in[0];
+    n.out = at(a).out;
+    return true;
+  }
+
+  struct walked {
+    ir::value_id values = ir::none,
+                 choice = ir::none;  ///< of the features that count, and which they are: none where all do
+    std::uint32_t count = 0;
+  };
+  std::vector<walked> walked_;
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Rules for q, k and v of one input: how their products stand together, and what is done to heads on their way to
+// attention and the cache.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "intaglio/plan/fusion/stream_rules.hpp"
+
+namespace intaglio::plan {
+
+class qkv_rules : public stream_rules {
+ public:
+  constexpr explicit qkv_rules(const ir::graph& g) : stream_rules(g) { codecs_apart_ = finds_codecs_apart(); }
+
+ protected:
+  /// q, k and v of one codec are one product; where v has another, q and k are. Where nothing but the rotation stands
+  /// between it and attention, its epilogue does that; else turn does, in all layers where it does in one. Of three
+  /// codecs each is a product of its own, and q's is made here; so are ternary ones whose epilogue cannot rotate as
+  /// these layers do.
+  constexpr bool stack_qkv(std::size_t q, node& n) {
+    qkv found = find_qkv(q);
+    if (!found.found()) return false;
+    if (found.alone) {
+      take(n, q), add_weight(n, at(q).weight);
+      n.epilogue = kernels::epilogue::store;
+      taken_[found.q_norm] = true;
+      turned_.push_back(found);
+      return true;
+    }
+    const ir::op& write = at(found.write);
+    const bool ternary = n.kernel != kernels::kernel::matmul,
+               turns = codecs_apart_ || found.normalised() || found.biased() ||
+                       at(found.q_rope).rope.scaling.attention_factor != 1 ||
+                       (ternary &&
+                        (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
+    if (!(ternary && turns) && !found.k_is_v()) found.stacked = of_one_codec(found);
+    for (std::size_t i = 0; i < found.stacked; ++i)
+      take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);
+    if (found.stacked != 1) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
+    if (turns || found.stacked == 1) {
+      n.epilogue = kernels::epilogue::store;
+      if (found.stacked != 1) n.rule = rule_index("stack_plain");
+      for (std::size_t i = 0; i < found.stacked && found.stacked != 1; ++i)
+        n.out_width += graph_.values[static_cast<std::size_t>(at(found.products[i]).out)].width;
+      for (const auto index : found.biases)
+        if (index != nowhere) taken_[index] = true;
+      for (const auto index : {found.q_norm, found.k_norm, found.v_norm, found.q_rope, found.k_rope})
+        if (index != nowhere) taken_[index] = true;
+      turned_.push_back(found);
+      return true;
+    }
+    for (const auto index : {found.q_rope, found.k_rope, found.write}) take(n, index);
+    n.rule = rule_index("stack_qkv");
+    n.epilogue = kernels::epilogue::rope_cache;
+    n.out = at(found.q_rope).out;
+    n.rope = at(found.q_rope).rope;
+    n.window = write.window;
+    return true;
+  }
+
+  /// Heads of q, k and v on their way to attention, where their products only store them.
+  constexpr node turn(std::size_t i, node n) {
+    for (const qkv& each : turned_) {
+      if ((each.alone ? each.q_rope : each.write) != i) continue;
+      for (const auto index : each.biases)
+        if (index != nowhere) take(n, index);
+      for (const auto index : {each.q_norm, each.k_norm, each.v_norm, each.q_rope, each.k_rope, each.write})
+        if (index != nowhere) take(n, index);
+      n.lowered = true;
+      n.kernel = kernels::kernel::turn;
+      n.rule = rule_index("turn");
+      n.in = at(each.products[0]).out;
+      if (each.stacked < 2 && !each.alone) n.k_in = at(each.products[1]).out;
+      if (each.stacked < 3 && !each.alone) n.v_in = at(each.products[2]).out;
+      n.out = at(each.q_rope).out;
+      for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
+      if (each.normalised()) {
+        n.norms = at(each.q_norm).head_dim != 0 ? kernels::turn_norms::each_head : kernels::turn_norms::all_heads;
+        n.norm = at(each.q_norm).weight;
+        if (!each.alone) add_weight(n, at(each.k_norm).weight);
+        n.eps = at(each.q_norm).eps;
+        n.v_norm = each.v_norm != nowhere;
+      }
+      n.rope = at(each.q_rope).rope;
+      n.head_dim = at(each.q_rope).head_dim;
+      n.heads = graph_.values[static_cast<std::size_t>(n.out)].width / n.head_dim;
+      if (each.alone) continue;
+      n.kv_heads = at(i).kv_heads;
+      n.window = at(i).window;
+    }
+    return n;
+  }
+
+ private:
+  /// q, k and v of one input on their way to the cache. What a model does not have is nowhere.
+  struct qkv {
+    std::array<std::size_t, 3> products{nowhere, nowhere, nowhere}, biases{nowhere, nowhere, nowhere};
+    std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
+                write = nowhere;
+    std::size_t stacked = 1;  ///< how many of the three, from q on, one product computes
+    bool alone = false;       ///< q, whose keys and values are another layer's
+    constexpr bool found() const { return write != nowhere || alone; }
+    constexpr bool k_is_v() const { return products[1] == products[2]; }
+    constexpr bool biased() const { return biases[0] != nowhere; }
+    constexpr bool normalised() const { return q_norm != nowhere; }
+  };
+
+  constexpr qkv find_qkv(std::size_t q) const {
+    qkv out;
+    out.products[0] = q;
+    out.products[1] = reader_of_input(q);
+    if (out.products[1] == nowhere) return find_query(q);
+    out.products[2] = reader_of_input(out.products[1]);
+    const bool k_is_v = out.products[2] == nowhere && uses(at(out.products[1]).out) == 2;
+    if (k_is_v) out.products[2] = out.products[1];
+    std::array<ir::value_id, 3> y{};
+    for (std::size_t i = 0; i < 3; ++i) {
+      y[i] = k_is_v && i != 0 ? at(out.products[i]).out : only_for_one(out.products[i]);
+      if (y[i] == ir::none) return out;
+      out.biases[i] = reader(y[i], kind::bias, q);
+      if ((out.biases[i] == nowhere) == out.biased()) return out;
+      if (out.biased()) y[i] = only_for_one(out.biases[i]);
+    }
+    const auto qn = reader_norm(y[0], q, true), kn = reader_norm(y[1], q, true), vn = reader_norm(y[2], q, false);
+    if ((qn == nowhere) != (kn == nowhere)) return out;
+    if (vn != nowhere) {
+      if (qn == nowhere || at(vn).eps != at(qn).eps || at(vn).head_dim != at(qn).head_dim || at(qn).head_dim == 0)
+        return out;
+      y[2] = only_for_one(vn);
+    }
+    if (qn != nowhere) {
+      if (at(qn).head_dim != at(kn).head_dim || at(qn).eps != at(kn).eps) return out;
+      y[0] = only_for_one(qn), y[1] = only_for_one(kn);
+    }
+    const auto rq = reader(y[0], kind::rope, q), rk = reader(y[1], kind::rope, q);
+    if (rq == nowhere || rk == nowhere || uses(at(rk).out) != 1 || at(rq).rope != at(rk).rope ||
+        at(rq).head_dim != at(rk).head_dim)
+      return out;
+    if (qn != nowhere && at(qn).head_dim != 0 && at(qn).head_dim != at(rq).head_dim) return out;
+    const auto w = reader(at(rk).out, kind::cache_write, q);
+    if (w == nowhere || at(w).in[1] != y[2] || at(w).head_dim != at(rq).head_dim) return out;
+    out.q_norm = qn, out.k_norm = kn, out.v_norm = vn, out.q_rope = rq, out.k_rope = rk, out.write = w;
+    return out;
+  }
+  /// A query whose keys and values are another layer's: normalised, rotated and read by attention alone.
+  constexpr qkv find_query(std::size_t q) const {
+    qkv out;
+    out.products[0] = q;
+    const auto n = reader_norm(only_for_one(q), q, true);
+    const auto r = reader(n == nowhere ? ir::none : only_for_one(n), kind::rope, q);
+    if (r == nowhere || at(n).head_dim != at(r).head_dim || reader(only_for_one(r), kind::attention, q) == nowhere)
+      return out;
+    out.q_norm = n, out.q_rope = r, out.alone = true;
+    return out;
+  }
+
+  /// How many of q, k and v, from q on, are of one codec.
+  constexpr std::size_t of_one_codec(const qkv& of) const {
+    const dtype type = weight_type(at(of.products[0]));
+    if (type != weight_type(at(of.products[1]))) return 1;
+    return type != weight_type(at(of.products[2])) ? 2 : 3;
+  }
+  /// Whether q, k and v of some layer are of several codecs.
+  constexpr bool finds_codecs_apart() const {
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
+      if (product(at(i)) && at(i).where == ir::section::period)
+        if (const qkv found = find_qkv(i); found.write != nowhere && of_one_codec(found) != 3) return true;
+    return false;
+  }
+
+  bool codecs_apart_ = false;  ///< of q, k and v in some layer
+  std::vector<qkv> turned_;    ///< whose products store them, for turn
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Rules for norms, biases, gates and experts: what stands between products, and what is added to the stream.
+#pragma once
+
+#include <cstddef>
+
+#include "intaglio/plan/fusion/graph_reader.hpp"
+#include "intaglio/plan/rules.hpp"
+
+namespace intaglio::plan {
+
+class stream_rules : public graph_reader {
+ public:
+  using graph_reader::graph_reader;
+
+ protected:
+  constexpr node embed(std::size_t i, node n) {
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::embed;
+    n.scale = at(i).scale == 1 ? 0 : at(i).scale;
+    add_weight(n, at(i).weight);
+    return n;
+  }
+
+  constexpr node norm(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    n.norm = o.weight;
+    n.eps = o.eps;
+    if (uses(o.out) != 1 || o.weight == ir::none) return n;
+    if (const auto q = reader(o.out, kind::quantize, i); q != nowhere) {
+      take(n, i), take(n, q);
+      n.lowered = true;
+      n.kernel = kernels::kernel::norm_quantize;
+      n.rule = rule_index("norm_quantize");
+      n.out = at(q).out;
+    } else if (const auto m = reader(o.out, kind::matmul, i); m != nowhere && dense_head(at(m)) && uses(o.out) == 1) {
+      take(n, i), take(n, m);
+      n.lowered = true;
+      n.kernel = kernels::kernel::dense_matmul;
+      n.rule = rule_index("norm_head");
+      add_weight(n, at(m).weight);
+      n.out = at(m).out;
+    } else if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, a)) {
+      take(n, i), take(n, a);
+      n.lowered = true;
+      n.kernel = kernels::kernel::norm_add;
+      n.rule = rule_index("norm_add");
+      n.stream = at(a).in[0];
+      n.out = at(a).out;
+      n.head_dim = o.head_dim;
+      if (const auto s = reader(n.out, kind::scale, a); s != nowhere && uses(n.out) == 1 && n.head_dim == 0) {
+        take(n, s);
+        n.factor = at(s).weight;
+        n.out = at(s).out;
+      }
+    }
+    return n;
+  }
+
+  constexpr void route(std::size_t i, node& n) {
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::route;
+    n.experts = at(i).experts, n.top_k = at(i).top_k;
+    n.over_all = at(i).over_all;
+    n.out = at(i).out;
+  }
+
+  /// Biases of experts: of gate and up in front of the activation, of down in front of the sum.
+  constexpr node expert_bias(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    n.choice = o.in[1], n.top_k = o.top_k;
+    n.biases[0] = o.weight;
+    n.rule = rule_index("expert_biases");
+    if (uses(o.out) != 1) return n;
+    if (const auto a = reader(o.out, kind::gated, i); a != nowhere) {
+      std::size_t up = nowhere;
+      for (std::size_t k = 0; k < graph_.ops.size(); ++k)
+        if (at(k).kind == kind::bias && at(k).experts != 0 && at(k).out == at(a).in[1]) up = k;
+      if (up == nowhere || up == i || uses(at(up).out) != 1 || at(a).nearest != 0 || at(a).traced != 0) return n;
+      for (const auto index : {i, up, a}) take(n, index);
+      n.lowered = true;
+      n.kernel = kernels::kernel::gated;
+      n.biases[1] = at(up).weight;
+      n.up_in = at(up).in[0];
+      n.act = at(a).act;
+      n.scale = at(a).scale;
+      n.out = at(a).out;
+      return n;
+    }
+    const auto w = reader(o.out, kind::weigh, i);
+    const auto a = w == nowhere ? nowhere : reader(at(w).out, kind::add, w, 1);
+    if (a == nowhere || !may_update(w, a)) return n;
+    for (const auto index : {i, w, a}) take(n, index);
+    n.lowered = true;
+    n.kernel = kernels::kernel::expert_sum;
+    n.stream = at(a).in[0];
+    n.out = at(a).out;
+    return n;
+  }
+
+  /// The bias of what is added to the stream.
+  constexpr node bias_add(std::size_t i, node n) {
+    const auto a = reader(at(i).out, kind::add, i, 1);
+    if (a == nowhere || !may_update(i, a)) return n;
+    take(n, i), take(n, a);
+    n.lowered = true;
+    n.kernel = kernels::kernel::norm_add;
+    n.rule = rule_index("bias_add");
+    n.biases[0] = at(i).weight;
+    n.stream = at(a).in[0];
+    n.out = at(a).out;
+    return n;
+  }
+
+  constexpr node head_gate(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::head_gate;
+    n.up_in = o.in[1];
+    n.norm = o.weight, n.eps = o.eps, n.head_dim = o.head_dim, n.logistic = o.logistic;
+    if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, a)) {
+      take(n, a);
+      n.rule = rule_index("gate_add");
+      n.stream = at(a).in[0];
+      n.out = at(a).out;
+    }
+    return n;
+  }
+};
+
+}  // namespace intaglio::plan

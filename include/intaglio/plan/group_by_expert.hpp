@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Passes of several tokens through experts: lists of the tokens of each, and what products make of their input.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "intaglio/kernels/expert_tiles.hpp"
+#include "intaglio/plan/insert_halves.hpp"
+#include "intaglio/plan/profile.hpp"
+
+namespace intaglio::plan {
+
+/// Rows of the lists of expert_tiles, where products take tiles of `tile`: longer where experts have enough tokens on
+/// the average, for those by cooperative matrices.
+constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tokens, std::uint32_t experts,
+                                           std::uint32_t top_k) {
+  while (2 * tile <= 32 && std::uint64_t{2} * tile * experts <= std::uint64_t{tokens} * top_k) tile *= 2;
+  return tile;
+}
+
+/// The same where arithmetic is `halves`, by whose tiles products take them: a list that is not full costs a tile, one
+/// more list another read of the weights.
+constexpr std::uint32_t expert_list_halves(std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
+  return std::uint64_t{96} * experts <= std::uint64_t{tokens} * top_k ? 128 : 64;
+}
+
+/// In a pass of several tokens an expert's weights are read once for a list of the tokens that have it: each product of
+/// a choice reads lists that a node behind `route` makes. Weights of blocks meet what a node of its own made of the
+/// input, where the profile has chunks by tiles.
+/// @param tile tokens that share one read of the weights
+/// @param halves arithmetic of a chunk: products read halves that stand in the lists' order
+constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile,
+                               bool halves, std::vector<node>& nodes) {
+  if (tokens == 1 || tile == 1) return;
+  const auto weight_of = [&](const node& n) { return g.weights[static_cast<std::size_t>(n.weights[0])]; };
+  const auto has_blocks = [&](const node& n) {
+    return target.chunk_tiles && !kernels::is_dense(*codec_of(weight_of(n).type));
+  };
+  const auto multiplies = [](const node& n, ir::value_id choice) {
+    return n.kernel == kernels::kernel::matmul && n.experts != 0 && n.choice == choice;
+  };
+  std::vector<node> out;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    node& n = nodes[i];
+    if (n.kernel == kernels::kernel::route) {
+      bool all_blocks = true, all_halves = halves;
+      for (const node& other : nodes)
+        if (multiplies(other, n.out)) {
+          const ir::weight& w = weight_of(other);
+          all_blocks = all_blocks && has_blocks(other);
+          all_halves = all_halves && w.columns % kernels::chunk_columns == 0 && w.rows / n.experts % 4 == 0;
+        }
+      node lists{.lowered = true,
+                 .kernel = kernels::kernel::expert_tiles,
+                 .where = n.where,
+                 .block = n.block,
+                 .in = n.out,
+                 .out = static_cast<ir::value_id>(g.values.size()),
+                 .experts = n.experts,
+                 .top_k = n.top_k,
+                 .list_tokens = all_halves   ? expert_list_halves(tokens, n.experts, n.top_k)
+                                : all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k)
+                                             : tile};
+      const std::uint32_t words =
+          kernels::expert_tile_count(tokens, n.experts, n.top_k, lists.list_tokens) * (lists.list_tokens + 2);
+      g.values.push_back({dtype::u32, (words + tokens - 1) / tokens, n.where, text<32>{"expert tiles"}});
+      for (node& other : nodes)
+        if (multiplies(other, n.out)) {
+          other.choice = lists.out, other.list_tokens = lists.list_tokens;
+          if (all_halves) other.kernel = kernels::kernel::matmul_chunk;
+        }
+      out.push_back(n);
+      out.push_back(lists);
+      continue;
+    }
+    if (n.kernel == kernels::kernel::matmul_chunk && n.list_tokens != 0) {
+      const ir::weight& w = weight_of(n);
+      const std::uint32_t rows = kernels::expert_tile_count(tokens, n.experts, n.top_k, n.list_tokens) * n.list_tokens;
+      const std::uint64_t words = std::uint64_t{rows} * (w.columns + 2);  // two more hold the row's factor
+      node made = insert_in_front(
+          g, n, kernels::kernel::halves,
+          {dtype::f16, static_cast<std::uint32_t>((words + tokens - 1) / tokens), n.where, text<32>{"halves"}});
+      made.rule = rule_index("halves");
+      made.choice = n.choice, made.list_tokens = n.list_tokens;
+      made.experts = n.experts, made.top_k = n.top_k, made.columns = w.columns;
+      if (kernels::takes_fragments(*codec_of(w.type), rows_together(g, n) / n.experts, w.columns))
+        made.weights[0] = n.weights[0];
+      push_behind(out, n, made,
+                  [&](ir::weight_id a, ir::weight_id b) { return order_of_halves(g, a) == order_of_halves(g, b); });
+    } else if (n.list_tokens != 0 && has_blocks(n)) {
+      const std::uint32_t columns = weight_of(n).columns,
+                          rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
+      node made = insert_in_front(g, n, kernels::kernel::fixed,
+                                  {dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
+      made.top_k = rows;
+      n.kernel = kernels::kernel::matmul_few;
+      out.push_back(made);
+    }
+    out.push_back(n);
+  }
+  nodes = std::move(out);
+}
+
+}  // namespace intaglio::plan

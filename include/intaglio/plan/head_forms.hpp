@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Which product is the head, which forms it may have, and a norm of its own in front of it; decode without loops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/message.hpp"
+#include "intaglio/kernels/dense_rows.hpp"
+#include "intaglio/kernels/ternary_rows.hpp"
+#include "intaglio/plan/insert_node.hpp"
+#include "intaglio/plan/profile.hpp"
+#include "intaglio/plan/rules.hpp"
+
+namespace intaglio::plan {
+
+/// Whether the head's rows can be had as int8: tiles of 16 columns.
+constexpr bool screenable(const ir::graph& g, const node& head) {
+  return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0;
+}
+
+/// The product of the head, the last node or in front of what bounds its logits.
+constexpr std::size_t head_of(const ir::graph& g, const std::vector<node>& nodes) {
+  std::size_t at = nodes.size() - 1;
+  while (at != 0 && nodes[at].in == g.head) --at;
+  return at;
+}
+/// Whether the head of dense weights is one that dense_rows can have.
+constexpr bool has_rows(const ir::graph& g, const std::vector<node>& nodes) {
+  if (nodes.empty() || nodes[head_of(g, nodes)].kernel != kernels::kernel::dense_matmul) return false;
+  const ir::weight& w = g.weights[static_cast<std::size_t>(nodes[head_of(g, nodes)].weights[0])];
+  return kernels::has_dense_rows(*codec_of(w.type), w.columns);
+}
+
+/// In a pass over a few tokens, and in every pass of a CPU driver, the head of dense weights reads what a node of its
+/// own normalised: its subgroups would do so for every four rows.
+constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kernel product, std::uint8_t rule) {
+  const std::size_t at = nodes.empty() ? 0 : head_of(g, nodes);
+  if (nodes.empty() || nodes[at].kernel != kernels::kernel::dense_matmul) return;
+  node& head = nodes[at];
+  const node made{.lowered = true,
+                  .kernel = kernels::kernel::rms_norm,
+                  .where = head.where,
+                  .block = head.block,
+                  .in = head.in,
+                  .out = static_cast<ir::value_id>(g.values.size()),
+                  .norm = head.norm,
+                  .eps = head.eps};
+  g.values.push_back(
+      {dtype::f32, g.values[static_cast<std::size_t>(head.in)].width, head.where, text<32>{"normalised"}});
+  head.kernel = product;
+  head.in = made.out;
+  head.norm = ir::none;
+  if (rule != 0) head.rule = rule;
+  nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(at), made);
+}
+
+/// Decode of a CPU driver, models that no cache holds: ternary products without loops, of what a node in front
+/// quantised.
+constexpr void straighten(ir::graph& g, const decoder_config& config, const profile& target, std::vector<node>& nodes) {
+  if (std::uint64_t{config.hidden_size} * config.intermediate_size < target.straight_weights) return;
+  std::vector<node> out;
+  for (node& n : nodes) {
+    const bool norms =
+        n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize && !n.walk;
+    std::uint32_t rows = 0;
+    for (std::uint32_t i = 0; norms && i < n.weight_count; ++i)
+      rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+    if (norms && kernels::has_ternary_rows(g.weights[static_cast<std::size_t>(n.weights[0])].columns, rows)) {
+      const std::uint32_t columns = g.weights[static_cast<std::size_t>(n.weights[0])].columns;
+      out.push_back(
+          insert_in_front(g, n, kernels::kernel::norm_quantize, {dtype::i8, columns, n.where, text<32>{"quantised"}}));
+      n.kernel = kernels::kernel::ternary_rows;
+      n.rule = rule_index("straight");
+      n.prologue = kernels::prologue::quantized;
+    }
+    out.push_back(n);
+  }
+  nodes = std::move(out);
+}
+
+}  // namespace intaglio::plan

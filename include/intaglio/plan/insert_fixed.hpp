@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Nodes that make fixed-point numbers of what products of a few tokens read.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/message.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/plan/insert_node.hpp"
+
+namespace intaglio::plan {
+
+/// In a pass over a batch or drafts each product of weights of blocks reads what a node of its own made of the input:
+/// workgroups that prepared eight tokens for themselves would take longer for that than for the product.
+constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
+  std::vector<node> out;
+  for (node& n : nodes) {
+    const std::uint32_t rows = rows_together(g, n);
+    const bool has_blocks = n.kernel == kernels::kernel::matmul &&
+                            !kernels::is_dense(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type));
+    if (has_blocks && n.experts == 0 && rows % 4 == 0) {
+      node made = insert_in_front(g, n, kernels::kernel::fixed,
+                                  {dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width),
+                                   n.where, text<32>{"fixed"}});
+      made.weights[0] = n.weights[0];  // none of its own: the codec is asked for
+      n.kernel = kernels::kernel::matmul_few;
+      push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
+        const auto tiled = [&](ir::weight_id id) {
+          return kernels::wants_tiles(*codec_of(g.weights[static_cast<std::size_t>(id)].type), 8);
+        };
+        return tiled(a) == tiled(b);
+      });
+    }
+    out.push_back(n);
+  }
+  nodes = std::move(out);
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// What recurrent layers keep from one pass to the next, beside caches: bytes and places.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "intaglio/ir/op.hpp"
+#include "intaglio/kernels/short_conv.hpp"
+#include "intaglio/plan/dispatch.hpp"
+
+namespace intaglio::plan {
+
+/// Bytes that an op keeps from one pass to the next, beside caches.
+constexpr std::uint64_t kept_bytes(const ir::graph& g, const ir::op& o) {
+  if (o.kind == ir::op_kind::delta_net) return aligned(std::uint64_t{4} * o.delta.value_size() * o.delta.key_dim);
+  if (o.kind != ir::op_kind::short_conv) return 0;
+  return aligned(kernels::short_conv_state_bytes(g.weights[static_cast<std::size_t>(o.weight)].rows, o.taps));
+}
+/// Where they lie in what its layer keeps.
+constexpr std::uint64_t kept_offset(const ir::graph& g, std::size_t op) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < op; ++i)
+    if (g.ops[i].where == ir::section::period && g.ops[i].block == g.ops[op].block) out += kept_bytes(g, g.ops[i]);
+  return out;
+}
+/// Whether a model's layers keep anything but keys and values.
+constexpr bool is_recurrent(const ir::graph& g) {
+  for (const ir::op& o : g.ops)
+    if (kept_bytes(g, o) != 0) return true;
+  return false;
+}
+
+}  // namespace intaglio::plan

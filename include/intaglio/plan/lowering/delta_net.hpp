@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a dispatch of the kernel delta_net.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+template <>
+struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    d_->label.append("delta_net");
+    const delta_net_config& delta = n.delta;
+    const std::uint32_t group = delta.value_heads / delta.key_heads;
+    const bool together = n.k_in == n.v_in;
+    bind_value("qkv", n.in, false);
+    bind_value("beta", n.k_in, false);
+    if (together) {  // an alpha stands behind the betas of its key head
+      const std::uint64_t at = placement_.offset(n.v_in), behind = std::uint64_t{4} * group;
+      bind("alpha", {region::arena, 0, at + behind}, std::uint64_t{4} * c_.tokens * width(n.v_in) - behind, false);
+    } else {
+      bind_value("alpha", n.v_in, false);
+    }
+    bind_norm(n.weights[0], "decay");
+    bind_norm(n.weights[1], "shift");
+    bind_value("output", n.out, true);
+    bind_kept("recurrent", n);
+    bind_state();
+    set("key_heads", delta.key_heads);
+    set("value_heads", delta.value_heads);
+    set("key_dim", delta.key_dim);
+    set("value_dim", delta.value_dim);
+    set("in_turn", delta.in_turn ? 1u : 0u);
+    const std::uint32_t parts = (delta.value_dim + 31) / 32;
+    set("parts", parts);
+    set("gate_stride", width(n.k_in));
+    set("gate_group", together ? 2 * group : group);
+    d_->groups = {delta.value_heads * parts, 1, 1};
+  }
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a product of dense weights, of whichever form.
+#pragma once
+
+#include <algorithm>
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+/// Products of weights without blocks: for one token, for a few, without loops.
+struct dense_lowering : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    label(n);
+    const weight w = matrix(n.weights[0]);
+    bind_value("input", n.in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    bind_weight("weight", w);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("columns", w.columns);
+    set("rows", w.rows);
+    set("weight_element", w.codec);
+    if (d_->kernel == kernels::kernel::dense_few) return share_rows(w);
+    if (d_->kernel == kernels::kernel::dense_rows) return few_rows(w);
+    set("eps", n.eps);
+    d_->subgroups = c_.target.head_subgroups;
+    d_->groups = {(std::min)(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
+                  c_.tokens, 1};
+  }
+
+ private:
+  /// A subgroup a group of rows: narrow workgroups, since its sums take many registers.
+  constexpr void share_rows(const weight& w) {
+    const std::uint32_t row_groups = (w.rows + kernels::dense_few_rows - 1) / kernels::dense_few_rows;
+    set("tile_tokens", c_.tile_tokens());
+    d_->subgroups = 4;
+    d_->groups = {(std::min)((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups),
+                  (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
+  }
+
+  /// Workgroups of a few rows, more than one dimension has room for.
+  constexpr void few_rows(const weight& w) {
+    const std::uint32_t together = kernels::dense_rows_together(w.columns), groups = (w.rows + together - 1) / together,
+                        planes = (groups + 32767) / 32768;
+    set("rows_together", together);
+    d_->subgroups = 1;
+    d_->groups = {(groups + planes - 1) / planes, planes, 1};
+  }
+};
+
+template <>
+struct lowering_of<kernels::dense_matmul_kernel> : dense_lowering {
+  using dense_lowering::dense_lowering;
+};
+template <>
+struct lowering_of<kernels::dense_few_kernel> : dense_lowering {
+  using dense_lowering::dense_lowering;
+};
+template <>
+struct lowering_of<kernels::dense_rows_kernel> : dense_lowering {
+  using dense_lowering::dense_lowering;
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a dispatch of the kernel expert_tiles.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+template <>
+struct lowering_of<kernels::expert_tiles_kernel> : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    const std::uint32_t tiles = lists(n);
+    d_->label.append("expert tiles");
+    bind_value("choice", n.in, false);
+    bind("output", {region::arena, 0, placement_.offset(n.out)}, list_bytes(n), true);
+    bind_state();
+    set("experts", n.experts);
+    set("experts_used", n.top_k);
+    set("list_tokens", n.list_tokens);
+    set("tiles", tiles);
+    set("max_tokens", c_.tokens);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {n.experts, 1, 1};
+  }
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a dispatch of the kernel halves.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+template <>
+struct lowering_of<kernels::halves_kernel> : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    const bool listed = n.list_tokens != 0;
+    const std::uint32_t columns = listed ? n.columns : width(n.in),
+                        rows = listed ? lists(n) * n.list_tokens : c_.tokens;
+    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view()
+                                        : graph_.values[static_cast<std::size_t>(n.in)].name.view());
+    bind_value("input", n.in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    bind_halves("output", n.out, columns, rows, true);
+    bind_state();
+    if (listed) {
+      bind("tiles", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+      set("experts_used", n.top_k);
+      set("own_input", width(n.in) == columns && n.top_k != 1 ? 0u : 1u);
+      set("list_tokens", n.list_tokens);
+    }
+    set("width", columns);
+    set("prologue", n.prologue);
+    set("eps", n.eps);
+    set("tiled", c_.batched() ? c_.tokens % 8 == 0 ? kernels::halves_order::tiles : kernels::halves_order::rows
+                 : n.weights[0] != ir::none ? kernels::fragment_order(*codec_of(tensor(n.weights[0]).type))
+                                            : kernels::halves_order::rows);
+    d_->subgroups = norm_subgroups();
+    d_->groups = {1, rows, 1};
+  }
+};
+
+}  // namespace intaglio::plan

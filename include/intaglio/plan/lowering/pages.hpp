@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// How positions come from a cache into the pool of pages, and back.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+class pages_lowering : public dispatch_builder {
+ public:
+  using dispatch_builder::dispatch_builder;
+
+  /// What moves a slot's positions between the cache of a layer with this op and the pool; every workgroup an octet of
+  /// a chunk.
+  constexpr dispatch move(const ir::op& o) {
+    dispatch d{.kernel = kernels::kernel::pages, .block = o.block};
+    d_ = &d;
+    face_ = &kernels::pages_interface;
+    d.label.append("pages");
+    const lowering_context alone{c_.config, c_.target, 1, c_.max_tokens, c_.context};
+    const std::uint32_t own = alone.cache_positions(o.window), pool = c_.cache_positions(o.window);
+    const layer_cache from = cache_for(o.kv_heads, o.head_dim, own, o.window, c_.target),
+                      to = cache_for(o.kv_heads, o.head_dim, pool, o.window, c_.target);
+    bind("keys", {region::keys, 0, 0}, from.key_bytes, true);
+    bind("values", {region::values, 0, 0}, from.value_bytes, true);
+    bind("pool_keys", {region::pool_keys, 0, 0}, to.key_bytes, true);
+    bind("pool_values", {region::pool_values, 0, 0}, to.value_bytes, true);
+    bind("state", {region::state, 0, 0}, c_.state_bytes(), false);
+    set("head_dim", o.head_dim);
+    set("positions", own);
+    set("context", pool);
+    set("cache_element", c_.target.cache_element);
+    set("slot_words", c_.slot_words());
+    set("page_size", c_.batch.page_size);
+    set("slots", c_.batch.slot_count);
+    d.subgroups = c_.target.embed_subgroups;
+    d.groups = {(c_.max_tokens + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
+    return d;
+  }
+};
+template <>
+struct lowering_of<kernels::pages_kernel> : not_of_nodes {};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// How a pass ends: the head in two steps where it is screened, the sampler, what takes drafts.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+/// Offsets of what a head tells itself and the sampler besides logits.
+struct head_places {
+  std::uint64_t firsts = 0, y = 0, lowest = 0;
+};
+
+/// Dispatches behind the last product.
+class sampling_lowering : public dispatch_builder {
+ public:
+  using dispatch_builder::dispatch_builder;
+
+  /// The sampler behind the head; it reads the logits at `logits` and, in a pass over drafts, leaves what it draws at
+  /// `drawn`.
+  /// @param head what computes them
+  constexpr dispatch sampler(const dispatch& head, std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
+    dispatch d{.kernel = kernels::kernel::sample};
+    d_ = &d;
+    face_ = &kernels::sample_interface;
+    d.subgroups = (std::max)(c_.target.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
+    d.label.append("sample");
+    const bool drafts = c_.tokens > 1 && !c_.batched();
+    bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
+    bind("scratch", {region::arena, 0, scratch},
+         kernels::sample_scratch_bytes(c_.config.vocab_size, c_.sample_slice()) * c_.tokens, true);
+    bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
+    if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
+    else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
+    set("vocab_size", c_.config.vocab_size);
+    set("ring_size", c_.target.ring_size);
+    set("context", c_.context);
+    set("max_tokens", c_.token_words());
+    set("draws", drafts ? c_.tokens : 1u);
+    set("slot_words", c_.slot_words());
+    set("slice", c_.sample_slice());
+    if (c_.target.sample_slices)
+      bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
+    d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u,
+                c_.tokens, 1};
+    const kernels::kernel_interface& of_head = kernels::interface_of(head.kernel);
+    const std::size_t firsts = of_head.push_index("firsts");
+    if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {
+      bind("firsts", {region::arena, 0, head.push[firsts].offset}, first_bytes(head.groups[0]), false);
+      set("first_count", head.groups[0]);
+    }
+    return d;
+  }
+
+  /// What ends a pass over drafts, behind the sampler.
+  constexpr dispatch acceptor(std::uint64_t drawn) {
+    dispatch d{.kernel = kernels::kernel::accept};
+    d_ = &d;
+    face_ = &kernels::accept_interface;
+    d.label.append("accept");
+    bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, false);
+    bind("state", {region::state, 0, 0}, counters_offset(), true);
+    bind("ring", {region::ring, 0, 0}, kernels::ring_bytes(c_.target.ring_size), true);
+    set("ring_size", c_.target.ring_size);
+    set("context", c_.context);
+    set("max_tokens", c_.max_tokens);
+    set("draws", c_.tokens);
+    return d;
+  }
+
+  /// Of a head: its workgroups leave their first tokens.
+  constexpr void keep_firsts(dispatch& head, std::uint64_t firsts) {
+    d_ = &head;
+    face_ = &kernels::interface_of(head.kernel);
+    bind("firsts", {region::arena, 0, firsts}, first_bytes(head.groups[0]), true);
+    set("keeps_firsts", 1u);
+  }
+
+  /// The same logits in two steps: those of dense_matmul where they are wanted. `head` is its dispatch.
+  constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_places& at) {
+    weight codes = matrix(n.weights[0]), scales = codes;
+    codes.layout = weight_layout::row_codes, scales.layout = weight_layout::row_scales;
+    codes.bytes = std::uint64_t{codes.rows} * codes.columns, scales.bytes = std::uint64_t{4} * codes.rows;
+    std::array<dispatch, 2> out{head, head};
+    const std::uint64_t logits_bytes = std::uint64_t{4} * codes.rows;
+    const std::uint64_t logits = head.push[kernels::dense_matmul_interface.push_index("output")].offset;
+    const auto start = [&](dispatch& d, kernels::kernel kernel) {
+      d.kernel = kernel;
+      d.rule = rule_index("screened_head");
+      d.push = {}, d.specialization = {}, d.accesses = {}, d.access_count = 0, d.weight_bytes = 0;
+      d_ = &d;
+      face_ = &kernels::interface_of(kernel);
+      set("columns", codes.columns);
+      set("rows", codes.rows);
+    };
+    start(out[0], kernels::kernel::head_screen);
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_weight("codes", codes);
+    bind_weight("scales", scales);
+    bind("bounds", {region::arena, 0, logits}, logits_bytes, true);
+    bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, true);
+    bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], true);
+    bind_state();
+    set("eps", n.eps);
+    start(out[1], kernels::kernel::head_rescore);
+    bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, false);
+    bind_weight("weight", matrix(n.weights[0]));
+    d_->weight_bytes = 0;  // of a few rows, mostly
+    bind("bounds", {region::arena, 0, logits}, logits_bytes, true);
+    bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], false);
+    bind("firsts", {region::arena, 0, at.firsts}, first_bytes(head.groups[0]), true);
+    bind_state();
+    set("weight_element", codes.codec);
+    set("lowest_count", head.groups[0]);
+    return out;
+  }
+
+ private:
+  static constexpr std::uint64_t first_bytes(std::uint32_t groups) { return std::uint64_t{8} * groups; }
+};
+
+template <>
+struct lowering_of<kernels::head_screen_kernel> : not_of_nodes {};
+template <>
+struct lowering_of<kernels::head_rescore_kernel> : not_of_nodes {};
+template <>
+struct lowering_of<kernels::sample_kernel> : not_of_nodes {};
+template <>
+struct lowering_of<kernels::accept_kernel> : not_of_nodes {};
+
+}  // namespace intaglio::plan

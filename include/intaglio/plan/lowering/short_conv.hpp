@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a dispatch of the kernel short_conv.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+template <>
+struct lowering_of<kernels::short_conv_kernel> : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    label(n);
+    const ir::weight& t = tensor(n.weights[0]);
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = weight_layout::matrix,
+             .codec = kernels::codec::f32,
+             .rows = t.rows,
+             .columns = t.columns,
+             .bytes = std::uint64_t{4} * t.rows * t.columns};
+    w.sources[0] = t.name;
+    w.source_rows[0] = t.rows;
+    bind_value("input", n.in, false);
+    bind_weight("weight", w);
+    bind_value("output", n.out, true);
+    bind_kept("recurrent", n);
+    bind_state();
+    set("width", t.rows);
+    set("taps", n.taps);
+    set("multiplied", n.multiplied ? 1u : 0u);
+    d_->subgroups = c_.target.norm_subgroups;
+    const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
+    d_->groups = {(t.rows + columns - 1) / columns, kernels::short_conv_kernel::rows(c_.tokens, n.taps), 1};
+  }
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a product of ternary weights, of whichever form.
+#pragma once
+
+#include <algorithm>
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+/// Products of ternary weights: for one token, for a few, for a chunk, of f32, without loops.
+struct ternary_lowering : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    label(n);
+    weight w = stacked(n, weight_layout::ternary_tiles);
+    const std::uint32_t row_groups = (w.rows + 3) / 4;
+    w.bytes = std::uint64_t{row_groups} * (w.columns / 16) * 16;
+    weight scales = w;
+    scales.layout = weight_layout::ternary_scales;
+    scales.bytes = std::uint64_t{4} * n.weight_count;
+
+    bind_value("input", n.in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    if (n.prologue == kernels::prologue::quantized) bind_factors(n.in, false);
+    bind_weight("weight", w);
+    bind_weight("scales", scales);
+    if (n.out != ir::none) bind_value("output", n.out, true);
+    if (n.stream != ir::none)
+      note({region::arena, 0, placement_.offset(n.stream)},
+           value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_state();
+    if (n.epilogue == kernels::epilogue::rope_cache) {
+      bind_cache(n, true);
+      set("head_dim", n.head_dim);
+      set("q_size", w.source_rows[0]);
+      set("kv_size", w.source_rows[1]);
+      set("rope_theta", n.rope.theta);
+    }
+    set("cache_element", c_.target.cache_element);
+    set("columns", w.columns);
+    set("rows", w.rows);
+    set("epilogue", n.epilogue);
+    if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
+    if (d_->kernel == kernels::kernel::ternary_chunk) return tile_chunk(w);
+    if (d_->kernel == kernels::kernel::ternary_few) return share_columns(w);
+    if (d_->kernel == kernels::kernel::ternary_rows) {
+      const std::uint32_t together = kernels::ternary_rows_together(w.columns);
+      set("groups_together", together);
+      d_->subgroups = 1;
+      d_->groups = {(row_groups + together - 1) / together, 1, 1};
+      return;
+    }
+    set("prologue", n.prologue);
+    set("eps", n.eps);
+    const std::uint32_t tile = c_.tokens == 1                                  ? 1
+                               : d_->kernel == kernels::kernel::ternary_matmul ? c_.ternary_tile_tokens()
+                                                                               : c_.tile_tokens();
+    set("tile_tokens", tile);
+    d_->subgroups = c_.target.matmul_subgroups;
+    // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on
+    // up to 32 sums a lane then: no more turns than llvmpipe gives.
+    const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48),
+                        least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
+    const std::uint32_t wanted = c_.tokens == 1
+                                     ? enough_groups(c_.target.matmul_groups, w)
+                                     : (std::max)(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
+    d_->groups = {(std::min)(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile,
+                  1};
+  }
+
+ private:
+  /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.
+  constexpr void share_columns(const weight& w) {
+    const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups,
+                        rounds = (tiles + most - 1) / most;
+    set("tile_tokens", c_.tile_tokens());
+    set("tile_rows", 4u);
+    d_->subgroups = (tiles + 32 * rounds - 1) / (32 * rounds);
+    d_->groups = {(std::min)(w.rows / 4, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
+  }
+
+  /// Tiles of 64 tokens and as many rows as leave enough tiles, for 4 subgroups.
+  constexpr void tile_chunk(const weight& w) {
+    const std::uint32_t tile_tokens = 64, token_tiles = (c_.tokens + tile_tokens - 1) / tile_tokens;
+    const std::uint32_t tile_rows = (w.rows + 127) / 128 * token_tiles >= c_.target.chunk_groups ? 128 : 64;
+    set("tile_tokens", tile_tokens);
+    set("tile_rows", tile_rows);
+    set("max_tokens", c_.tokens);
+    d_->subgroups = 4;
+    d_->groups = {(w.rows + tile_rows - 1) / tile_rows, token_tiles, 1};
+  }
+};
+
+template <>
+struct lowering_of<kernels::ternary_matmul_kernel> : ternary_lowering {
+  using ternary_lowering::ternary_lowering;
+};
+template <>
+struct lowering_of<kernels::ternary_few_kernel> : ternary_lowering {
+  using ternary_lowering::ternary_lowering;
+};
+template <>
+struct lowering_of<kernels::ternary_chunk_kernel> : ternary_lowering {
+  using ternary_lowering::ternary_lowering;
+};
+template <>
+struct lowering_of<kernels::ternary_float_kernel> : ternary_lowering {
+  using ternary_lowering::ternary_lowering;
+};
+template <>
+struct lowering_of<kernels::ternary_rows_kernel> : ternary_lowering {
+  using ternary_lowering::ternary_lowering;
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// How the nodes of an exact walk become dispatches of walk_gate_up and walk_down.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+#include "intaglio/plan/walk_shape.hpp"
+
+namespace intaglio::plan {
+
+/// What both kernels of a walk bind.
+class walk_lowering : public dispatch_builder {
+ public:
+  using dispatch_builder::dispatch_builder;
+
+ protected:
+  /// One of a product's ternary tensors by itself.
+  constexpr weight one_ternary(const node& n, std::size_t index, weight_layout layout) const {
+    const ir::weight& t = tensor(n.weights[index]);
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = layout,
+             .rows = t.rows,
+             .columns = t.columns,
+             .bytes = std::uint64_t{t.rows} * t.columns / 4};
+    w.sources[0] = t.name;
+    w.source_rows[0] = t.rows;
+    return w;
+  }
+  constexpr void bind_walk(const node& n) {
+    label(n);
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    weight scales = stacked(n, weight_layout::ternary_scales);
+    scales.bytes = std::uint64_t{4} * n.weight_count;
+    bind_weight("scales", scales);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("eps", n.eps);
+    d_->subgroups = c_.target.matmul_subgroups;
+  }
+};
+
+template <>
+struct lowering_of<kernels::walk_gate_up_kernel> : walk_lowering {
+  using walk_lowering::walk_lowering;
+
+  constexpr void lower(const node& n) {
+    const weight gate = one_ternary(n, 0, weight_layout::ternary_tiles);
+    bind_walk(n);
+    bind_weight("weight", gate);
+    bind_weight("up", one_ternary(n, 1, weight_layout::feature_rows));
+    if (n.gates != ir::none) bind_value("gates", n.gates, true);
+    const walk_shape shape = walk_shape_of(c_.target, gate.rows, gate.columns);
+    bind_norm(n.value_norm, "value_norm");
+    bind("totals", {region::arena, 0, partials()}, walk_total_bytes(shape, gate.rows), true);
+    set("columns", gate.columns);
+    set("rows", gate.rows);
+    set("features", shape.features);
+    set("sum_words", shape.sum_words);
+    d_->groups = {shape.shares, 1, 1};
+  }
+};
+
+template <>
+struct lowering_of<kernels::walk_down_kernel> : walk_lowering {
+  using walk_lowering::walk_lowering;
+
+  constexpr void lower(const node& n) {
+    const weight down = one_ternary(n, 0, weight_layout::feature_columns);
+    bind_walk(n);
+    note({region::arena, 0, placement_.offset(n.stream)},
+         value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_weight("weight", down);
+    if (n.values != ir::none) bind_value("values", n.values, true);
+    const walk_shape shape = walk_shape_of(c_.target, down.columns, down.rows);
+    bind("totals", {region::arena, 0, partials()}, walk_total_bytes(shape, down.columns), true);
+    set("columns", down.columns);
+    set("rows", down.rows);
+    set("words", shape.words);
+    set("splits", shape.splits);
+    set("shares", shape.shares);
+    d_->groups = {shape.stripes, shape.splits, 1};
+  }
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a dispatch of the kernel walk_trace.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+template <>
+struct lowering_of<kernels::walk_trace_kernel> : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    d_->label.append("trace");
+    const ir::weight& t = tensor(n.weights[0]);
+    weight norms{.source_count = 1,
+                 .layout = weight_layout::column_norms,
+                 .rows = graph_.layers,
+                 .columns = t.columns,
+                 .bytes = std::uint64_t{4} * graph_.layers * t.columns};
+    norms.sources[0] = t.name;
+    norms.source_rows[0] = t.rows;
+    set("value_stride", bind_layers("values", n.in));
+    if (n.choice != ir::none) set("choice_stride", bind_layers("choice", n.choice));
+    else bind_layers("gates", n.gates);
+    bind_weight("norms", norms);
+    bind("trace", {region::trace}, trace_shape{n.traced, c_.target.ring_size, graph_.layers}.bytes(), true);
+    bind("state", {region::state, 0, 0}, std::uint64_t{4} * (kernels::state::tokens + 1), false);
+    set("columns", n.nearest);
+    set("features", t.columns);
+    set("layers", graph_.layers);
+    set("count", n.traced);
+    set("slots", c_.target.ring_size);
+    set("listed", n.choice != ir::none ? 1u : 0u);
+    d_->subgroups = c_.target.sample_subgroups;
+    d_->groups = {graph_.layers, 1, 1};
+  }
+};
+
+}  // namespace intaglio::plan

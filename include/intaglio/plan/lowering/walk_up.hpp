@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// How a node becomes a dispatch of the kernel walk_up.
+#pragma once
+
+#include "intaglio/plan/dispatch_builder.hpp"
+
+namespace intaglio::plan {
+
+template <>
+struct lowering_of<kernels::walk_up_kernel> : dispatch_builder {
+  using dispatch_builder::dispatch_builder;
+
+  constexpr void lower(const node& n) {
+    label(n);
+    weight up = matrix(n.weights[0]);
+    up.codec = *codec_of(tensor(n.weights[0]).type);
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_weight("weight", up);
+    d_->weight_bytes -= up.bytes - up.bytes / up.rows * n.nearest;
+    bind_value("choice", n.choice, false);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("columns", up.columns);
+    set("rows", up.rows);
+    set("count", n.nearest);
+    set("weight_element", up.codec);
+    set("eps", n.eps);
+    d_->activation = &*n.act;
+    d_->subgroups = c_.target.matmul_subgroups;
+    d_->groups = {(std::min)(c_.target.matmul_groups, (n.nearest + d_->subgroups - 1) / d_->subgroups), 1, 1};
+  }
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// One or several ops of a graph that a single kernel call will do: what fusion makes and lowering takes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "intaglio/ir/op.hpp"
+#include "intaglio/kernels/kinds.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/kernels/turn.hpp"
+#include "intaglio/plan/dispatch.hpp"
+#include "intaglio/shader/activation.hpp"
+
+namespace intaglio::plan {
+
+using kernels::codec_of;
+
+/// One or several ops that a single kernel call will do. Values and weights are the graph's.
+struct node {
+  bool lowered = false;  ///< has a kernel of the catalogue
+  kernels::kernel kernel = kernels::kernel::embed;
+  ir::section where = ir::section::prologue;
+  std::uint8_t block = 0;  ///< in the period: the kind of block
+  std::array<std::uint16_t, max_merged_ops> ops{};
+  std::uint8_t op_count = 0;
+  std::uint8_t rule = 0;
+  ir::value_id in = ir::none;                     ///< the input that the kernel transforms
+  ir::value_id up_in = ir::none;                  ///< of gated, where `in` is the gate
+  ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where these are not stacked behind q in `in`
+  ir::value_id stream = ir::none;                 ///< what `add` adds to, overwritten by out
+  std::uint32_t out_width = 0;     ///< elements a token of `out` where it holds more than the graph's value, 0: as that
+  ir::value_id out = ir::none;     ///< ir::none: the kernel writes to the cache or the state only
+  ir::value_id choice = ir::none;  ///< which experts a token has, or which tokens an expert
+  std::uint32_t taps = 0;          ///< of short_conv
+  bool multiplied = false;         ///< likewise
+  delta_net_config delta{};        ///< of delta_net, whose beta and alpha are k_in and v_in
+  bool logistic = false;           ///< of head_gate, whose gate is up_in
+  std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
+  bool over_all = false;                 ///< of route: the softmax is over all experts
+  std::uint32_t columns = 0;             ///< of halves of lists: of a row
+  std::uint32_t list_tokens = 0;         ///< `choice` is of lists so long (expert_tiles); 0: of route
+  ir::weight_id norm = ir::none;
+  std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
+  std::uint8_t weight_count = 0;
+  std::array<ir::weight_id, 3> biases{ir::none, ir::none,
+                                      ir::none};  ///< of turn: of q, k and v, or none; of norm_add, route and
+                                                  ///< expert_sum: one, or none; of gated: of gate and up, or none
+  kernels::turn_norms norms = kernels::turn_norms::none;
+  bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
+  ir::weight_id factor = ir::none;  ///< of norm_add: the sum is multiplied by this one number
+  bool by_layer = false;            ///< of gated: up_in has a place for each layer
+  kernels::prologue prologue = kernels::prologue::quantized;
+  kernels::epilogue epilogue = kernels::epilogue::store;
+  float eps = 0, scale = 0;  ///< scale 0: the kernel's own
+  rope_parameters rope{};
+  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  float softcap = 0;               ///< of attention
+  ir::weight_id sinks = ir::none;  ///< of attention
+  shader::activation_function act{};
+  bool walk = false;                    ///< one token's features may be walked: walk_gate_up, walk_down
+  ir::weight_id value_norm = ir::none;  ///< of walk_gate_up: the norm that walk_down puts in front of its values
+  std::uint32_t parts = 1;              ///< vectors of which walk_sum leaves a sum and norm_add reads one
+  std::uint32_t nearest = 0;            ///< features that one token takes; 0: no walk of these
+  std::uint32_t traced = 0;             ///< features that one token tells of (plan/keep_traces.hpp)
+  ir::value_id gates = ir::none, values = ir::none;  ///< what a traced FFN's products leave besides: gate scores, and
+                                                     ///< what down vectors are multiplied with
+};
+
+}  // namespace intaglio::plan

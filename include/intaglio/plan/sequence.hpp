@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// What is recorded for one kind of pass: dispatches before, of and behind the layers, and the memory between them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "intaglio/core/dtype.hpp"
+#include "intaglio/core/layer_pattern.hpp"
+#include "intaglio/core/message.hpp"
+#include "intaglio/plan/dispatch.hpp"
+
+namespace intaglio::plan {
+
+/// A value of the arena and the dispatches between which it lives (indices into prologue, period, epilogue in this
+/// order).
+struct placed_value {
+  text<32> name{};
+  dtype type = dtype::f32;
+  std::uint32_t width = 0;  ///< elements a token
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint32_t first = 0, last = 0;
+  std::uint64_t layer_stride =
+      0;  ///< where every layer has its own: what one lies behind that of the layer before; 0: one for all
+};
+
+/// One recorded command sequence: prologue once, of the period each layer's kind of block, epilogue once.
+struct sequence {
+  std::string_view name;
+  std::uint32_t max_tokens = 1;  ///< tokens of the widest pass
+  std::uint32_t layers = 0;
+  layer_pattern pattern;                                 ///< of which kind each layer is
+  std::span<const dispatch> prologue, period, epilogue;  ///< the period holds each kind of block, one behind the other
+  std::span<const dispatch>
+      in_one;  ///< empty, or the one dispatch that does all layers; the period then says what its steps do
+  std::span<const dispatch> in_one_long;  ///< empty, or the form of in_one for passes from position `long_from` on
+  std::uint32_t long_from = 0;
+  std::span<const operand>
+      arguments;  ///< of a layer of each kind, one kind behind the other, for in_one (kernels::layers)
+  std::uint64_t blank_offset = 0,
+                blank_bytes =
+                    0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
+  std::span<const placed_value> values;
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t residual_offset = 0;  ///< f32 [max_tokens, hidden_size], the stream between layers
+  std::uint64_t logits_offset = 0;    ///< f32 [max_tokens, vocab_size] where the sequence has a head
+  bool has_head = false;
+  bool has_sampler = false;
+  bool batched = false;               ///< its state is that of a batch
+  std::uint32_t rows = 0;             ///< fitted: the first rows of a wider sequence that its passes have; 0: all
+  const sequence* narrows = nullptr;  ///< fitted: that sequence, or null
+  std::span<const dispatch> greedy{},
+      interim{};  ///< empty, or the last dispatch of the epilogue in that form of a sampler
+  bool takes_stream = false, gives_stream = false;  ///< of a stage of a cut plan (plan/cut.hpp): rows of the stream
+                                                    ///< are copied in before a pass, and out behind it
+  std::uint64_t stream_in_offset = 0;  ///< f32 [max_tokens, hidden_size], where they are copied to; those that go out
+                                       ///< are at residual_offset
+
+  /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
+  constexpr std::array<std::span<const dispatch>, 3> recorded() const {
+    return {prologue, in_one.empty() ? period : in_one, epilogue};
+  }
+  /// Stretches of the recorded part between prologue and epilogue: the layers, or the one dispatch that does them all.
+  constexpr std::uint32_t repeats() const { return in_one.empty() ? layers : 1; }
+  /// What is recorded for stretch `index` < repeats().
+  constexpr std::span<const dispatch> stretch(std::uint32_t index) const {
+    return in_one.empty() ? block(pattern(index)) : in_one;
+  }
+  /// The dispatches of a kind of block.
+  constexpr std::span<const dispatch> block(std::uint8_t kind) const {
+    std::size_t first = 0, end = 0;
+    while (first < period.size() && period[first].block != kind) ++first;
+    for (end = first; end < period.size() && period[end].block == kind;) ++end;
+    return period.subspan(first, end - first);
+  }
+  /// How many arguments all layers in one dispatch have for each layer, and bytes of all of them in memory.
+  constexpr std::size_t argument_count() const {
+    return !in_one.empty() && in_one.front().kernel == kernels::kernel::layers_coded
+               ? kernels::layers_coded::argument_count
+               : kernels::layers::argument_count;
+  }
+  constexpr std::uint64_t argument_bytes() const { return std::uint64_t{8} * argument_count() * layers; }
+  /// The arguments of a layer.
+  constexpr std::span<const operand> arguments_of(std::uint32_t layer) const {
+    const std::size_t count = argument_count();
+    return arguments.size() <= count ? arguments : arguments.subspan(pattern(layer) * count, count);
+  }
+  /// Whether the embedding makes blank what has to be, so that nothing fills it before.
+  constexpr bool blanks_itself() const {
+    for (const dispatch& d : prologue)
+      if (d.kernel == kernels::kernel::embed &&
+          d.specialization[kernels::embed_interface.specialization_index("blank_quads")] != 0)
+        return true;
+    return false;
+  }
+  /// How often a dispatch of the period is recorded, or what it does done.
+  constexpr std::uint32_t times(const dispatch& d) const { return pattern.count(d.block, layers); }
+
+ private:
+  // Before its uses: clang 16 finds no definition else where these are constants.
+  template <class Each>
+  constexpr std::uint64_t sum(Each&& each) const {
+    std::uint64_t out = 0;
+    for (const auto& d : prologue) out += each(d);
+    for (const auto& d : in_one) out += each(d);
+    if (in_one.empty())
+      for (const auto& d : period) out += times(d) * each(d);
+    for (const auto& d : epilogue) out += each(d);
+    return out;
+  }
+
+ public:
+  constexpr std::uint64_t dispatch_count() const {
+    return sum([](const dispatch&) { return std::uint64_t{1}; });
+  }
+  constexpr std::uint64_t barrier_count() const {
+    return sum([](const dispatch& d) { return std::uint64_t{d.barrier}; });
+  }
+  constexpr std::uint64_t weight_bytes() const {
+    return sum([](const dispatch& d) { return d.weight_bytes; });
+  }
+};
+
+/// What decode tells of the features of its FFNs (kernels::walk_trace): a ring of tokens.
+struct trace_shape {
+  std::uint32_t top = 0;                     ///< features of a layer; 0: no trace
+  std::uint32_t slot_count = 0, layers = 0;  ///< tokens of the ring, layers of each
+  constexpr std::uint32_t layer_words() const { return kernels::trace_words(top); }
+  constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slot_count * layers * layer_words(); }
+};
+
+/// Of a decode sequence.
+constexpr trace_shape trace_of(const sequence& decode) {
+  const auto& face = kernels::walk_trace_interface;
+  for (const dispatch& d : decode.epilogue)
+    if (d.kernel == kernels::kernel::walk_trace)
+      return {d.specialization[face.specialization_index("count")],
+              d.specialization[face.specialization_index("slots")],
+              d.specialization[face.specialization_index("layers")]};
+  return {};
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Which passes a plan has, and how many tokens each.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "intaglio/plan/layer_cache.hpp"
+#include "intaglio/plan/profile.hpp"
+
+namespace intaglio::plan {
+
+struct sequence_kind {
+  std::uint32_t tokens;
+  bool head, sampler;
+  batch_shape batch{};
+};
+
+/// Tokens of a prefill chunk, of one whose logits are wanted, and of a pass over drafts.
+constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) {
+  return (std::min)(target.prefill_tokens, context);
+}
+constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) {
+  return (std::min)(target.logits_tokens, chunk_tokens(target, context));
+}
+constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t context) {
+  return (std::min)(target.verify_tokens, chunk_tokens(target, context));
+}
+
+enum class sequence_id : std::uint8_t { decode, prefill, logits, verify };
+constexpr sequence_kind kind_of(sequence_id which, const profile& target, std::uint32_t context) {
+  switch (which) {
+    case sequence_id::prefill:
+      return {chunk_tokens(target, context), false, false};
+    case sequence_id::logits:
+      return {logits_tokens(target, context), true, false};
+    case sequence_id::verify:
+      return {verify_tokens(target, context), true, true};
+    default:
+      return {1, true, true};
+  }
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The weights of a plan, each once, with its place in device memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// The weights that nodes ask for, each once, placed behind each other; global ones and those of a layer apart.
+class weight_list {
+ public:
+  std::vector<weight> weights;
+  std::uint64_t global_bytes = 0, layer_bytes = 0;
+
+  constexpr std::uint32_t slot(weight w) {
+    for (std::uint32_t i = 0; i < weights.size(); ++i) {
+      if (!is_same(weights[i], w)) continue;
+      weights[i].kinds |= w.kinds;
+      return i;
+    }
+    auto& end = w.per_layer ? layer_bytes : global_bytes;
+    w.offset = end;
+    end += aligned(w.bytes);
+    weights.push_back(w);
+    return static_cast<std::uint32_t>(weights.size()) - 1;
+  }
+
+ private:
+  static constexpr bool is_same(const weight& a, const weight& b) {
+    if (a.layout != b.layout || a.per_layer != b.per_layer || a.source_count != b.source_count || a.order != b.order ||
+        a.codec != b.codec || a.rope != b.rope || a.head_dim != b.head_dim || a.scale != b.scale || a.rows != b.rows ||
+        a.columns != b.columns)
+      return false;
+    for (std::size_t s = 0; s < a.source_count; ++s)
+      if (a.sources[s] != b.sources[s].view()) return false;
+    return true;
+  }
+};
+
+}  // namespace intaglio::plan
