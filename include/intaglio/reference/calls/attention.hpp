@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// The reference of attention, of whichever form.
+#pragma once
+
+#include "intaglio/reference/attention.hpp"
+#include "intaglio/reference/dispatch_call.hpp"
+
+namespace intaglio::reference {
+
+/// Attention: the forms differ in how they share it out.
+struct attention_call : dispatch_call {
+  using dispatch_call::dispatch_call;
+
+  void run() {
+    const attention_shape shape{
+        constant("heads"),
+        constant("kv_heads"),
+        constant("head_dim"),
+        constant("context"),
+        element("cache_element"),
+        real("scale"),
+        constant("window"),
+        constant("ring") != 0,
+        real("softcap"),
+        constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{}};
+    const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
+    reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"),
+                         memory<std::byte>("values"), position(), tokens(), memory<float>("output").first(width));
+  }
+};
+
+template <>
+struct call_of<kernels::attention_kernel> : attention_call {
+  using attention_call::attention_call;
+};
+template <>
+struct call_of<kernels::attention_few_kernel> : attention_call {
+  using attention_call::attention_call;
+};
+template <>
+struct call_of<kernels::attention_chunk_kernel> : attention_call {
+  using attention_call::attention_call;
+};
+template <>
+struct call_of<kernels::attention_halves_kernel> : attention_call {
+  using attention_call::attention_call;
+};
+
+}  // namespace intaglio::reference

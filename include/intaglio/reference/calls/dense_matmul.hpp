@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The reference of products of dense weights, of whichever form.
+#pragma once
+
+#include "intaglio/reference/dense_matmul.hpp"
+#include "intaglio/reference/dispatch_call.hpp"
+
+namespace intaglio::reference {
+
+template <>
+struct call_of<kernels::dense_matmul_kernel> : dispatch_call {
+  using dispatch_call::dispatch_call;
+
+  void run() {
+    const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
+    reference::dense_matmul(memory<float>("input").first(n * columns), weight<float>("norm_weight"),
+                            weight<std::byte>("weight"), element("weight_element"), columns, rows, real("eps"),
+                            memory<float>("output").first(n * rows));
+  }
+};
+
+/// Of what rms_norm left.
+struct dense_few_call : dispatch_call {
+  using dispatch_call::dispatch_call;
+
+  void run() {
+    const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
+    reference::dense_few(memory<float>("input").first(n * columns), weight<std::byte>("weight"),
+                         element("weight_element"), columns, rows, memory<float>("output").first(n * rows));
+  }
+};
+
+template <>
+struct call_of<kernels::dense_few_kernel> : dense_few_call {
+  using dense_few_call::dense_few_call;
+};
+template <>
+struct call_of<kernels::dense_rows_kernel> : dense_few_call {
+  using dense_few_call::dense_few_call;
+};
+
+}  // namespace intaglio::reference

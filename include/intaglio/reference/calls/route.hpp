@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The reference of the kernel route in a plan.
+#pragma once
+
+#include "intaglio/reference/dispatch_call.hpp"
+#include "intaglio/reference/experts.hpp"
+
+namespace intaglio::reference {
+
+template <>
+struct call_of<kernels::route_kernel> : dispatch_call {
+  using dispatch_call::dispatch_call;
+
+  void run() {
+    const std::size_t experts = constant("experts"), used = constant("experts_used");
+    std::span<const float> logits = memory<float>("logits").first(tokens() * experts);
+    std::vector<float> sums;
+    if (constant("biased") != 0) logits = sums = reference::biased_logits(logits, weight<float>("bias").first(experts));
+    for (std::size_t t = 0; t < tokens(); ++t)
+      reference::route(logits.subspan(t * experts, experts),
+                       memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0);
+  }
+};
+
+}  // namespace intaglio::reference
