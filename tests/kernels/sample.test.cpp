@@ -27,7 +27,7 @@ std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vec
     const bool interim = form == kernels::sample_form::interim;
     if (form == kernels::sample_form::greedy ? !(std::bit_cast<float>(state[at::temperature]) < 1e-6f) : interim && cpu)
       continue;
-    // llvmpipe ends an invocation's loops after 65,535 turns in all (docs/kernels.md), and a workgroup has at most 32
+    // llvmpipe ends an invocation's loops after 65,535 turns in all (docs/modules.md), and a workgroup has at most 32
     // subgroups there: of the largest vocabularies the first tokens then.
     const std::uint32_t turns = 512, most = on.device().description().type == gpu::device_type::cpu
                                                 ? turns * 32 * on.subgroup_size()

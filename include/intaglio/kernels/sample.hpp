@@ -74,7 +74,7 @@ constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) {
 constexpr std::uint64_t sample_counter_bytes(std::uint32_t draws) { return std::uint64_t{4} * draws; }
 
 /// Subgroups that sample needs at least for a vocabulary: in llvmpipe up to Mesa 24 all loops of an invocation end
-/// after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for the
+/// after 65,535 turns (docs/modules.md). No more than 16, which fit into a workgroup at any width and do for the
 /// largest vocabularies there are.
 constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   const std::uint32_t wanted = (vocab_size + 8191) / 8192;
