@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "intaglio/core/family.hpp"
-#include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/checkpoint_builder.hpp"
 #include "intaglio/io/fused_tensors.hpp"
 #include "intaglio/io/hf_config.hpp"
 #include "intaglio/io/hf_names.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/checkpoint_builder.hpp"
 #include "intaglio/io/checkpoint_hf.hpp"
 #include "intaglio/io/original_names.hpp"
 #include "intaglio/io/params_json.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/checkpoint_builder.hpp"
 #include "intaglio/io/packed_writer.hpp"
 
 namespace intaglio::io {

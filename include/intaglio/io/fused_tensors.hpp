@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
-#include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/checkpoint_builder.hpp"
 #include "intaglio/io/gathered_rows.hpp"
 
 namespace intaglio::io {

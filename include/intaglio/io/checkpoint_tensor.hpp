@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// A tensor of an opened model: where its bytes are, and what reading has to do to them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "intaglio/io/codec.hpp"
+#include "intaglio/io/tensor_pieces.hpp"
+#include "intaglio/io/tensor_rules.hpp"
+
+namespace intaglio::io {
+
+/// MXFP4 whose scales lie apart from the codes, as transformers writes it: byte j of a block has weights 2j and 2j + 1.
+struct split_mxfp4 {
+  const mapped_file* scales = nullptr;
+  std::uint64_t scales_offset = 0;       ///< a byte for each block
+  std::uint64_t row0 = 0, row_step = 1;  ///< the file's row of the tensor's first, and of neighbours' distance
+};
+
+/// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's
+/// packed matrices.
+struct checkpoint_tensor {
+  stored_tensor stored;
+  std::string stored_name;
+  std::uint32_t dimensions = 2;  ///< 1 for a vector
+  tensor_role role = tensor_role::matrix;
+  std::optional<float> packed_scale;  ///< multiplier of a packed matrix
+  float factor = 1.f;                 ///< further multiplier of a ternary matrix
+  float addend = 0.f;         ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
+  bool negative_exp = false;  ///< every value x is read as -exp(x) (A_log of delta rules in Hugging Face form)
+  std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's
+                                     ///< files, GGUF llama); reading undoes it
+  std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: only so many rows of a head turn, the first, i with i +
+                                     ///< rotary_dim / 2; reading puts each pair's rows head_dim / 2 apart
+  std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats
+                                     ///< with strides, or in several files
+
+  std::optional<split_mxfp4> split;  ///< stored.type is mxfp4, stored.offset that of the codes
+
+  /// True where the rows lie from stored.offset on in the order in which they are read.
+  bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split; }
+};
+
+}  // namespace intaglio::io

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// A GGUF file's config: sizes, experts, multipliers, and a judgement of every key. Key names: llama.cpp's
+// llama-arch.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/io/gguf_layers.hpp"
+
+namespace intaglio::io {
+
+/// The config that the keys of a GGUF file state. @throws file_error for a key that is absent, of another type or out
+/// of range
+class gguf_config : public gguf_layers {
+ public:
+  explicit gguf_config(const gguf& file) : gguf_layers(file) {
+    const auto stated = file.value<std::string>("general.architecture");
+    const std::string known = "one of: " + std::string(family_names(&family::gguf_names).view());
+    if (!stated) refuse("general.architecture", known, "no such key");
+    architecture_ = *stated;
+    const family* const found = family_with(&family::gguf_names, architecture_);
+    if (found == nullptr) refuse("general.architecture", known, "'" + printable(architecture_, 60) + "'");
+    config_.model_type = found->type;
+    read();
+    check_config(config_, file.path());
+  }
+
+ private:
+  /// llama.cpp's numbers: 0 none, 1 mean, 2 the first token's (CLS), 3 the last token's, 4 a score (reranking).
+  void read_pooling() {
+    const std::uint32_t stated = value("pooling_type").value_or(0);
+    if (stated == 1) pooling_ = pooling::mean;
+    if (stated == 2) pooling_ = pooling::first;
+    if (stated == 3) pooling_ = pooling::last;
+    if (stated > 3)
+      warn(key("pooling_type") + ": expected 0 .. 3, found " + std::to_string(stated) +
+           ": embeddings are of the last token unless another way is asked for");
+  }
+  void read() {
+    const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
+    config_.hidden_size = required("embedding_length");
+    config_.num_hidden_layers = required("block_count");
+    const bool kinds = family_of(config_.model_type).kinds_of_layers;
+    config_.num_attention_heads = required_for_layers("attention.head_count");
+    if (!kinds) config_.intermediate_size = required_for_layers("feed_forward_length");
+    if (family_of(config_.model_type).recurrent == recurrence::short_conv) read_short_conv();
+    else if (!kinds)
+      config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
+    config_.max_position_embeddings = required("context_length");
+    config_.vocab_size = vocab_size();
+    const auto eps = real("attention.layer_norm_rms_epsilon");
+    if (!eps) refuse(key("attention.layer_norm_rms_epsilon"), "a number", "no such key");
+    config_.rms_norm_eps = *eps;
+    config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
+    if (kinds) read_kinds();
+    else read_head_dim();
+    // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
+    config_.hidden_act = is_gemma(config_.model_type)          ? activation::gelu_tanh
+                         : bitnet && architecture_ != "bitnet" ? activation::relu_squared
+                                                               : activation::silu;
+    config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
+    // Files of "bitnet-25" hold their embedding a second time as the head, others may.
+    config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr ||
+                                  (bitnet && head_is_embedding());
+    read_rope_scaling(bitnet);
+    if (config_.model_type == architecture::llama) read_rope_factors();
+    if (family_of(config_.model_type).partial_rotary) read_longrope();
+    if (!kinds) read_windows(gemma);
+    read_experts();
+    if (family_of(config_.model_type).may_be_ternary && has_ternary_layers())
+      config_.ternary = true, config_.activation_type = dtype::f32;
+    if (family_of(config_.model_type).recurrent == recurrence::delta_net) read_delta_net();
+    config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
+    if (family_of(config_.model_type).multipliers) read_multipliers();
+    if (family_of(config_.model_type).softcaps) {
+      const family& of = family_of(config_.model_type);
+      config_.attn_logit_softcapping = real("attn_logit_softcapping").value_or(of.attn_softcap);
+      config_.final_logit_softcapping = real("final_logit_softcapping").value_or(of.final_softcap);
+    }
+    read_pooling();
+    judge_keys();
+  }
+
+  /// As llama.cpp: what is 0 is not there.
+  void read_multipliers() {
+    const auto multiplier = [&](std::string_view tail, float absent) {
+      const float found = real(tail).value_or(0.f);
+      return found == 0.f ? absent : found;
+    };
+    config_.embedding_multiplier = multiplier("embedding_scale", 1.f);
+    config_.attention_multiplier = multiplier("attention.scale", 0.f);
+    config_.residual_multiplier = multiplier("residual_scale", 1.f);
+    config_.logits_scaling = multiplier("logit_scale", 1.f);
+  }
+  /// Codes of ternary matrices say that the layers are: no key does.
+  bool has_ternary_layers() const {
+    const auto tensors = file_.tensors();
+    return std::any_of(tensors.begin(), tensors.end(), [](const gguf_tensor& tensor) {
+      return tensor.name.starts_with("blk.") &&
+             (tensor.type == dtype::i2_s || tensor.type == dtype::tq1_0 || tensor.type == dtype::tq2_0);
+    });
+  }
+  void read_experts() {
+    const auto experts = value("expert_count"), used = value("expert_used_count");
+    const mixtures of = family_of(config_.model_type).experts;
+    if (experts.value_or(0) == 0) {
+      if (of == mixtures::all) refuse(key("expert_count"), "a number above 0", experts ? "0" : "no such key");
+      if (used.value_or(0) != 0) refuse(key("expert_used_count"), "0 without expert_count", std::to_string(*used));
+      return;
+    }
+    if (of == mixtures::none) refuse(key("expert_count"), "0", std::to_string(*experts));
+    config_.num_local_experts = *experts;
+    // Where dense layers have a width of their own, experts have another key; all layers here have experts.
+    if (const auto width = value("expert_feed_forward_length")) config_.intermediate_size = *width;
+    else if (of == mixtures::all) refuse(key("expert_feed_forward_length"), "a number", "no such key");
+    config_.num_experts_per_tok = required("expert_used_count");
+  }
+
+  /// Every key under the architecture's prefix is read, harmless or at its neutral value; the others are named.
+  void judge_keys() {
+    const std::string prefix = architecture_ + ".";
+    constexpr std::size_t named = 16;
+    std::size_t unknown = 0;
+    for (const gguf_value& each : file_.first().values()) {
+      const gguf_key_rule* rule = nullptr;
+      if (each.key.starts_with(prefix)) rule = gguf_key_rule_of(std::string_view(each.key).substr(prefix.size()));
+      else if (std::any_of(std::begin(gguf_free_prefixes), std::end(gguf_free_prefixes),
+                           [&](std::string_view free) { return each.key.starts_with(free); }))
+        continue;
+      if (rule != nullptr) judge(*rule);
+      else if (++unknown <= named) warn("key '" + printable(each.key, 100) + "' is unknown and not read");
+    }
+    if (unknown > named) warn("and " + std::to_string(unknown - named) + " more keys are unknown and not read");
+  }
+  void judge(const gguf_key_rule& rule) const {
+    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
+    if (rule.use == gguf_key_use::shared_expert && config_.model_type == architecture::qwen3next) return;
+    if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
+    const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
+    if (multiplies && family_of(config_.model_type).multipliers) return;
+    if ((rule.use == gguf_key_use::kinds || rule.use == gguf_key_use::neutral_head_dim) &&
+        family_of(config_.model_type).kinds_of_layers)
+      return;
+    if (rule.use == gguf_key_use::softcap && family_of(config_.model_type).softcaps) return;
+    const gguf_value& stored = *file_.first().find(key(rule.tail));
+    const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)
+                                                          : *file_.number<float>(stored.key);
+    float neutral = rule.neutral, absent = rule.absent;
+    if (rule.use == gguf_key_use::neutral_head_dim) neutral = absent = static_cast<float>(config_.head_dim);
+    if (rule.use == gguf_key_use::neutral_scale) {
+      neutral = 1.f / std::sqrt(static_cast<float>(config_.attention_scalar())), absent = 0.f;
+      if (std::fabs(found - neutral) <= 1e-5f * neutral) return;
+    }
+    if (found != neutral && found != absent)
+      refuse(stored.key, number_text(neutral) + (absent != neutral ? " or " + number_text(absent) : ""),
+             number_text(found));
+  }
+
+  std::uint32_t vocab_size() {
+    const gguf_tensor* embedding = file_.find_tensor("token_embd.weight");
+    if (const auto stated = value("vocab_size")) return *stated;
+    if (embedding == nullptr) refuse(key("vocab_size"), "a number", "no such key");
+    if (embedding->rows() > config_limits::vocab_size)
+      refuse("rows of token_embd.weight", "at most " + std::to_string(config_limits::vocab_size),
+             std::to_string(embedding->rows()));
+    return static_cast<std::uint32_t>(embedding->rows());
+  }
+  bool head_is_embedding() const {
+    const gguf_tensor *embedding = file_.find_tensor("token_embd.weight"), *head = file_.find_tensor("output.weight");
+    if (embedding == nullptr || embedding->type != head->type || embedding->shape != head->shape) return false;
+    std::vector<std::byte> one(std::size_t{1} << 20), other(one.size());
+    for (std::uint64_t at = 0; at < head->bytes; at += one.size()) {
+      const auto some = static_cast<std::size_t>((std::min<std::uint64_t>)(one.size(), head->bytes - at));
+      file_.parts()[embedding->part].file().read(embedding->offset + at, std::span(one).first(some));
+      file_.parts()[head->part].file().read(head->offset + at, std::span(other).first(some));
+      if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;
+    }
+    return true;
+  }
+  void read_head_dim() {
+    const std::uint32_t heads = config_.num_attention_heads;
+    const auto length = value("attention.key_length"), values = value("attention.value_length");
+    if (length) {
+      config_.head_dim = *length;
+    } else {
+      if (heads == 0 || config_.hidden_size % heads != 0)
+        refuse(key("attention.head_count"), "a divisor of embedding_length " + std::to_string(config_.hidden_size),
+               std::to_string(heads));
+      config_.head_dim = config_.hidden_size / heads;
+    }
+    const std::string wide = std::to_string(config_.head_dim);
+    if (values && *values != config_.head_dim)
+      refuse(key("attention.value_length"),
+             wide + (length ? " as attention.key_length" : " as embedding_length / attention.head_count"),
+             std::to_string(*values));
+    if (const auto rotated = value("rope.dimension_count");
+        rotated && *rotated < config_.head_dim && family_of(config_.model_type).partial_rotary)
+      config_.rotary_dim = *rotated;
+    else if (rotated && *rotated != config_.head_dim)
+      refuse(key("rope.dimension_count"), wide + " as the heads are wide", std::to_string(*rotated));
+  }
+};
+
+}  // namespace intaglio::io

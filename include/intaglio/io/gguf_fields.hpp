@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Keys of a GGUF file under its architecture, and what is read of them so far.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/pooling.hpp"
+#include "intaglio/io/gguf.hpp"
+#include "intaglio/io/gguf_keys.hpp"
+#include "intaglio/io/model_config.hpp"
+
+namespace intaglio::io {
+
+/// A file, and the config that is read of it.
+class gguf_fields {
+ public:
+  explicit gguf_fields(const gguf& file) : file_(file) {}
+
+  const decoder_config& config() const { return config_; }
+  const std::string& stated_architecture() const { return architecture_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Of embeddings, where the file says it.
+  std::optional<intaglio::pooling> pooling() const { return pooling_; }
+
+ protected:
+  [[gnu::cold]] void not_used(std::initializer_list<std::string_view> tails, std::string_view why) {
+    for (const std::string_view tail : tails)
+      if (file_.first().find(key(tail)) != nullptr) warn("key '" + key(tail) + "' is not used: " + std::string(why));
+  }
+
+  std::string key(std::string_view tail) const { return architecture_ + "." + std::string(tail); }
+  std::optional<std::uint32_t> value(std::string_view tail) const { return file_.number<std::uint32_t>(key(tail)); }
+  std::optional<float> real(std::string_view tail) const { return file_.value<float>(key(tail)); }
+  std::uint32_t required(std::string_view tail) const {
+    const auto found = value(tail);
+    if (!found) refuse(key(tail), "a number", "no such key");
+    return *found;
+  }
+  /// A number that all layers share: once, or once for each layer.
+  std::optional<std::uint32_t> for_layers(std::string_view tail) const {
+    const std::string name = key(tail);
+    const gguf_value* stored = file_.first().find(name);
+    if (stored == nullptr || stored->type != gguf_type::array) return value(tail);
+    const std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
+    if (each.size() != config_.num_hidden_layers || each.empty())
+      refuse(name, std::to_string(config_.num_hidden_layers) + " numbers as " + key("block_count"),
+             std::to_string(each.size()));
+    const auto other = std::find_if(each.begin(), each.end(), [&](std::uint32_t n) { return n != each.front(); });
+    if (other != each.end())
+      refuse(name, "one number for all layers",
+             std::to_string(each.front()) + " and, in layer " + std::to_string(other - each.begin()) + ", " +
+                 std::to_string(*other));
+    return each.front();
+  }
+  std::uint32_t required_for_layers(std::string_view tail) const {
+    const auto found = for_layers(tail);
+    if (!found) refuse(key(tail), "a number", "no such key");
+    return *found;
+  }
+  void warn(const std::string& line) { warnings_.push_back(in_file(file_.path(), line)); }
+  [[noreturn]] void refuse(std::string_view what, std::string expected, std::string found) const {
+    const gguf_value* at = file_.first().find(what);
+    throw file_error(file_.path(), at == nullptr ? std::nullopt : std::optional(at->offset),
+                     "key '" + std::string(what) + "'", std::move(expected), std::move(found));
+  }
+
+  const gguf& file_;
+  std::string architecture_;
+  decoder_config config_;
+  std::optional<intaglio::pooling> pooling_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace intaglio::io

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// Which layers of a GGUF file differ from the others: windows, recurrences, kinds of heads.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/io/gguf_rope.hpp"
+
+namespace intaglio::io {
+
+/// Reads what layers differ in.
+class gguf_layers : public gguf_rope {
+ public:
+  using gguf_rope::gguf_rope;
+
+ protected:
+  /// Heads, caches and FFNs by kind of layer, Gemma 4's.
+  [[gnu::cold]] void read_kinds() {
+    decoder_config& c = config_;
+    c.attention_multiplier = 1.f;
+    c.num_kv_shared_layers = value("attention.shared_kv_layers").value_or(0);
+    c.hidden_size_per_layer_input = value("embedding_length_per_layer_input").value_or(0);
+    c.sliding_window = required("attention.sliding_window");
+    c.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    const std::string pattern = key("attention.sliding_window_pattern");
+    const auto windowed = file_.array<bool>(pattern);
+    if (!windowed || windowed->size() != c.num_hidden_layers || !set_windows(c, *windowed))
+      refuse(pattern, std::to_string(c.num_hidden_layers) + " truths as " + key("block_count"),
+             windowed ? std::to_string(windowed->size()) : "no such list");
+    c.global_head_dim = required("attention.key_length");
+    c.head_dim = required("attention.key_length_swa");
+    for (const auto& [tail, wide] : {std::pair{"attention.value_length", c.global_head_dim},
+                                     {"rope.dimension_count", c.global_head_dim},
+                                     {"attention.value_length_swa", c.head_dim},
+                                     {"rope.dimension_count_swa", c.head_dim}})
+      if (const auto stated = value(tail); stated && *stated != wide)
+        refuse(key(tail), std::to_string(wide) + " as the heads are wide", std::to_string(*stated));
+    const auto local = [&](std::uint32_t layer) { return c.is_windowed(layer); };
+    const auto own = [&](std::uint32_t layer) { return !c.shares_kv(layer); };
+    std::tie(c.num_key_value_heads, c.num_global_key_value_heads) = by_kind("attention.head_count_kv", local);
+    std::tie(c.intermediate_size, c.shared_intermediate_size) = by_kind("feed_forward_length", own);
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+      if (!local(layer) && own(layer) &&
+          file_.find_tensor("blk." + std::to_string(layer) + ".attn_v.weight") == nullptr)
+        c.attention_k_eq_v = true;
+    read_turning_pairs();
+  }
+
+  /// A number of the layers of a kind and that of the others, 0 where they have the same.
+  template <class Kind>
+  [[gnu::cold]] std::pair<std::uint32_t, std::uint32_t> by_kind(std::string_view tail, Kind&& first) const {
+    const std::string name = key(tail);
+    const gguf_value* stored = file_.first().find(name);
+    if (stored == nullptr) refuse(name, "a number", "no such key");
+    if (stored->type != gguf_type::array) return {*value(tail), 0};
+    const std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
+    if (each.size() != config_.num_hidden_layers)
+      refuse(name, std::to_string(config_.num_hidden_layers) + " numbers as " + key("block_count"),
+             std::to_string(each.size()));
+    std::array<std::optional<std::uint32_t>, 2> found;
+    for (std::uint32_t layer = 0; layer < each.size(); ++layer) {
+      auto& of = found[first(layer) ? 0 : 1];
+      if (of && *of != each[layer])
+        refuse(name, std::to_string(*of) + " as in other layers of the kind of layer " + std::to_string(layer),
+               std::to_string(each[layer]));
+      of = each[layer];
+    }
+    const std::uint32_t one = found[0] ? *found[0] : found[1].value_or(0);
+    return {one, found[1].value_or(one) == one ? 0 : *found[1]};
+  }
+
+  void read_windows(bool gemma) {
+    const auto window = value("attention.sliding_window");
+    const gguf_window meaning = family_of(config_.model_type).window;
+    if (meaning == gguf_window::refused) {
+      if (window.value_or(0) != 0)
+        refuse(key("attention.sliding_window"), "0: " + architecture_ + " has no windows here",
+               std::to_string(*window));
+      return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, architecture_ + " has no windows");
+    }
+    if (meaning == gguf_window::inert)
+      return not_used({"attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"},
+                      architecture_ + " has no windows");
+    const std::uint32_t interval = family_of(config_.model_type).window_interval;
+    config_.sliding_window = window.value_or(gemma ? 0 : family_of(config_.model_type).default_window);
+    if (interval == 0 && config_.sliding_window >= config_.max_position_embeddings)
+      config_.sliding_window = 0;  // all of them
+    if (config_.sliding_window == 0)
+      return not_used({"attention.sliding_window_pattern", "rope.freq_base_swa"}, "the model has no window");
+    config_.sliding_window_pattern = window_pattern(interval);
+    if (gemma) config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    else if (const auto base = real("rope.freq_base_swa"); base && *base != config_.rope_theta)
+      refuse(key("rope.freq_base_swa"), number_text(config_.rope_theta) + " as rope.freq_base", number_text(*base));
+    if (config_.sliding_window_pattern == 1)  // every layer sees all
+      config_.sliding_window = config_.sliding_window_pattern = 0;
+    // No key says it: llama.cpp knows the 27B models, whose scores are scaled otherwise, by their layers.
+    if (is_gemma(config_.model_type) && config_.num_hidden_layers == (gemma ? 62u : 46u))
+      config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
+  }
+
+  /// How often a layer sees all keys: a number, or for each layer whether it has the window.
+  std::uint32_t window_pattern(std::uint32_t absent) const {
+    const std::string name = key("attention.sliding_window_pattern");
+    const gguf_value* stored = file_.first().find(name);
+    if (stored == nullptr) return absent;
+    if (stored->type != gguf_type::array) return *file_.number<std::uint32_t>(name);
+    const std::vector<bool> windowed = *file_.array<bool>(name);
+    if (windowed.size() != config_.num_hidden_layers)
+      refuse(name, std::to_string(config_.num_hidden_layers) + " values as " + key("block_count"),
+             std::to_string(windowed.size()));
+    const auto pattern = window_pattern_of(windowed);
+    if (!pattern) refuse(name, "false in every n-th layer and true in the others", "another order");
+    return *pattern;
+  }
+
+  /// Value heads of qwen35 are written in turn: of all key heads the first, then the second.
+  void read_delta_net() {
+    delta_net_config& delta = config_.delta_net;
+    config_.conv_taps = required("ssm.conv_kernel");
+    delta.key_heads = required("ssm.group_count");
+    delta.value_heads = required("ssm.time_step_rank");
+    delta.key_dim = required("ssm.state_size");
+    const std::uint32_t inner = required("ssm.inner_size");
+    if (delta.value_heads == 0 || inner % delta.value_heads != 0)
+      refuse(key("ssm.inner_size"),
+             "a multiple of " + key("ssm.time_step_rank") + " " + std::to_string(delta.value_heads),
+             std::to_string(inner));
+    delta.value_dim = inner / delta.value_heads;
+    delta.in_turn = config_.model_type == architecture::qwen35;
+    if (config_.num_local_experts != 0)
+      config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
+    const std::uint32_t layers = config_.num_hidden_layers;
+    if (layers > layer_pattern::max_period)
+      refuse(key("block_count"), "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",
+             std::to_string(layers));
+    if (const auto listed = file_.array<bool>(key("attention.recurrent_layers"))) {
+      if (listed->size() != layers)
+        refuse(key("attention.recurrent_layers"), std::to_string(layers) + " values as " + key("block_count"),
+               std::to_string(listed->size()));
+      for (std::uint32_t layer = 0; layer < layers; ++layer)
+        if ((*listed)[layer]) config_.recurrent_layers.add(layer);
+      return;
+    }
+    const std::uint32_t interval = value("full_attention_interval").value_or(4);
+    if (interval == 0) refuse(key("full_attention_interval"), "a number above 0", "0");
+    config_.recurrent_layers = layer_set::all_but_every(interval, layers);
+  }
+
+  /// Layers without heads of keys have a convolution.
+  void read_short_conv() {
+    const std::string name = key("attention.head_count_kv");
+    const gguf_value* stored = file_.first().find(name);
+    const std::uint32_t layers = config_.num_hidden_layers;
+    const std::string expected = std::to_string(layers) + " numbers as " + key("block_count") +
+                                 ", 0 for layers of convolutions and one other number";
+    if (stored == nullptr || stored->type != gguf_type::array)
+      refuse(name, expected, stored == nullptr ? "no such key" : "one number");
+    const std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
+    if (each.size() != layers || layers > layer_pattern::max_period)
+      refuse(name,
+             layers > layer_pattern::max_period
+                 ? "at most " + std::to_string(layer_pattern::max_period) + " layers of two kinds"
+                 : expected,
+             std::to_string(each.size()));
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      if (each[layer] == 0) config_.recurrent_layers.add(layer);
+      else if (config_.num_key_value_heads == 0) config_.num_key_value_heads = each[layer];
+      else if (each[layer] != config_.num_key_value_heads)
+        refuse(name, expected,
+               std::to_string(config_.num_key_value_heads) + " and, in layer " + std::to_string(layer) + ", " +
+                   std::to_string(each[layer]));
+    }
+    config_.conv_taps = required("shortconv.l_cache");
+  }
+};
+
+}  // namespace intaglio::io

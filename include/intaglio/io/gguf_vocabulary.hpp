@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// A GGUF file's vocabulary: its tokenizer keys. Key names: llama.cpp's llama-arch.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/io/gguf.hpp"
+#include "intaglio/io/vocabulary.hpp"
+
+namespace intaglio::io {
+
+/// Phi-3's special tokens take the white space behind them along, which no key says: llama.cpp knows the model by its
+/// name.
+inline void add_phi3_rules(std::string name, vocabulary& out) {
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  if (name.find("phi-3") == std::string::npos && name.find("phi3") == std::string::npos) return;
+  for (std::size_t id = 0; id < out.tokens.size() && id < out.token_types.size(); ++id) {
+    const auto type = static_cast<token_type>(out.token_types[id]);
+    const std::string& text = out.tokens[id];
+    const bool special = type == token_type::control || type == token_type::user_defined;
+    if (special && text != "<unk>" && text != "<s>" && text != "<|endoftext|>")
+      out.added.push_back({.id = static_cast<std::int64_t>(id), .rstrip = true});
+  }
+}
+
+/// The tokenizer.* keys, with what llama.cpp takes for keys that are absent. @throws file_error for a key of another
+/// type
+[[gnu::cold]] inline vocabulary gguf_vocabulary(const gguf& file) {
+  vocabulary out;
+  out.source = file.path();
+  out.architecture = file.value<std::string>("general.architecture").value_or("");
+  out.model = file.value<std::string>("tokenizer.ggml.model").value_or("");
+  out.pre_tokenizer = file.value<std::string>("tokenizer.ggml.pre");
+  out.tokens = file.array<std::string>("tokenizer.ggml.tokens").value_or(std::vector<std::string>{});
+  out.scores = file.array<float>("tokenizer.ggml.scores").value_or(std::vector<float>{});
+  out.token_types = file.array<std::int32_t>("tokenizer.ggml.token_type").value_or(std::vector<std::int32_t>{});
+  out.merges = file.array<std::string>("tokenizer.ggml.merges").value_or(std::vector<std::string>{});
+  const auto id = [&](std::string_view key) -> std::optional<std::int64_t> {
+    return file.number<std::int64_t>("tokenizer.ggml." + std::string(key));
+  };
+  out.bos_id = id("bos_token_id");
+  out.eos_id = id("eos_token_id");
+  out.eot_id = id("eot_token_id");
+  out.eom_id = id("eom_token_id");
+  out.unknown_id = id("unknown_token_id");
+  out.padding_id = id("padding_token_id");
+  for (const std::uint32_t end :
+       file.array<std::uint32_t>(std::string(end_ids_key)).value_or(std::vector<std::uint32_t>{}))
+    out.end_ids.push_back(end);
+  out.add_bos = file.value<bool>("tokenizer.ggml.add_bos_token");
+  out.add_eos = file.value<bool>("tokenizer.ggml.add_eos_token");
+  out.add_space_prefix = file.value<bool>("tokenizer.ggml.add_space_prefix");
+  out.remove_extra_whitespaces = file.value<bool>("tokenizer.ggml.remove_extra_whitespaces");
+  out.chat_template = file.value<std::string>("tokenizer.chat_template");
+  if (out.model == "gemma4") {  // merges in their order, as in tokenizer.json; the scores say nothing
+    out.model = "llama";
+    out.scores.clear();
+  } else if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for such a vocabulary
+    if (!out.unknown_id) out.unknown_id = 0;
+    if (!out.bos_id) out.bos_id = 1;
+    if (!out.eos_id) out.eos_id = 2;
+  }
+  add_phi3_rules(file.value<std::string>("general.name").value_or(""), out);
+  return out;
+}
+
+}  // namespace intaglio::io

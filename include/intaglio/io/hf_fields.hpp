@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// What is stated by a config.json, and the document from which its readers take it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/io/hf_keys.hpp"
+#include "intaglio/io/model_config.hpp"
+#include "intaglio/io/strict_json.hpp"
+
+namespace intaglio::io {
+
+/// What a config.json states.
+struct hf_config {
+  decoder_config config;
+  std::string model_type;                   ///< of the text model
+  std::optional<bool> tie_word_embeddings;  ///< absent where the file leaves it to the family and the tensors
+  bool scale_divides =
+      false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear), else times it
+  bool states_biases = false;  ///< attention_bias or mlp_bias: the tensors say whether they are zeros
+  std::vector<std::string> warnings;
+};
+
+/// The document, and what is read of it so far.
+class hf_fields {
+ public:
+  [[gnu::cold]] explicit hf_fields(const std::filesystem::path& path) : document_(path.string()) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 20;
+    const mapped_file file(path);
+    if (file.size() > most)
+      throw file_error(file.path(), std::nullopt, "too large for a config",
+                       "at most " + std::to_string(most) + " bytes", std::to_string(file.size()));
+    std::string text(static_cast<std::size_t>(file.size()), '\0');
+    file.read(0, std::as_writable_bytes(std::span(text)));
+    document_.read_text(text);
+  }
+
+ protected:
+  std::uint32_t size(const json_place& place) const {
+    const std::uint64_t value = place.natural();
+    if (value > (std::numeric_limits<std::uint32_t>::max)()) place.refuse("a number below 2^32");
+    return static_cast<std::uint32_t>(value);
+  }
+
+  /// Two keys for one number, where both are there.
+  [[gnu::cold]] void expect_same(const json_place& one, const json_place& other) const {
+    if (one.present() && other.present() && one.number() != other.number())
+      document_.refuse(one.where() + " and " + other.where(), "one value",
+                       number_text(one.real()) + " and " + number_text(other.real()));
+  }
+
+  static std::string type_of(const json_place& scaling) {
+    return scaling["rope_type"].text_or(scaling["type"].text_or("default"));
+  }
+
+  [[gnu::cold]] void expect_type(const json_place& scaling, const std::string& expected) const {
+    if (const std::string type = type_of(scaling); type != expected)
+      document_.refuse(scaling.where() + ".rope_type", expected, "'" + printable(type, 40) + "'");
+  }
+
+  strict_json document_;
+  hf_config out_;
+};
+
+}  // namespace intaglio::io

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// How the heads of a config.json are rotated.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/hf_fields.hpp"
+#include "intaglio/io/rope_factors.hpp"
+
+namespace intaglio::io {
+
+/// Reads rotation.
+class hf_rope : public hf_fields {
+ public:
+  using hf_fields::hf_fields;
+
+ protected:
+  /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
+  /// layer.
+  [[gnu::cold]] void read_rope(const json_place& text) {
+    const bool gemma = is_gemma(out_.config.model_type) && out_.config.model_type != architecture::gemma2;
+    json_place parameters = text["rope_parameters"];
+    const json_place local = parameters["sliding_attention"];
+    if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
+    const json_place theta = parameters["rope_theta"].present() ? parameters["rope_theta"] : text["rope_theta"];
+    expect_same(text["rope_theta"], parameters["rope_theta"]);
+    // The families' own defaults, in transformers' configuration classes.
+    const float absent = gemma || out_.model_type == "mixtral" || out_.model_type == "lfm2" ? 1e6f
+                         : out_.model_type == "gpt_oss"                                     ? 150'000.f
+                         : out_.config.model_type == architecture::bitnet                   ? 5e5f
+                                                                                            : 10'000.f;
+    out_.config.rope_theta = theta.present() ? theta.real() : absent;
+    if (gemma) {
+      const json_place base = local["rope_theta"].present() ? local["rope_theta"] : text["rope_local_base_freq"];
+      out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;
+      if (local.present()) expect_type(local, "default");
+    }
+    if (family_of(out_.config.model_type).kinds_of_layers) return;  // read_kinds
+    for (const json_place& place : {text, parameters})
+      if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
+        read_partial_rotary(part);
+    if (family_of(out_.config.model_type).recurrent == recurrence::delta_net &&
+        !text["partial_rotary_factor"].present() && !parameters["partial_rotary_factor"].present())
+      out_.config.rotary_dim = out_.config.head_dim / 4;
+    const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
+    if (!scaling.present()) return;
+    const std::string type = type_of(scaling);
+    if (text["rope_scaling"].present() && parameters.present()) {  // both spellings at once
+      if (type_of(parameters) != type) expect_type(parameters, type);
+      for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+                              "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim"})
+        expect_same(text["rope_scaling"][key], parameters[key]);
+    }
+    if (type == "default") return;
+    if (out_.config.model_type == architecture::bitnet) return expect_type(scaling, "default");
+    rope_scaling_config& out = out_.config.rope_scaling;
+    if (type == "linear") out.type = rope_type::linear;
+    else if (type == "llama3") out.type = rope_type::llama3;
+    else if (type == "yarn") out.type = rope_type::yarn;
+    else if ((type == "longrope" || type == "su") && family_of(out_.config.model_type).partial_rotary)
+      return read_longrope(text, scaling);
+    else expect_type(scaling, "default, linear, llama3 or yarn");
+    out.factor = scaling["factor"].real();
+    if (out.type == rope_type::linear) return;
+    if (out.type == rope_type::yarn) {
+      read_yarn(scaling);
+    } else {
+      out.low_freq_factor = scaling["low_freq_factor"].real();
+      out.high_freq_factor = scaling["high_freq_factor"].real();
+    }
+    // transformers: the outer key comes first, and without either the scaling starts from the context as it is.
+    const json_place outer = text["original_max_position_embeddings"],
+                     inner = scaling["original_max_position_embeddings"];
+    out.original_max_position_embeddings = outer.present()   ? size(outer)
+                                           : inner.present() ? size(inner)
+                                                             : out_.config.max_position_embeddings;
+  }
+
+  /// Defaults: transformers' _compute_yarn_parameters.
+  [[gnu::cold]] void read_yarn(const json_place& scaling) {
+    rope_scaling_config& out = out_.config.rope_scaling;
+    const auto real_or = [&](const char* key, float absent) {
+      return scaling[key].present() ? scaling[key].real() : absent;
+    };
+    out.high_freq_factor = real_or("beta_fast", 32.f);
+    out.low_freq_factor = real_or("beta_slow", 1.f);
+    out.truncate = scaling["truncate"].boolean_or(true);
+    const float one = real_or("mscale", 0.f), all = real_or("mscale_all_dim", 0.f);
+    const float usual = one != 0.f && all != 0.f
+                            ? yarn_attention_factor(out.factor, one) / yarn_attention_factor(out.factor, all)
+                            : yarn_attention_factor(out.factor);
+    out.attention_factor = real_or("attention_factor", usual);
+  }
+
+  /// The first channels of a head turn.
+  [[gnu::cold]] void read_partial_rotary(const json_place& part) {
+    decoder_config& c = out_.config;
+    if (!family_of(c.model_type).partial_rotary) part.refuse("1");
+    const double wide = c.head_dim * part.number();
+    if (!(wide >= 2) || wide > c.head_dim || static_cast<std::uint32_t>(wide) % 2 != 0)
+      part.refuse("an even number of channels from 2 to head_dim");
+    c.rotary_dim = static_cast<std::uint32_t>(wide);
+    if (c.rotary_dim == c.head_dim) c.rotary_dim = 0;
+  }
+
+  /// transformers' _compute_longrope_parameters; `factor` is not read where the original length is stated.
+  [[gnu::cold]] void read_longrope(const json_place& text, const json_place& scaling) {
+    decoder_config& c = out_.config;
+    rope_scaling_config& out = c.rope_scaling;
+    out.type = rope_type::longrope;
+    const json_place outer = text["original_max_position_embeddings"],
+                     inner = scaling["original_max_position_embeddings"];
+    out.original_max_position_embeddings = size(outer.present() ? outer : inner);
+    const std::size_t pairs = (c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2;
+    for (const auto& [key, to] :
+         {std::pair{"short_factor", &c.rope_factors.short_factor}, {"long_factor", &c.rope_factors.long_factor}}) {
+      const auto factors = scaling[key].elements();
+      if (factors.size() != pairs || pairs > longrope_factors::most)
+        document_.refuse(scaling[key].where(),
+                         std::to_string((std::min)(pairs, longrope_factors::most)) + " factors, one a pair of channels",
+                         std::to_string(factors.size()));
+      for (std::size_t i = 0; i < pairs; ++i)
+        if ((*to)[i] = factors[i].real(); !((*to)[i] >= 1e-3f)) factors[i].refuse("a number from 0.001");
+    }
+    out.attention_factor =
+        scaling["attention_factor"].present()
+            ? scaling["attention_factor"].real()
+            : longrope_attention_factor(c.max_position_embeddings, out.original_max_position_embeddings);
+  }
+};
+
+}  // namespace intaglio::io

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Ops of FFNs: gates, walks, mixtures of experts.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "intaglio/ir/mixer_trace.hpp"
+#include "intaglio/shader/activation.hpp"
+
+namespace intaglio::ir {
+
+/// Traces FFNs.
+class ffn_trace : public mixer_trace {
+ public:
+  using mixer_trace::mixer_trace;
+
+  /// act of gate and what `up`, [tokens, layers, width of gate], has for the layer
+  constexpr value_id gated_by_layer(value_id gate, value_id up, std::uint32_t layers, shader::activation_function act) {
+    if (std::uint64_t{width(gate)} * layers != width(up))
+      fail(where("inp_gate.weight").view(), "a gate for each layer, in all of width ", width(up), "", width(gate));
+    op o{.kind = op_kind::gated, .in = {gate, up, none}, .by_layer = true, .act = act};
+    return push(o, "gated", "layer_input", dtype::f32, width(gate));
+  }
+
+  constexpr value_id gated(value_id gate, value_id up, shader::activation_function act) {
+    if (width(gate) != width(up))
+      fail(where("ffn_up.weight").view(), "glu needs gate and up of one width, gate is ", width(gate), "", width(up));
+    op o{.kind = op_kind::gated, .in = {gate, up, none}, .act = act};
+    return push(o, "gated", "ffn_act", dtype::f32, width(gate));
+  }
+
+  /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0
+  /// leaves any out.
+  constexpr void walk(value_id h) {
+    for (op& o : graph_.ops) {
+      if (o.out != h) continue;
+      o.walk = true;
+      if (o.kind != op_kind::gated || o.act != shader::activation_function(activation::relu_squared))
+        fail(where("walk_ffn").view(), "expected squared ReLU, which leaves features out, found another activation");
+    }
+  }
+
+  /// Marks the gated op that gives h: decode takes the `count` features with the largest |gate| and reads down vectors
+  /// by features.
+  constexpr void walk_nearest(value_id h, std::uint32_t count) {
+    for (op& o : graph_.ops) {
+      if (o.out != h) continue;
+      o.nearest = count;
+      if (o.kind != op_kind::gated) fail(where("walk_ffn").view(), "expected a gated unit, found another op");
+    }
+  }
+
+  /// Marks the gated op that gives h: decode keeps which `top` of its features add most to the stream (docs/walk.md).
+  constexpr void keep_trace(value_id h, std::uint32_t top) {
+    if (top == 0 || top > 64) fail(where("ffn").view(), "a trace of at least 1 and at most ", 64, " features", top);
+    for (op& o : graph_.ops) {
+      if (o.out != h) continue;
+      o.traced = top;
+      if (o.kind != op_kind::gated) fail(where("ffn").view(), "expected a gated unit to trace, found another op");
+    }
+  }
+
+  /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their
+  /// numbers, then the bits of the softmax over them or, with over_all, their part of that over all experts
+  constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k, bool over_all = false) {
+    if (top_k == 0 || top_k > width(logits))
+      fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits),
+           " experts a token", top_k);
+    op o{.kind = op_kind::route,
+         .in = {logits, none, none},
+         .over_all = over_all,
+         .experts = width(logits),
+         .top_k = top_k};
+    return push(o, "route", name, dtype::u32, 2 * top_k);
+  }
+
+  /// Products by the experts that `choice` names, one behind the other: weight [experts * rows, columns]; x [tokens,
+  /// columns], or [tokens, top_k * columns] where each has its own -> f32 [tokens, top_k * rows]
+  constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts,
+                                   std::uint32_t rows, std::uint32_t columns, dtype type) {
+    const std::uint32_t top_k = width(choice) / 2;
+    type = held_as(name, type);
+    if (rows == 0 || rows % 4 != 0) fail(where(name).view(), "rows of an expert in multiples of ", 4, "", rows);
+    if (width(x) != columns && width(x) != top_k * columns)
+      fail(where(name).view(), "linear input width ", columns, "", width(x));
+    const auto block = intaglio::info(type).block_elements;
+    if (block > 1 && columns % block != 0) fail(where(name).view(), "columns in multiples of ", block, "", columns);
+    op o{.kind = op_kind::matmul,
+         .in = {x, choice, none},
+         .weight = weight(name, experts * rows, columns, type),
+         .experts = experts,
+         .top_k = top_k};
+    return push(o, "expert_matmul", name, dtype::f32, top_k * rows);
+  }
+
+  /// What experts gave, [tokens, top_k * rows], and the bias of each; weight [experts * rows] f32
+  constexpr value_id expert_bias(value_id x, value_id choice, std::string_view name, std::uint32_t experts) {
+    const std::uint32_t top_k = width(choice) / 2, rows = top_k == 0 ? 0 : width(x) / top_k;
+    op o{.kind = op_kind::bias,
+         .in = {x, choice, none},
+         .weight = weight(name, 1, experts * rows, dtype::f32),
+         .experts = experts,
+         .top_k = top_k};
+    return push(o, "expert_bias", name, dtype::f32, width(x));
+  }
+
+  /// sum over j of weight j of `choice` times part j of y, [tokens, top_k * width] -> f32 [tokens, width]
+  constexpr value_id weigh(value_id y, value_id choice, std::string_view name) {
+    const std::uint32_t top_k = width(choice) / 2;
+    op o{.kind = op_kind::weigh, .in = {y, choice, none}, .top_k = top_k};
+    return push(o, "weigh", name, dtype::f32, top_k == 0 ? width(y) : width(y) / top_k);
+  }
+};
+
+}  // namespace intaglio::ir

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// A graph while it is written: its ops, values and weights, its repeated blocks, and the first thing that does not fit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/ir/op.hpp"
+
+namespace intaglio::ir {
+
+/// How a file holds a tensor, which a plan made at run time follows in the place of what the layer says.
+struct held_type {
+  std::string_view name;  ///< as layers name it: "attn_q.weight" for all blocks
+  dtype type;
+  std::uint8_t set = 0;  ///< of layers that hold it so
+};
+
+/// Writes a graph. It never throws.
+class trace_writer {
+ public:
+  constexpr trace_writer() = default;
+  /// Both outlive the trace. @param held types that go before the layers' own
+  /// @param sets of each layer, which of held's sets it has: layers of one block and one set are a kind; empty: all
+  /// have set 0
+  constexpr explicit trace_writer(std::span<const held_type> held, std::span<const std::uint8_t> sets = {})
+      : held_(held), sets_(sets) {}
+
+  constexpr const ir::graph& graph() const { return graph_; }
+  constexpr bool failed() const { return !graph_.failure.empty(); }
+
+  /// Keeps the first failure: "blk.*.ffn_down.weight: linear expects input width 6900, found 6912".
+  constexpr void fail(std::string_view layer, std::string_view expects, std::uint64_t expected, std::string_view unit,
+                      std::uint64_t found) {
+    if (failed()) return;
+    graph_.failure.append(layer)
+        .append(": expected ")
+        .append(expects)
+        .append(expected)
+        .append(unit)
+        .append(", found ")
+        .append(found);
+  }
+  constexpr void fail(std::string_view layer, std::string_view sentence) {
+    if (!failed()) graph_.failure.append(layer).append(": ").append(sentence);
+  }
+
+  constexpr std::uint32_t width(value_id id) const {
+    return id == none ? 0 : graph_.values[static_cast<std::size_t>(id)].width;
+  }
+  constexpr dtype type(value_id id) const {
+    return id == none ? dtype::f32 : graph_.values[static_cast<std::size_t>(id)].type;
+  }
+  /// Name as messages print it: "blk.*." in front of a tensor of the period.
+  constexpr text<64> where(std::string_view name) const {
+    text<64> out;
+    if (section_ == section::period) out.append("blk.*.");
+    out.append(name);
+    return out;
+  }
+
+  /// Traces each kind of block once and notes which layer is of which kind; a block's output takes its input's place.
+  /// @param body (kind, x) traces a block of a kind
+  template <class Body>
+  constexpr value_id repeat_kinds(value_id x, std::uint32_t layers, const layer_pattern& pattern, std::uint32_t kinds,
+                                  Body&& body) {
+    if (section_ != section::prologue) fail("repeat", "expected one repeat in a model, found a second");
+    if (layers == 0) fail("repeat", "expected num_hidden_layers of at least 1, found 0");
+    if (pattern.period == 0 || pattern.period > layer_pattern::max_period)
+      fail("repeat", "a pattern of at least 1 layer and at most ", layer_pattern::max_period, "", pattern.period);
+    else if (pattern.kinds() > kinds)
+      fail("repeat", "a block for each kind of the pattern, ", pattern.kinds(), "", kinds);
+    section_ = section::period;
+    block_ = 0;
+    graph_.layers = layers;
+    graph_.pattern = pattern;
+    graph_.stream_in = x;
+    if (sets_.empty())
+      for (std::uint8_t kind = 0; kind < kinds; ++kind) one_block(x, [&](value_id in) { return body(kind, in); });
+    else in_sets(x, layers, pattern, body);
+    graph_.stream_out = x;
+    section_ = section::epilogue;
+    block_ = 0;
+    return x;
+  }
+  /// The same, of a block for each kind.
+  template <class... Blocks>
+  constexpr value_id repeat(value_id x, std::uint32_t layers, const layer_pattern& pattern, Blocks&&... blocks) {
+    return repeat_kinds(x, layers, pattern, sizeof...(Blocks), [&](std::uint8_t kind, value_id in) {
+      value_id out = none;
+      std::uint8_t index = 0;
+      ((index++ == kind ? void(out = blocks(in)) : void()), ...);
+      return out;
+    });
+  }
+  /// All layers of one kind.
+  template <class Body>
+  constexpr value_id repeat(value_id x, std::uint32_t layers, Body&& body) {
+    return repeat(x, layers, layer_pattern{}, body);
+  }
+
+  /// @param product that gives the logits or what they are made of; none: the logits are its result
+  constexpr void output(value_id logits, value_id product = none) {
+    graph_.output = logits;
+    graph_.head = product == none ? logits : product;
+  }
+
+ protected:
+  constexpr dtype held_as(std::string_view name, dtype type) const {
+    for (const held_type& each : held_)
+      if (each.name == name && each.set == set_) return each.type;
+    return type;
+  }
+
+  constexpr weight_id weight(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
+    if (name.size() >= 48) fail("weight", "expected a tensor name under 48 characters");
+    const std::uint64_t kind = section_ == section::period ? std::uint64_t{1} << block_ : 0;
+    for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
+      auto& known = graph_.weights[i];
+      if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
+      const bool alike = known.type == type && known.rows == rows && known.columns == columns;
+      if (!alike && kind != 0 && (known.kinds & kind) == 0) continue;  // other layers have another type or shape
+      if (known.rows != rows || known.columns != columns)
+        fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
+      if (known.type != type) {
+        text<96> sentence{"expected the type of its first use, "};
+        sentence.append(known.type, ", found ", type);
+        fail(where(name).view(), sentence.view());
+      }
+      known.kinds |= kind;
+      return static_cast<weight_id>(i);
+    }
+    graph_.weights.push_back({text<48>{name}, rows, columns, type, section_, kind});
+    return static_cast<weight_id>(graph_.weights.size()) - 1;
+  }
+
+  constexpr value_id push(op o, std::string_view layer, std::string_view name, dtype type, std::uint32_t width) {
+    o.where = section_;
+    o.block = block_;
+    o.layer.append(layer).append(" ").append(name.substr(0, 38));
+    o.out = static_cast<value_id>(graph_.values.size());
+    graph_.values.push_back({type, width, section_, text<32>{layer}});
+    graph_.ops.push_back(o);
+    return o.out;
+  }
+
+  ir::graph graph_;
+  section section_ = section::prologue;
+  std::uint8_t block_ = 0;
+
+ private:
+  /// Traces the block of each layer's kind in the set that the layer has, each pair of these once: a kind of its own.
+  template <class Body>
+  constexpr void in_sets(value_id& x, std::uint32_t layers, const layer_pattern& pattern, Body& body) {
+    if (sets_.size() != layers) fail("repeat", "a set of types for each layer, ", layers, "", sets_.size());
+    if (layers > layer_pattern::max_period)
+      fail("repeat", "layers of several sets of types, at most ", layer_pattern::max_period, "", layers);
+    if (failed()) return;
+    struct kind {
+      std::uint8_t block, set;
+    };
+    std::vector<kind> found;
+    std::vector<std::uint8_t> kinds;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      std::size_t at = 0;
+      while (at < found.size() && (found[at].block != pattern(layer) || found[at].set != sets_[layer])) ++at;
+      if (at == found.size()) found.push_back({pattern(layer), sets_[layer]});
+      kinds.push_back(static_cast<std::uint8_t>(at));
+    }
+    if (found.size() > layer_pattern::max_kinds)
+      return fail("repeat", "layers of several sets of types in at most ", layer_pattern::max_kinds, " kinds",
+                  found.size());
+    for (const kind& each : found) {
+      set_ = each.set;
+      one_block(x, [&](value_id in) { return body(each.block, in); });
+    }
+    set_ = 0;
+    graph_.pattern = layer_pattern::of(kinds);
+  }
+
+  template <class Body>
+  constexpr void one_block(value_id& x, Body&& body) {
+    const value_id out = body(x);
+    if (width(out) != width(x)) fail("repeat", "a block as wide as its input, ", width(x), "", width(out));
+    graph_.block_ends.push_back(out);
+    x = out;
+    ++block_;
+  }
+
+  std::span<const held_type> held_{};
+  std::span<const std::uint8_t> sets_{};
+  std::uint8_t set_ = 0;
+};
+
+}  // namespace intaglio::ir
