@@ -15,32 +15,16 @@
 #include <string>
 #include <vector>
 
-#include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/transfer.hpp"
-#include "intaglio/runtime/clear_memory.hpp"
+#include "intaglio/runtime/batch_recordings.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
 #include "intaglio/runtime/executor.hpp"
-#include "intaglio/runtime/hang_limit.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
-#include "intaglio/runtime/mailbox.hpp"
-#include "intaglio/runtime/pass_times.hpp"
-#include "intaglio/runtime/recorded_sequence.hpp"
-#include "intaglio/runtime/sampling.hpp"
-#include "intaglio/runtime/session_memory.hpp"
-#include "intaglio/runtime/weight_memory.hpp"
 
 namespace intaglio::runtime {
 
-/// What the device is told of a slot. Nobody's where `tokens` is empty.
-struct slot_words {
-  std::span<const std::int32_t> tokens;  ///< fed or drawn so far; the last is the next pass's input
-  std::span<const std::uint32_t> pages;
-  std::uint32_t limit = 0;  ///< positions that may be written; at most what the pages hold
-  bool running = false;     ///< takes part in passes
-  sampling_options sampling;
-};
-
-class batch_executor {
+/// Runs passes of a batch, one call at a time.
+class batch_executor : public batch_recordings {
  public:
   /// @param table engraved, with a batch; outlives it  @param weights loaded, or still being loaded
   /// @error argument_error: the plan cannot be proven for the class; device_error, out_of_memory, device_lost
@@ -50,37 +34,16 @@ class batch_executor {
   /// @param kernels may have some of its pipelines already
   batch_executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
                  kernel_set kernels, gpu::pipeline_cache* cache, bool = false)
-      : device_(on), plan_(std::move(plan)), table_(&plan_->table()), weights_(std::move(weights)),
-        kernels_(std::move(kernels)), queue_(on) {
+      : batch_recordings(on, std::move(plan), std::move(weights), std::move(kernels)) {
     gpu::translated([&] { create(cache); });
   }
-  batch_executor(const batch_executor&) = delete;
-  batch_executor& operator=(const batch_executor&) = delete;
 
-  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it
-  /// would cost compiling and gain little; and where passes have other bits: what a session says would depend on when
-  /// the others leave.
-  static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool = false) {
-    const plan::table& table = plan.table();
-    std::vector<const plan::sequence*> out{&table.prefill, &table.moves};
-    for (const auto which : {&plan::table::batch, &plan::table::batch_in_one})
-      for (const plan::sequence* each : plan.all_of(which))
-        if (each->layers != 0) out.push_back(each);
-    if (has_chain_of_one(table)) out.push_back(&table.decode);
-    return out;
-  }
   static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan&, bool) { return {}; }
   /// As executor has it. No batch has all forms of a sampler.
   static std::shared_ptr<const plan::device_plan> plan_for(const plan::table& table, const plan::device_class& of,
                                                            std::vector<plan::product_shape> shapes = {}) {
     return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes), false});
   }
-
-  const plan::table& table() const noexcept { return *table_; }
-  const gpu::device& device() const noexcept { return device_; }
-  std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
-  /// Gives up the weights, for another executor; this one may then only be destroyed.
-  weight_memory release_weights() { return std::move(weights_); }
 
   /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an
   /// empty kernel
@@ -116,25 +79,6 @@ class batch_executor {
     return fault.kernel.empty() ? prove_in_one() : fault;
   }
 
-  /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
-  void set(std::uint32_t slot, const slot_words& to) {
-    namespace state = kernels::state;
-    const std::span<std::uint32_t> words = slot_mailbox(slot);
-    std::fill(words.begin(), words.begin() + state::page_table, 0u);
-    if (!to.tokens.empty()) {
-      words[state::position] = static_cast<std::uint32_t>(to.tokens.size()) - 1;
-      words[state::count] = to.running ? 1 : 0;
-      words[state::limit] = to.limit;
-      write_sampling(to.sampling, words);
-      words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
-      std::copy(to.pages.begin(), to.pages.end(), words.begin() + state::page_table);
-      std::uint32_t* const history = words.data() + state::page_table + table_->slot_pages();
-      for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
-    }
-    draws_[slot] = !to.tokens.empty() && draws(to.sampling);
-    if (std::find(changed_.begin(), changed_.end(), slot) == changed_.end()) changed_.push_back(slot);
-  }
-
   /// Feeds tokens of a slot's prompt from `position` on, and moves them to its pages.
   /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are
   /// fetched first
@@ -166,7 +110,6 @@ class batch_executor {
         .download(arena_, table_->prefill.residual_offset + std::uint64_t{4} * first * table_->config->hidden_size,
                   std::as_writable_bytes(into));
   }
-  const weight_memory& weights() const noexcept { return weights_; }
 
   /// `passes` passes over the first `rows` slots. With `keep_logits` those of the last pass can be read.
   /// @error device_lost, out_of_memory
@@ -292,111 +235,6 @@ class batch_executor {
   }
 
  private:
-  static constexpr std::size_t headers = 3;
-  static constexpr std::uint64_t header_bytes = 4 * kernels::state::first_slot;
-  static constexpr std::uint32_t octets(std::uint32_t positions) {
-    return (positions + kernels::cache_octet - 1) / kernels::cache_octet;
-  }
-
-  std::uint64_t slot_bytes() const {
-    return std::uint64_t{4} * kernels::state::slot_words(table_->context, table_->shape.page_size);
-  }
-  std::uint64_t alone_bytes() const {
-    return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context);
-  }
-  std::span<std::uint32_t> header(std::size_t which) const {
-    return mailbox_.words(which * header_bytes, kernels::state::first_slot);
-  }
-  std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const {
-    return mailbox_.words(headers * header_bytes + slot * slot_bytes(), static_cast<std::size_t>(slot_bytes() / 4));
-  }
-  std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slot_count * slot_bytes(); }
-  std::span<std::uint32_t> alone_mailbox() const {
-    return mailbox_.words(alone_at(), static_cast<std::size_t>(alone_bytes() / 4));
-  }
-
-  [[gnu::cold]] void make_memory() {
-    const plan::table& t = *table_;
-    arena_ = gpu::buffer(device_,
-                         (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
-                                     runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
-                         gpu::placement::device_local, "the arena");
-    state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
-    alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
-    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slot_count * t.ring_size, gpu::placement::readback,
-                        "the rings of tokens");
-    mailbox_ = mailbox(device_, alone_at() + alone_bytes());
-    caches_ =
-        place_caches(device_, t, "the KV cache of a prompt", [&](std::uint32_t layer) { return t.cache_of(layer); });
-    pool_ =
-        place_caches(device_, t, "the pool of KV pages", [&](std::uint32_t layer) { return t.pool(t.pattern(layer)); });
-  }
-  /// Of passes, but for the arguments.
-  address_table batch_addresses() const {
-    address_table out = addresses_of(arena_, caches_, weights_);
-    add_caches(pool_, out.pool_keys, out.pool_values);
-    out.ring = ring_.address();
-    out.state = state_.address();
-    return out;
-  }
-  void create(gpu::pipeline_cache* cache) {
-    const plan::table& t = *table_;
-    const bool alone = has_chain_of_one(t);
-    runs_in_one_ = !t.batch_in_one.in_one.empty();
-    kernels_.add(begins_with(*plan_), cache);
-    make_memory();
-    address_table addresses = batch_addresses();
-    addresses.state = alone_.address();
-    prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
-    timed_prefill_ = timed_sequence(t.prefill, addresses);
-    if (alone) {
-      alone_ring_ =
-          gpu::buffer(device_, kernels::ring_bytes(t.ring_size), gpu::placement::readback, "the ring of tokens");
-      addresses.ring = alone_ring_.address();
-      alone_decode_ = record_sequence(device_, t, t.decode, kernels_, addresses);
-      timed_alone_ = timed_sequence(t.decode, addresses);
-    }
-    addresses.ring = ring_.address();
-    addresses.state = state_.address();
-    if (runs_in_one_) {
-      arguments_ = arguments_of(device_, t, t.batch_in_one, addresses);
-      addresses.arguments = arguments_.address();
-    }
-    addresses_ = addresses;
-    draws_.resize(t.shape.slot_count);
-    has_greedy_ = !t.batch.greedy.empty();
-    const sampler_forms forms{true, has_greedy_};
-    for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
-      const plan::sequence& chain = plan_->over(&plan::table::batch, rows);
-      batch_.push_back(record_sequence(device_, t, chain, kernels_, addresses, nullptr, false, 0, forms));
-      for (const bool greedy : {false, true}) timed_batch_.push_back(timed_sequence(chain, addresses, greedy));
-      if (runs_in_one_) {
-        const plan::sequence& one = plan_->over(&plan::table::batch_in_one, rows);
-        in_one_.push_back(record_sequence(device_, t, one, kernels_, addresses, nullptr, false, 0, forms));
-        for (const bool greedy : {false, true}) timed_in_one_.push_back(timed_sequence(one, addresses, greedy));
-      }
-      if (rows == t.shape.slot_count) break;
-    }
-    moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
-
-    const auto feed = [&](std::uint64_t from, const gpu::buffer& to, std::uint64_t at, std::uint64_t bytes) {
-      return mailbox_.feed(device_, model_name(t), from, to, at, bytes);
-    };
-    feed_alone_ = feed(alone_at(), alone_, 0, alone_bytes());
-    for (std::size_t i = 0; i < headers; ++i) feed_header_.push_back(feed(i * header_bytes, state_, 0, header_bytes));
-    for (std::uint32_t slot = 0; slot < t.shape.slot_count; ++slot)
-      feed_slot_.push_back(
-          feed(headers * header_bytes + slot * slot_bytes(), state_, header_bytes + slot * slot_bytes(), slot_bytes()));
-    clear();
-  }
-
-  void clear() {
-    clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &alone_, &ring_}, {&caches_, &pool_});
-  }
-
-  static bool has_chain_of_one(const plan::table& table) {
-    return !table.is_for_cpus() && table.shape.coded_products != plan::chunk_arithmetic::halves;
-  }
   /// Whether a pass's workgroups waited for what never came: its numbers are none, and those of the passes behind it.
   bool waited_in_vain() {
     std::array<std::uint32_t, 4> progress{};
@@ -449,15 +287,6 @@ class batch_executor {
     return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03;
   }
 
-  /// Rows of the recording that a pass over a number of rows takes: as many as a tile has, or twice that, and so on;
-  /// all of them.
-  std::uint32_t recorded_rows(std::uint32_t rows) const { return plan::recorded_rows(rows, table_->shape.slot_count); }
-  std::size_t of_rows(std::uint32_t rows) const {
-    std::size_t which = 0;
-    for (std::uint32_t up_to = recorded_rows(1); up_to < rows; up_to = recorded_rows(up_to + 1)) ++which;
-    return which;
-  }
-
   void make_logits() {
     gpu::translated([&] {
       const std::uint64_t bytes = std::uint64_t{4} * table_->shape.slot_count * table_->config->vocab_size;
@@ -484,90 +313,6 @@ class batch_executor {
     commands_.push_back(feed_alone_.handle());
     run(prefill_, timed_prefill_, prefill_times_, 1, budget_ms);
   }
-  void feed_changed() {
-    for (const std::uint32_t slot : changed_) commands_.push_back(feed_slot_[slot].handle());
-    changed_.clear();
-  }
-  void move(std::size_t box, std::uint32_t way, std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
-    namespace state = kernels::state;
-    const std::span<std::uint32_t> words = header(box);
-    words[state::move] = way, words[state::move_slot] = slot, words[state::move_first] = first,
-    words[state::move_end] = end;
-    commands_.push_back(feed_header_[box].handle());
-    commands_.insert(commands_.end(), moves_.handles.begin(), moves_.handles.end());
-  }
-
-  void flush(const std::string& label, std::chrono::nanoseconds limit) {
-    if (commands_.empty()) return;
-    const std::uint64_t number = queue_.submit(commands_, label);
-    commands_.clear();
-    queue_.wait(number, limit);
-    weights_.expect_unchanged();
-  }
-  /// Whether nobody of a pass draws, where the sampler has a form for that.
-  bool is_greedy(std::uint32_t rows) const {
-    return has_greedy_ && std::none_of(draws_.begin(), draws_.begin() + rows, [](bool draws) { return draws; });
-  }
-  /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
-  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, bool greedy = false) {
-    if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
-    return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), greedy);
-  }
-  /// Whether a pass was run for its times.
-  bool run_timed(const recorded_sequence& of, recorded_sequence& timed, pass_clock& into, double budget_ms) {
-    if (timed.plan == nullptr || !into.is_due(of.speed, of.size(), budget_ms)) return false;
-    into.begin();
-    commands_.insert(commands_.end(), timed.handles.begin(), timed.handles.end());
-    flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
-    read_times(timed);
-    for (const dispatch_time& each : timed.dispatches) into.add(each.what->kernel, each.nanoseconds);
-    into.end();
-    return true;
-  }
-  void run(recorded_sequence& of, recorded_sequence& timed, pass_clock& times, std::uint32_t passes, double budget_ms,
-           bool greedy = false) {
-    const bool one_is_timed = run_timed(of, timed, times, budget_ms);
-    times.count(passes);
-    run(of, passes - (one_is_timed ? 1 : 0), budget_ms, greedy);
-  }
-  /// Submits what waits in commands_ and `passes` times the sequence, its last segment in the form that draws nothing
-  /// if `greedy`, in pieces of the budget, and waits for all but what is left in commands_.
-  void run(recorded_sequence& of, std::uint32_t passes, double budget_ms, bool greedy) {
-    const std::uint32_t all = passes * of.size();
-    for (std::uint32_t done = 0; done < all;) {
-      const std::uint32_t count = (std::min)({of.speed.allowed(budget_ms), all - done, most_buffers});
-      for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
-      const auto start = std::chrono::steady_clock::now();
-      flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
-      of.speed.observe(count,
-                       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-      done += count;
-    }
-  }
-  static constexpr std::uint32_t most_buffers = 1024;
-
-  gpu::device device_;
-  std::shared_ptr<const plan::device_plan> plan_;
-  const plan::table* table_;  ///< the plan's
-  weight_memory weights_;
-  kernel_set kernels_;
-  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_;
-  mailbox mailbox_;
-  placed_items caches_, pool_;
-  address_table addresses_;  ///< of passes
-  std::vector<recorded_sequence> batch_, timed_batch_, in_one_,
-      timed_in_one_;         ///< by rows; those with times of what draws, then of what does not
-  std::vector<bool> draws_;  ///< by slot
-  bool has_greedy_ = false;  ///< whether passes in which nobody draws have a sampler of their own
-  bool runs_in_one_ = false,
-       differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
-  recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
-  pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
-  gpu::recording feed_alone_, copy_logits_, cleaning_;
-  std::vector<gpu::recording> feed_header_, feed_slot_;
-  std::vector<std::uint32_t> changed_;
-  std::vector<VkCommandBuffer> commands_;
-  gpu::queue queue_;  // goes first, and waits: what is above may be in flight
 };
 
 }  // namespace intaglio::runtime

@@ -408,7 +408,7 @@ class executor final : public in_one_prover {
   /// @param position of the next pass  @param step what of it is made
   void go_on(std::uint32_t position, executor_start::step step) {
     const bool between_passes = !pending() || job_.segment == 0;
-    const job interrupted = std::exchange(job_, {});
+    const pass_job interrupted = std::exchange(job_, {});
     kernel_proof proof(device_, *table_, kernels_, weights_);
     if (step.drawing && start_.draws_later()) {
       auto claims = claims_beside(*decode_, {}, true);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// The memory of a batch's passes on the device: slots, pages, the caches of a session alone, and the mailbox.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "intaglio/plan/device_plan.hpp"
+#include "intaglio/runtime/kernel_set.hpp"
+#include "intaglio/runtime/mailbox.hpp"
+#include "intaglio/runtime/recorded_sequence.hpp"
+#include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/session_memory.hpp"
+#include "intaglio/runtime/weight_memory.hpp"
+
+namespace intaglio::runtime {
+
+/// What the device is told of a slot. Nobody's where `tokens` is empty.
+struct slot_words {
+  std::span<const std::int32_t> tokens;  ///< fed or drawn so far; the last is the next pass's input
+  std::span<const std::uint32_t> pages;
+  std::uint32_t limit = 0;  ///< positions that may be written; at most what the pages hold
+  bool running = false;     ///< takes part in passes
+  sampling_options sampling;
+};
+
+/// Memory of the passes of a batch, and the words that its slots have.
+class batch_memory {
+ public:
+  const plan::table& table() const noexcept { return *table_; }
+  const gpu::device& device() const noexcept { return device_; }
+  std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
+  /// Gives up the weights, for another executor; this one may then only be destroyed.
+  weight_memory release_weights() { return std::move(weights_); }
+
+  const weight_memory& weights() const noexcept { return weights_; }
+
+  /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
+  void set(std::uint32_t slot, const slot_words& to) {
+    namespace state = kernels::state;
+    const std::span<std::uint32_t> words = slot_mailbox(slot);
+    std::fill(words.begin(), words.begin() + state::page_table, 0u);
+    if (!to.tokens.empty()) {
+      words[state::position] = static_cast<std::uint32_t>(to.tokens.size()) - 1;
+      words[state::count] = to.running ? 1 : 0;
+      words[state::limit] = to.limit;
+      write_sampling(to.sampling, words);
+      words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
+      std::copy(to.pages.begin(), to.pages.end(), words.begin() + state::page_table);
+      std::uint32_t* const history = words.data() + state::page_table + table_->slot_pages();
+      for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
+    }
+    draws_[slot] = !to.tokens.empty() && draws(to.sampling);
+    if (std::find(changed_.begin(), changed_.end(), slot) == changed_.end()) changed_.push_back(slot);
+  }
+
+ protected:
+  [[gnu::cold]] batch_memory(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
+                             weight_memory weights, kernel_set kernels)
+      : device_(on), plan_(std::move(plan)), table_(&plan_->table()), weights_(std::move(weights)),
+        kernels_(std::move(kernels)) {}
+  ~batch_memory() = default;
+  batch_memory(const batch_memory&) = delete;
+  batch_memory& operator=(const batch_memory&) = delete;
+
+  static constexpr std::size_t headers = 3;
+  static constexpr std::uint64_t header_bytes = 4 * kernels::state::first_slot;
+  static constexpr std::uint32_t octets(std::uint32_t positions) {
+    return (positions + kernels::cache_octet - 1) / kernels::cache_octet;
+  }
+
+  std::uint64_t slot_bytes() const {
+    return std::uint64_t{4} * kernels::state::slot_words(table_->context, table_->shape.page_size);
+  }
+  std::uint64_t alone_bytes() const {
+    return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context);
+  }
+  std::span<std::uint32_t> header(std::size_t which) const {
+    return mailbox_.words(which * header_bytes, kernels::state::first_slot);
+  }
+  std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const {
+    return mailbox_.words(headers * header_bytes + slot * slot_bytes(), static_cast<std::size_t>(slot_bytes() / 4));
+  }
+  std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slot_count * slot_bytes(); }
+  std::span<std::uint32_t> alone_mailbox() const {
+    return mailbox_.words(alone_at(), static_cast<std::size_t>(alone_bytes() / 4));
+  }
+
+  [[gnu::cold]] void make_memory() {
+    const plan::table& t = *table_;
+    arena_ = gpu::buffer(device_,
+                         (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
+                                     runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
+                         gpu::placement::device_local, "the arena");
+    state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
+    alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
+    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slot_count * t.ring_size, gpu::placement::readback,
+                        "the rings of tokens");
+    mailbox_ = mailbox(device_, alone_at() + alone_bytes());
+    caches_ =
+        place_caches(device_, t, "the KV cache of a prompt", [&](std::uint32_t layer) { return t.cache_of(layer); });
+    pool_ =
+        place_caches(device_, t, "the pool of KV pages", [&](std::uint32_t layer) { return t.pool(t.pattern(layer)); });
+  }
+  /// Of passes, but for the arguments.
+  address_table batch_addresses() const {
+    address_table out = addresses_of(arena_, caches_, weights_);
+    add_caches(pool_, out.pool_keys, out.pool_values);
+    out.ring = ring_.address();
+    out.state = state_.address();
+    return out;
+  }
+
+  gpu::device device_;
+  std::shared_ptr<const plan::device_plan> plan_;
+  const plan::table* table_;  ///< the plan's
+  weight_memory weights_;
+  kernel_set kernels_;
+  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_;
+  mailbox mailbox_;
+  placed_items caches_, pool_;
+  std::vector<bool> draws_;             ///< by slot
+  std::vector<std::uint32_t> changed_;  ///< slots that the device is not told of yet
+  bool runs_in_one_ = false,
+       differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
+};
+
+}  // namespace intaglio::runtime

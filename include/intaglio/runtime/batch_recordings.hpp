@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// The recorded sequences of a batch's passes by rows, and how they are submitted in pieces of a budget.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/runtime/batch_memory.hpp"
+#include "intaglio/runtime/clear_memory.hpp"
+#include "intaglio/runtime/hang_limit.hpp"
+#include "intaglio/runtime/pass_times.hpp"
+
+namespace intaglio::runtime {
+
+/// Recordings of the passes of a batch.
+class batch_recordings : public batch_memory {
+ public:
+  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it
+  /// would cost compiling and gain little; and where passes have other bits: what a session says would depend on when
+  /// the others leave.
+  static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool = false) {
+    const plan::table& table = plan.table();
+    std::vector<const plan::sequence*> out{&table.prefill, &table.moves};
+    for (const auto which : {&plan::table::batch, &plan::table::batch_in_one})
+      for (const plan::sequence* each : plan.all_of(which))
+        if (each->layers != 0) out.push_back(each);
+    if (has_chain_of_one(table)) out.push_back(&table.decode);
+    return out;
+  }
+
+ protected:
+  [[gnu::cold]] batch_recordings(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
+                                 weight_memory weights, kernel_set kernels)
+      : batch_memory(on, std::move(plan), std::move(weights), std::move(kernels)), queue_(on) {}
+  ~batch_recordings() = default;
+
+  void create(gpu::pipeline_cache* cache) {
+    const plan::table& t = *table_;
+    const bool alone = has_chain_of_one(t);
+    runs_in_one_ = !t.batch_in_one.in_one.empty();
+    kernels_.add(begins_with(*plan_), cache);
+    make_memory();
+    address_table addresses = batch_addresses();
+    addresses.state = alone_.address();
+    prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
+    timed_prefill_ = timed_sequence(t.prefill, addresses);
+    if (alone) {
+      alone_ring_ =
+          gpu::buffer(device_, kernels::ring_bytes(t.ring_size), gpu::placement::readback, "the ring of tokens");
+      addresses.ring = alone_ring_.address();
+      alone_decode_ = record_sequence(device_, t, t.decode, kernels_, addresses);
+      timed_alone_ = timed_sequence(t.decode, addresses);
+    }
+    addresses.ring = ring_.address();
+    addresses.state = state_.address();
+    if (runs_in_one_) {
+      arguments_ = arguments_of(device_, t, t.batch_in_one, addresses);
+      addresses.arguments = arguments_.address();
+    }
+    addresses_ = addresses;
+    draws_.resize(t.shape.slot_count);
+    has_greedy_ = !t.batch.greedy.empty();
+    const sampler_forms forms{true, has_greedy_};
+    for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
+      const plan::sequence& chain = plan_->over(&plan::table::batch, rows);
+      batch_.push_back(record_sequence(device_, t, chain, kernels_, addresses, nullptr, false, 0, forms));
+      for (const bool greedy : {false, true}) timed_batch_.push_back(timed_sequence(chain, addresses, greedy));
+      if (runs_in_one_) {
+        const plan::sequence& one = plan_->over(&plan::table::batch_in_one, rows);
+        in_one_.push_back(record_sequence(device_, t, one, kernels_, addresses, nullptr, false, 0, forms));
+        for (const bool greedy : {false, true}) timed_in_one_.push_back(timed_sequence(one, addresses, greedy));
+      }
+      if (rows == t.shape.slot_count) break;
+    }
+    moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
+
+    const auto feed = [&](std::uint64_t from, const gpu::buffer& to, std::uint64_t at, std::uint64_t bytes) {
+      return mailbox_.feed(device_, model_name(t), from, to, at, bytes);
+    };
+    feed_alone_ = feed(alone_at(), alone_, 0, alone_bytes());
+    for (std::size_t i = 0; i < headers; ++i) feed_header_.push_back(feed(i * header_bytes, state_, 0, header_bytes));
+    for (std::uint32_t slot = 0; slot < t.shape.slot_count; ++slot)
+      feed_slot_.push_back(
+          feed(headers * header_bytes + slot * slot_bytes(), state_, header_bytes + slot * slot_bytes(), slot_bytes()));
+    clear();
+  }
+  void clear() {
+    clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &alone_, &ring_}, {&caches_, &pool_});
+  }
+
+  static bool has_chain_of_one(const plan::table& table) {
+    return !table.is_for_cpus() && table.shape.coded_products != plan::chunk_arithmetic::halves;
+  }
+
+  /// Rows of the recording that a pass over a number of rows takes: as many as a tile has, or twice that, and so on;
+  /// all of them.
+  std::uint32_t recorded_rows(std::uint32_t rows) const { return plan::recorded_rows(rows, table_->shape.slot_count); }
+  std::size_t of_rows(std::uint32_t rows) const {
+    std::size_t which = 0;
+    for (std::uint32_t up_to = recorded_rows(1); up_to < rows; up_to = recorded_rows(up_to + 1)) ++which;
+    return which;
+  }
+
+  void feed_changed() {
+    for (const std::uint32_t slot : changed_) commands_.push_back(feed_slot_[slot].handle());
+    changed_.clear();
+  }
+  void move(std::size_t box, std::uint32_t way, std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
+    namespace state = kernels::state;
+    const std::span<std::uint32_t> words = header(box);
+    words[state::move] = way, words[state::move_slot] = slot, words[state::move_first] = first,
+    words[state::move_end] = end;
+    commands_.push_back(feed_header_[box].handle());
+    commands_.insert(commands_.end(), moves_.handles.begin(), moves_.handles.end());
+  }
+
+  void flush(const std::string& label, std::chrono::nanoseconds limit) {
+    if (commands_.empty()) return;
+    const std::uint64_t number = queue_.submit(commands_, label);
+    commands_.clear();
+    queue_.wait(number, limit);
+    weights_.expect_unchanged();
+  }
+  /// Whether nobody of a pass draws, where the sampler has a form for that.
+  bool is_greedy(std::uint32_t rows) const {
+    return has_greedy_ && std::none_of(draws_.begin(), draws_.begin() + rows, [](bool draws) { return draws; });
+  }
+  /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
+  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, bool greedy = false) {
+    if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
+    return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), greedy);
+  }
+  /// Whether a pass was run for its times.
+  bool run_timed(const recorded_sequence& of, recorded_sequence& timed, pass_clock& into, double budget_ms) {
+    if (timed.plan == nullptr || !into.is_due(of.speed, of.size(), budget_ms)) return false;
+    into.begin();
+    commands_.insert(commands_.end(), timed.handles.begin(), timed.handles.end());
+    flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
+    read_times(timed);
+    for (const dispatch_time& each : timed.dispatches) into.add(each.what->kernel, each.nanoseconds);
+    into.end();
+    return true;
+  }
+
+  void run(recorded_sequence& of, recorded_sequence& timed, pass_clock& times, std::uint32_t passes, double budget_ms,
+           bool greedy = false) {
+    const bool one_is_timed = run_timed(of, timed, times, budget_ms);
+    times.count(passes);
+    run(of, passes - (one_is_timed ? 1 : 0), budget_ms, greedy);
+  }
+  /// Submits what waits in commands_ and `passes` times the sequence, its last segment in the form that draws nothing
+  /// if `greedy`, in pieces of the budget, and waits for all but what is left in commands_.
+  void run(recorded_sequence& of, std::uint32_t passes, double budget_ms, bool greedy) {
+    const std::uint32_t all = passes * of.size();
+    for (std::uint32_t done = 0; done < all;) {
+      const std::uint32_t count = (std::min)({of.speed.allowed(budget_ms), all - done, most_buffers});
+      for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
+      const auto start = std::chrono::steady_clock::now();
+      flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
+      of.speed.observe(count,
+                       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      done += count;
+    }
+  }
+  static constexpr std::uint32_t most_buffers = 1024;
+
+  address_table addresses_;  ///< of passes
+  std::vector<recorded_sequence> batch_, timed_batch_, in_one_,
+      timed_in_one_;         ///< by rows; those with times of what draws, then of what does not
+  bool has_greedy_ = false;  ///< whether passes in which nobody draws have a sampler of their own
+  recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
+  pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
+  gpu::recording feed_alone_, copy_logits_, cleaning_;
+  std::vector<gpu::recording> feed_header_, feed_slot_;
+  std::vector<VkCommandBuffer> commands_;
+  gpu::queue queue_;  // goes first, and waits: what is above may be in flight
+};
+
+}  // namespace intaglio::runtime

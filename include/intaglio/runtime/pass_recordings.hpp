@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// The recorded sequences of a session's passes, their forms, and the time that they take.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "intaglio/runtime/executor_start.hpp"
+#include "intaglio/runtime/pass_kind.hpp"
+#include "intaglio/runtime/pass_memory.hpp"
+#include "intaglio/runtime/pass_times.hpp"
+
+namespace intaglio::runtime {
+
+/// How often the host did what costs, since the executor was made.
+struct executor_counters {
+  std::uint64_t submits = 0;     ///< vkQueueSubmit
+  std::uint64_t jobs = 0;        ///< writes of the mailbox
+  std::uint64_t passes = 0;      ///< whole passes submitted
+  std::uint64_t recordings = 0;  ///< command buffers recorded
+};
+
+/// Recordings of the passes of one session.
+class pass_recordings : public pass_memory {
+ public:
+  const executor_counters& counters() const noexcept { return counters_; }
+
+  /// Of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than half the
+  /// submission's budget.
+  const pass_times& times(pass_kind kind) const { return clock_of(kind).times(); }
+  /// Takes no times from here on, or does again: the yardstick of what they cost.
+  void take_times(bool wanted) noexcept { takes_times_ = wanted; }
+  const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
+  std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
+  /// The plan of a kind of pass at a position.
+  const plan::sequence& plan_of(pass_kind kind, std::uint32_t position = 0) const noexcept {
+    return is_long(kind, position)                                      ? long_plan_
+           : kind == pass_kind::decode                                  ? *decode_
+           : kind == pass_kind::prefill                                 ? table_->prefill
+           : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify
+                                                                        : table_->logits;
+  }
+
+  /// Time of a pass over drafts in decode passes, as measured of both at about the same time, since devices need a
+  /// while to reach their clocks; 0: not yet.
+  double verify_cost(pass_kind kind) const { return verify_costs_[static_cast<std::size_t>(kind)]; }
+  static constexpr std::uint32_t few_tokens = plan::device_plan::few_drafts;
+  /// Kind of a pass over a number of tokens, all but the first drafts.
+  pass_kind verify_kind(std::size_t tokens) const {
+    return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify;
+  }
+
+ protected:
+  /// Makes no memory yet. @param decode of the plan's table
+  [[gnu::cold]] pass_recordings(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
+                                const plan::sequence& decode, executor_start start, weight_memory weights,
+                                kernel_set kernels)
+      : pass_memory(on, std::move(plan), decode, std::move(weights), std::move(kernels)), start_(std::move(start)) {}
+  ~pass_recordings() = default;
+
+  recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
+  const recorded_sequence& sequence(pass_kind kind) const { return sequences_[static_cast<std::size_t>(kind)]; }
+
+  /// A sequence with a timestamp behind every dispatch, in one command buffer.
+  /// @error device_error: no timestamps on this device
+  recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
+    const plan::sequence& plan = *form_of(kind, is_long).plan;
+    recorded_sequence out =
+        record_timed_sequence(device_, *table_, plan, kernels_, addresses_, (std::max)(1u, plan.repeats()), greedy);
+    counters_.recordings += out.size();
+    return out;
+  }
+  recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) {
+    return is_long ? timed_long_[greedy ? 1 : 0] : greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)];
+  }
+  const recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) const {
+    return const_cast<pass_recordings*>(this)->timed(kind, greedy, is_long);
+  }
+
+  /// Whether a pass runs the form of decode for long contexts.
+  bool is_long(pass_kind kind, std::uint32_t position) const noexcept {
+    return kind == pass_kind::decode && position >= long_from_;
+  }
+  const recorded_sequence& form_of(pass_kind kind, bool is_long) const { return is_long ? long_ : sequence(kind); }
+  void record_timed(pass_kind kind) {
+    const auto record = [&](bool greedy, bool is_long) {
+      recorded_sequence& made = timed(kind, greedy, is_long);
+      made = {};
+      if (device_.limits().timestamp_bits == 0) return;
+      made = timed_sequence(kind, greedy, is_long);
+      ticks_.resize((std::max<std::size_t>)(ticks_.size(), made.segments.front().points()));
+    };
+    for (const bool is_long : {false, true}) {
+      if (form_of(kind, is_long).plan == nullptr || (is_long && kind != pass_kind::decode)) continue;
+      if (kind != pass_kind::decode || !start_.draws_later()) record(false, is_long);
+      if (form_of(kind, is_long).greedy.handle() != nullptr) record(true, is_long);
+    }
+  }
+  pass_clock& clock_of(pass_kind kind) { return clocks_[static_cast<std::size_t>(kind)]; }
+  const pass_clock& clock_of(pass_kind kind) const { return clocks_[static_cast<std::size_t>(kind)]; }
+  void collect_times() {
+    pass_clock& into = clock_of(sample_.kind);
+    const recorded_sequence& of = timed(sample_.kind, sample_.greedy, sample_.is_long);
+    sample_ = {};
+    const auto ticks = std::span(ticks_).first(of.segments.front().points());
+    of.clocks.front().read_ticks(ticks);
+    for (std::size_t i = 1; i < ticks.size(); ++i)
+      into.add(of.dispatches[i - 1].what->kernel, of.clocks.front().nanoseconds(ticks[i - 1], ticks[i]));
+    into.end();
+  }
+
+  executor_start start_;
+  std::array<recorded_sequence, pass_kinds> sequences_;
+  std::array<recorded_sequence, pass_kinds> timed_;
+  recorded_sequence timed_greedy_;  ///< of decode
+  plan::sequence long_plan_;        ///< decode with its other form of the dispatch of all layers, where it has one
+  recorded_sequence long_;
+  std::array<recorded_sequence, 2> timed_long_;  ///< passes that draw and those that do not
+  static constexpr std::uint32_t never = ~0u;
+  std::uint32_t long_from_ = never;  ///< passes from this position on are of that form
+  std::array<pass_clock, pass_kinds> clocks_{pass_clock(128, 3), pass_clock(16, 0)};  ///< of decode, of prefill
+  std::array<double, pass_kinds> verify_costs_{};
+  struct sample {
+    bool taken = false;
+    std::uint64_t number = 0;  ///< of the submission that it is in
+    pass_kind kind = pass_kind::decode;
+    bool greedy = false, is_long = false;
+  };
+  sample sample_;  ///< the timed pass under way
+  std::vector<std::uint64_t> ticks_;
+  bool takes_times_ = true;
+  executor_counters counters_;
+};
+
+}  // namespace intaglio::runtime

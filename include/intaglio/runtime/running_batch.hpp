@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+// What a basic_batch does: sessions join, are fed, draw together and leave.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/io/prompt.hpp"
+#include "intaglio/runtime/batch_slots.hpp"
+#include "intaglio/runtime/load_session.hpp"
+#include "intaglio/runtime/pooled_states.hpp"
+
+namespace intaglio::runtime {
+
+/// What a basic_batch does, in one place that does not move.
+class running_batch : public batch_slots {
+ public:
+  running_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
+                const session_options& options, runtime::module_source source)
+      : batch_slots(runtime::open_session(on, tables, from, options), nullptr) {
+    gpu::translated([&] {
+      run_ = runtime::load_executor<runtime::batch_executor>(*body_, *body_->table, from, options, source);
+      start();
+    });
+  }
+  running_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
+      : batch_slots(std::move(body), std::move(run)) {}
+
+  bool has_tokenizer() const { return body_->tokens.has_value(); }
+  const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
+  const std::vector<std::string>& warnings() const { return body_->warnings; }
+  std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
+    return gpu::translated([&] { return body_->encode(conversation); });
+  }
+  std::vector<std::int32_t> encode(std::string_view text, io::prompt_markup markup = io::prompt_markup::read) const {
+    return gpu::translated([&] { return io::encode_prompt(tokenizer(), text, markup); });
+  }
+
+  std::uint32_t active() const { return slot_count() - free_slots(); }
+  std::uint32_t free_pages() const { return pool_->free(); }
+  bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
+    return free_slots() != 0 && waiting_for_pages() == 0 && !prompt.empty() && max_tokens != 0 &&
+           prompt.size() + max_tokens <= context() &&
+           pool_->has_room(prompt, first_positions(prompt.size(), positions(prompt.size(), max_tokens)));
+  }
+
+  batch_handle join(std::span<const std::int32_t> prompt, const batch_options& options) {
+    return gpu::translated([&] {
+      device().on()->require_alive("join a batch");
+      if (prompt.empty()) throw argument_error("prompt", "at least one token", "none");
+      body_->check_ids(prompt);
+      runtime::validate(options.sampling, table().config->vocab_size, context());
+      if (options.max_tokens == 0) throw argument_error("max_tokens", "at least 1", "0");
+      if (prompt.size() + options.max_tokens > context())
+        throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)",
+                             std::to_string(prompt.size() + options.max_tokens) + " tokens");
+      std::uint32_t slot = 0;
+      while (slot < members_.size() && members_[slot].number != 0) ++slot;
+      if (slot == members_.size())
+        throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slot_count()) + " taken");
+      const std::uint32_t all = positions(prompt.size(), options.max_tokens),
+                          wanted = first_positions(prompt.size(), all);
+      std::optional<runtime::page_pool::list> pages;
+      if (waiting_for_pages() == 0) pages = pool_->take(prompt, wanted);
+      if (!pages)
+        throw argument_error("KV pages",
+                             std::to_string(pool_->pages_of(wanted)) + " for " + std::to_string(wanted) + " positions",
+                             std::to_string(pool_->free()) + " of " + std::to_string(table().shape.pages) + " free" +
+                                 (waiting_for_pages() != 0 ? ", for which others wait" : ""));
+      member& of = members_[slot];
+      of = {};
+      of.number = ++last_number_;
+      of.history.reserve(all + 1);
+      of.history.assign(prompt.begin(), prompt.end());
+      of.pages = std::move(*pages);
+      of.options = options;
+      of.prompt = static_cast<std::uint32_t>(prompt.size());
+      waiting_.push_back(slot);
+      return batch_handle{slot, of.number};
+    });
+  }
+
+  std::span<const batch_token> step(std::uint32_t tokens = 1) {
+    drawn_.clear();
+    return gpu::translated([&] {
+      device().on()->require_alive("step a batch");
+      if (tokens == 0 || tokens > table().ring_size)
+        throw argument_error("tokens of a step", "1 .. " + std::to_string(table().ring_size), std::to_string(tokens));
+      feed_waiting();
+      decode(tokens);
+      return std::span<const batch_token>(drawn_);
+    });
+  }
+
+  void leave(batch_handle whose) {
+    if (member* const of = find(whose)) remove(whose.slot, *of);
+  }
+
+  bool has(batch_handle whose) const { return find(whose) != nullptr; }
+  const std::vector<std::int32_t>& history(batch_handle whose) const { return present(whose).history; }
+  std::uint32_t cached_tokens(batch_handle whose) const {
+    if (const member* const of = find(whose)) return of->found.value_or(0);
+    if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number)
+      return present(whose).found.value_or(0);
+    return found_by_[whose.slot].tokens;
+  }
+  std::span<const float> logits(batch_handle whose) const {
+    if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0)
+      throw argument_error("logits", "a session that keeps them and drew a token", "none");
+    return run_->logits(whose.slot);
+  }
+  void set_next(batch_handle whose, std::int32_t id) {
+    member& of = const_cast<member&>(present(whose));
+    if (of.history.size() == of.prompt)
+      throw argument_error("token to put in another's place", "a session that drew one", "one that drew none");
+    body_->check_ids(std::span(&id, 1));
+    gpu::translated([&] { settle(); });
+    of.history.back() = id;
+    tell(whose.slot, of);
+  }
+
+  std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options) {
+    return gpu::translated([&] {
+      device().on()->require_alive("embed a text");
+      const std::uint32_t chunk = body_->checked_chunk(options.chunk);
+      if (ids.empty()) throw argument_error("text to embed", "at least one token", "none");
+      body_->check_ids(ids);
+      body_->check_room(ids.size());
+      settle();  // the text takes the caches
+      in_caches_ = slot_count();
+      std::vector<float> out;
+      guarded([&] {
+        runtime::pooled_states states(*table().config, runtime::last_norm(device(), table(), run_->weights()),
+                                      options.pooling.value_or(body_->file_pooling.value_or(pooling::last)));
+        out = runtime::pool_text(
+            table(), std::move(states), static_cast<std::uint32_t>(ids.size()), chunk,
+            [&](std::uint32_t position, std::uint32_t count) {
+              run_->feed_alone(position, ids.subspan(position, count), body_->submit_budget_ms);
+            },
+            [&](std::uint32_t first, std::span<float> into) { run_->read_stream(first, into); }, options.normalize,
+            device().label());
+      });
+      return out;
+    });
+  }
+
+  const runtime::batch_executor& executor() const { return *run_; }
+  runtime::batch_executor& executor() { return *run_; }
+
+ private:
+  void feed_waiting() {
+    if (waiting_.empty()) return;
+    const std::uint32_t slot = waiting_.front();
+    member& of = members_[slot];
+    if (of.pages.pages.empty()) {  // it was put back, as all behind it were
+      auto pages = pool_->take(of.history, first_positions(of.history.size(), all_positions(of)));
+      if (!pages) return;
+      of.pages = std::move(*pages);
+    }
+    settle();                                                            // the prompt takes the caches
+    const auto all = static_cast<std::uint32_t>(of.history.size()) - 1;  // the last token goes in with the first pass
+    if (!of.started) {
+      of.started = true;
+      pool_->share(of.pages, of.history, first_positions(of.history.size(), all_positions(of)));
+      of.fed = of.pages.shared * pool_->page_size();
+      if (!of.found) of.found = of.fed;
+      in_caches_ = slot_count();
+      tell(slot, of);
+    }
+    if (of.fed < all) {
+      const std::uint32_t count = (std::min)(table().prefill.max_tokens, all - of.fed);
+      guarded([&] {
+        run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed,
+                      body_->submit_budget_ms);
+      });
+      in_caches_ = slot;
+      of.fed += count;
+    }
+    if (of.fed < all) return;
+    pool_->remember(of.pages, std::span(of.history).first(all));
+    of.ready = true;
+    tell(slot, of);
+    waiting_.pop_front();
+  }
+
+  void decode(std::uint32_t tokens) {
+    grow(tokens);
+    std::uint32_t rows = 0, ready = 0;
+    bool keeps = false;
+    for (std::uint32_t slot = 0; slot < slot_count(); ++slot)
+      if (members_[slot].ready) rows = slot + 1, ++ready, keeps = keeps || members_[slot].options.keep_logits;
+    if (rows == 0) return;
+    const bool alone = ready == 1 && waiting_.empty() && !keeps && run_->has_alone();
+    if (alone) {
+      member& of = members_[rows - 1];
+      if (alone_ != rows - 1) {
+        settle();
+        in_caches_ = slot_count();
+        alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
+        guarded([&] { run_->enter_alone(rows - 1, words_of(of)); });
+        alone_ = rows - 1;
+        of.told = 0;
+      }
+      tokens = (std::min)(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
+      guarded([&] { run_->decode_alone(tokens, body_->submit_budget_ms); });
+    } else {
+      settle();
+      guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
+    }
+    bool spoiled = false;
+    for (std::uint32_t slot = 0; slot < rows; ++slot) {
+      member& of = members_[slot];
+      if (!of.ready) continue;
+      logits_of_[slot] = of.options.keep_logits ? of.number : 0;
+      for (std::uint32_t i = 0; i < tokens; ++i) {
+        const std::uint32_t drawn = alone ? run_->drawn_alone(of.told) : run_->drawn(slot, of.told);
+        ++of.told;
+        if (drawn >= table().config->vocab_size) {
+          drawn_.push_back({{slot, of.number}, -1, true, false});
+          spoiled = true;
+          break;
+        }
+        of.history.push_back(static_cast<std::int32_t>(drawn));
+        const bool last = of.history.size() == of.prompt + of.options.max_tokens;
+        drawn_.push_back({{slot, of.number}, static_cast<std::int32_t>(drawn), last});
+        if (last) break;
+      }
+    }
+    // The spoiled ones first, so that nobody's last tokens are remembered behind pages of theirs.
+    if (spoiled)
+      for (const batch_token& each : drawn_)
+        if (!each.finite) {
+          member& of = members_[each.of.slot];
+          of.ready = false;
+          pool_->spoil(of.pages);
+          remove(each.of.slot, of);
+        }
+    for (const batch_token& each : drawn_)
+      if (each.last && each.finite) remove(each.of.slot, members_[each.of.slot]);
+  }
+};
+
+}  // namespace intaglio::runtime
