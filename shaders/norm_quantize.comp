@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Normalises a token's activations and rounds them to int8 with one scale. One workgroup a token (y).
+// Normalises a token's activations, or leaves them, and rounds them to int8 with one scale. One workgroup a token (y).
 // variant: norm_quantize -DWIDE_LOADS=0
 // variant: norm_quantize_cpu -DWIDE_LOADS=1
 #version 460
@@ -16,9 +16,11 @@ layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const float eps = 1e-5;
 layout(constant_id = 3) const uint subgroup_width = 0;
+layout(constant_id = 4) const uint prologue = 1;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define norm_width width
+#define normalises (prologue != 4u)
 #include "norm.glsl"
 
 #if WIDE_LOADS

@@ -37,7 +37,8 @@ layout(constant_id = 14) const uint slot_words = 0;
 layout(constant_id = 15) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
-const bool quantises = prologue == 1u;  // the norm stands in front
+const bool quantises = prologue == 1u || prologue == 4u;  // with the norm in front, or without
+#define normalises (prologue != 4u)
 const uint norm_width = quantises ? columns : 0u;
 #define columns_max columns
 #include "norm.glsl"

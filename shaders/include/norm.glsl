@@ -37,7 +37,11 @@ vec4 chunk_quad(Words from, uint first_quad, uint chunk, uint s) {
   return unused_slot(s) ? vec4(0.0) : float_quad(from, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
 }
 #ifndef weight_quad  // of a norm's weight, where that is not read as it stands
+#ifdef normalises    // where it is not, y is x
+#define weight_quad(weight, chunk, s) (normalises ? chunk_quad(weight, 0u, chunk, s) : vec4(1.0))
+#else
 #define weight_quad(weight, chunk, s) chunk_quad(weight, 0u, chunk, s)
+#endif
 #endif
 vec4 chunk_input(Words x, uint first_quad, uint chunk, uint s) {
   return unused_slot(s) ? vec4(0.0) : input_quad(x, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
@@ -64,7 +68,8 @@ float greatest(vec4 v) {
 #define not_a_number uintBitsToFloat(0x7fc00000u)
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
-// 1 / root mean square of x[4 * first_quad ..]; in `largest` the greatest |x * w|. One barrier.
+// 1 / root mean square of x[4 * first_quad ..], or 1 where that is not what y is multiplied with; in `largest` the
+// greatest |x * w|. One barrier.
 float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float largest) {
   largest = 0.0;
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
@@ -113,6 +118,9 @@ float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float l
   }
   precise float mean = virtual_sum(part) / float(norm_width) + eps;
   precise float r = 1.0 / sqrt(mean);
+#ifdef normalises
+  if (!normalises) r = 1.0;
+#endif
   return finite(mean) ? r : not_a_number;
 }
 

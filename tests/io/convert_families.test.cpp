@@ -88,7 +88,15 @@ TEST_CASE("convert: a Llama with ternary layers keeps codes and scales", "[unsan
   const std::filesystem::path from = conformance("llamabit-tiny", "conformance2", "confgen2.py");
   const temporary_folder folder;
   const auto published = checkpoint::open(from / "gguf/llamabit-tiny-i2_s.gguf");
-  CHECK(published.config().ternary);
+  CHECK((published.config().ternary && published.config().activation_type == dtype::i8));
+  for (const dtype codec : {dtype::tq2_0, dtype::bf16})
+    for (const char* in : {"hf-packed", "gguf/llamabit-tiny-tq1_0.gguf"}) {
+      INFO(in);
+      convert_options options;
+      options.codec = codec;
+      convert(from / in, folder / "other.gguf", options);
+      CHECK(checkpoint::open(folder / "other.gguf").config() == checkpoint::open(from / in).config());
+    }
   for (const char* in : {"hf-packed", "hf-bitlinear", "gguf/llamabit-tiny-i2_s.gguf"}) {
     INFO(in);
     convert_options options;
@@ -96,7 +104,7 @@ TEST_CASE("convert: a Llama with ternary layers keeps codes and scales", "[unsan
     convert(from / in, folder / "out.gguf", options);
     const auto made = checkpoint::open(folder / "out.gguf");
     CHECK(check(folder / "out.gguf").ok());
-    CHECK(made.config().ternary);
+    CHECK((made.config().ternary && made.config().activation_type == dtype::i8));
     for (const auto& tensor : published.tensors()) {
       if (tensor.role != tensor_role::matrix) continue;
       INFO(tensor.stored.name);

@@ -15,11 +15,12 @@ struct of_ones_own {
   }
 };
 
-product_result expect(const ternary_problem& p, std::size_t tokens) {
+product_result expect(const ternary_problem& p, std::size_t tokens, bool normalised = true) {
   product_result out = initial(p);
   std::vector<std::int8_t> q(tokens * p.shape.columns);
   std::vector<reference::factors> factors(tokens);
-  reference::norm_quantize(std::span(p.x).first(q.size()), p.norm_weight, p.shape.columns, 1e-5f, q, factors);
+  reference::norm_quantize(std::span(p.x).first(q.size()), normalised ? p.norm_weight : std::vector<float>(),
+                           p.shape.columns, 1e-5f, q, factors);
   reference::ternary_matmul(p.shape, q, factors, p.weight, p.scales, out.output, p.position, out.keys, out.values);
   return out;
 }
@@ -119,6 +120,7 @@ TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gi
                     << ", module " << module);
     const product_result decoded = run(on, p, prologue::norm_quantize, 1, 1, tokens, 3);
     check(on, decoded, expected);
+    if (!whole) check(on, run(on, p, prologue::quantize, 1, 1, tokens, 3), expect(p, tokens, false));
     for (const std::uint32_t tile : {1u, 4u, 8u, 16u}) {
       INFO("tile of " << tile);
       if (whole == (tile == 8)) continue;

@@ -92,6 +92,19 @@ TEST_CASE("norm_float puts the norm in front of each product that reads it", "[p
   CHECK(plan::rules[bare[1].rule].name == "residual_add");
 }
 
+TEST_CASE("int8 inputs without a norm are one product's own, or a dispatch", "[plan][fuse]") {
+  const auto alone = [](ir::trace& t, ir::value_id x) {
+    return t.add(x, t.matmul(t.quantize(x, "a"), "a.weight", 256, 256, ternary));
+  };
+  text<256> failure;
+  const auto decode = fused(alone, true, failure), prompt = fused(alone, false, failure);
+  CHECK(std::string(failure.view()).empty());
+  REQUIRE((decode.size() == 2 && prompt.size() == 3));
+  CHECK(decode[1].prologue == kernels::prologue::quantize);
+  CHECK((prompt[1].kernel == kernel::norm_quantize && prompt[1].prologue == kernels::prologue::quantize));
+  CHECK((prompt[1].norm == ir::none && prompt[2].prologue == kernels::prologue::quantized));
+}
+
 TEST_CASE("the stream is not overwritten while a norm of it is still to be computed", "[plan][fuse]") {
   text<256> failure;
   (void)fused(

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Files of families, planned by their own configs at run time, against goldens of transformers
 // (shared/conformance2/README.md says how they were made and how far implementations agree).
+#include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
@@ -38,12 +43,127 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
   return out;
 }
 
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    ab += x * y, aa += x * x, bb += y * y;
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
 struct golden_file {
   const char *model, *variant, *path;
   std::uint32_t context = 256;  ///< of the plan: longer prompts are left out
   std::size_t least = 1;        ///< tokens of the shortest prompt that is asked
 };
 std::ostream& operator<<(std::ostream& out, const golden_file& of) { return out << of.model << "/" << of.path; }
+
+/// Files without blocks.
+constexpr golden_file of_families[] = {{"gemma2-tiny", "base", "gguf/gemma2-tiny-bf16.gguf"},
+                                       {"gemma2-tiny", "base", "gguf/gemma2-tiny-f32.gguf"},
+                                       {"gemma2-tiny", "base", "hf"},
+                                       {"gemma2-tiny", "qpas", "hf-qpas"},
+                                       {"gemma4-tiny", "base", "gguf/gemma4-tiny-bf16.gguf"},
+                                       {"gemma4-tiny", "base", "gguf/gemma4-tiny-f32.gguf"},
+                                       {"gemma4-tiny", "base", "hf"},
+                                       {"gemma4d-tiny", "base", "gguf/gemma4d-tiny-bf16.gguf"},
+                                       {"gemma4d-tiny", "base", "gguf/gemma4d-tiny-f32.gguf"},
+                                       {"gemma4d-tiny", "base", "hf"},
+                                       {"gptoss-tiny", "base", "hf"},
+                                       {"gptoss-tiny", "base", "hf-deq"},
+                                       {"gptoss-tiny", "trunc", "gguf/gptoss-tiny-bf16.gguf"},
+                                       {"gptoss-tiny", "trunc", "gguf/gptoss-tiny-deq-f32.gguf"},
+                                       {"gptoss-tiny", "trunc", "gguf/gptoss-tiny-f32.gguf"},
+                                       {"gptoss-tiny", "trunc", "hf-trunc"},
+                                       {"granite-tiny", "base", "gguf/granite-tiny-bf16.gguf"},
+                                       {"granite-tiny", "base", "gguf/granite-tiny-f32.gguf"},
+                                       {"granite-tiny", "base", "hf"},
+                                       {"lfm2-tiny", "base", "gguf/lfm2-tiny-bf16.gguf"},
+                                       {"lfm2-tiny", "base", "gguf/lfm2-tiny-f32.gguf"},
+                                       {"lfm2-tiny", "base", "hf"},
+                                       {"llamabit-tiny", "a8", "gguf/llamabit-tiny-i2_s.gguf"},
+                                       {"llamabit-tiny", "a8", "hf-bf16"},
+                                       {"llamabit-tiny", "a8", "hf-bitlinear"},
+                                       {"llamabit-tiny", "a8", "hf-packed"},
+                                       {"llamabit-tiny", "f32act", "gguf/llamabit-tiny-bf16.gguf"},
+                                       {"llamabit-tiny", "f32act", "gguf/llamabit-tiny-f32.gguf"},
+                                       {"llamabit-tiny", "tq1_0", "gguf/llamabit-tiny-tq1_0.gguf"},
+                                       {"llamabit-tiny", "tq2_0", "gguf/llamabit-tiny-tq2_0.gguf"},
+                                       {"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"},
+                                       {"olmo2-tiny", "base", "gguf/olmo2-tiny-f32.gguf"},
+                                       {"olmo2-tiny", "base", "hf"},
+                                       {"phi3-tiny", "base", "gguf/phi3-tiny-bf16.gguf"},
+                                       {"phi3-tiny", "base", "gguf/phi3-tiny-f32.gguf"},
+                                       {"phi3-tiny", "base", "hf"},
+                                       {"phi3-tiny", "longlong", "gguf/phi3-tiny-longrope-bf16.gguf"},
+                                       {"phi3-tiny", "longlong", "gguf/phi3-tiny-longrope-f32.gguf"},
+                                       {"phi3-tiny", "longlong", "hf-longlong"},
+                                       {"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-bf16.gguf", 256, 65},
+                                       {"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-bf16.gguf", 64},
+                                       {"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 256, 65},
+                                       {"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 64},
+                                       {"phi3-tiny", "longrope", "hf-longrope", 256, 65},
+                                       {"phi3-tiny", "longrope", "hf-longrope", 64},
+                                       {"phi3-tiny", "swa", "hf-swa"},
+                                       {"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"},
+                                       {"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
+                                       {"qwen2-tiny", "base", "hf"},
+                                       {"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
+                                       {"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
+                                       {"qwen3-tiny", "base", "hf"},
+                                       {"qwen35-tiny", "base", "gguf/qwen35-tiny-bf16.gguf"},
+                                       {"qwen35-tiny", "base", "gguf/qwen35-tiny-f32.gguf"},
+                                       {"qwen35-tiny", "base", "hf"},
+                                       {"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"},
+                                       {"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
+                                       {"qwen3moe-tiny", "base", "hf"},
+                                       {"qwen3moe-tiny", "nonorm", "hf-nonorm"},
+                                       {"qwen3next-tiny", "base", "gguf/qwen3next-tiny-bf16.gguf"},
+                                       {"qwen3next-tiny", "base", "gguf/qwen3next-tiny-f32.gguf"},
+                                       {"qwen3next-tiny", "base", "hf"},
+                                       {"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
+                                       {"qwen3u-tiny", "base", "gguf/qwen3u-tiny-f32.gguf"},
+                                       {"qwen3u-tiny", "base", "hf"},
+                                       {"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"},
+                                       {"smollm3-tiny", "base", "gguf/smollm3-tiny-bf16.gguf"},
+                                       {"smollm3-tiny", "base", "gguf/smollm3-tiny-f32.gguf"},
+                                       {"smollm3-tiny", "base", "hf"}};
+/// Every matrix in one codec.
+constexpr golden_file in_blocks[] = {
+    {"qwen3-tiny", "q5_0", "gguf/qwen3-tiny-q5_0.gguf"},    {"qwen3-tiny", "q5_1", "gguf/qwen3-tiny-q5_1.gguf"},
+    {"qwen3-tiny", "q2_k", "gguf/qwen3-tiny-q2_k.gguf"},    {"qwen3-tiny", "q3_k", "gguf/qwen3-tiny-q3_k.gguf"},
+    {"qwen3-tiny", "q5_k", "gguf/qwen3-tiny-q5_k.gguf"},    {"qwen3-tiny", "iq4_nl", "gguf/qwen3-tiny-iq4_nl.gguf"},
+    {"qwen3-tiny", "iq4_xs", "gguf/qwen3-tiny-iq4_xs.gguf"}};
+/// As llama-quantize writes them: more bits for some layers' v and down, other codecs where rows are no multiple of
+/// 256.
+constexpr golden_file in_mixes[] = {{"qwen3-tiny", "q4_k_m", "gguf/qwen3-tiny-q4_k_m.gguf"},
+                                    {"qwen3-tiny", "q3_k_m", "gguf/qwen3-tiny-q3_k_m.gguf"},
+                                    {"qwen3-tiny", "q2_k_mix", "gguf/qwen3-tiny-q2_k_mix.gguf"},
+                                    {"qwen3u-tiny", "q4_k_m", "gguf/qwen3u-tiny-q4_k_m.gguf"},
+                                    {"qwen3u-tiny", "q4_k_s", "gguf/qwen3u-tiny-q4_k_s.gguf"},
+                                    {"qwen3u-tiny", "q5_k_m", "gguf/qwen3u-tiny-q5_k_m.gguf"},
+                                    {"qwen3u-tiny", "q3_k_m", "gguf/qwen3u-tiny-q3_k_m.gguf"},
+                                    {"qwen3u-tiny", "q2_k_mix", "gguf/qwen3u-tiny-q2_k_mix.gguf"},
+                                    {"qwen3u-tiny", "iq4_xs_mix", "gguf/qwen3u-tiny-iq4_xs_mix.gguf"},
+                                    {"qwen3u-tiny", "q6_k", "gguf/qwen3u-tiny-q6_k.gguf"},
+                                    {"qwen2-tiny", "q4_k_m", "gguf/qwen2-tiny-q4_k_m.gguf"},
+                                    {"phi3-tiny", "q4_k_m", "gguf/phi3-tiny-q4_k_m.gguf"},
+                                    {"gemma2-tiny", "q4_k_m", "gguf/gemma2-tiny-q4_k_m.gguf"},
+                                    {"qwen3moe-tiny", "q4_k_m", "gguf/qwen3moe-tiny-q4_k_m.gguf"},
+                                    {"gptoss-tiny", "mxfp4_moe", "gguf/gptoss-tiny-mxfp4_moe.gguf"},
+                                    {"qwen3moe-tiny", "mxfp4_moe", "gguf/qwen3moe-tiny-mxfp4_moe.gguf"}};
+/// What the files do not say themselves: the goldens are those of another config beside them.
+constexpr golden_file of_other_configs[] = {
+    {"llamabit-tiny", "a8", "gguf/llamabit-tiny-f32.gguf"},       // a plain Llama
+    {"llamabit-tiny", "a8", "gguf/llamabit-tiny-bf16.gguf"},      // likewise
+    {"llamabit-tiny", "f32act", "gguf/llamabit-tiny-i2_s.gguf"},  // inputs of I2_S are int8
+    {"llamabit-tiny", "f32act", "hf-packed"},                     // inputs are int8, as quantization_config says
+    {"llamabit-tiny", "f32act", "hf-bf16"},
+    {"llamabit-tiny", "f32act", "hf-bitlinear"},
+    {"gptoss-tiny", "base", "gguf/gptoss-tiny-f32.gguf"},  // GGUF has no key for a YaRN that is not rounded
+    {"gptoss-tiny", "base", "gguf/gptoss-tiny-bf16.gguf"},
+    {"gptoss-tiny", "base", "gguf/gptoss-tiny-deq-f32.gguf"}};
 
 io::checkpoint opened(const golden_file& of) {
   return io::checkpoint::open(conformance(of.model, "conformance2", "confgen2.py") / of.path);
@@ -63,6 +183,8 @@ void check_goldens(const golden_file& each, const io::checkpoint& file, const fa
 
   std::ifstream in(golden / "manifest.json");
   const auto manifest = nlohmann::json::parse(in);
+  const auto variant =
+      *std::ranges::find_if(manifest["variants"], [&](const auto& v) { return v["name"] == each.variant; });
   for (const auto& [name, all] :
        {std::pair{"p4", true}, {"p17", true}, {"p1", false}, {"p100", false}, {"p200", false}}) {
     INFO(name);
@@ -74,7 +196,13 @@ void check_goldens(const golden_file& each, const io::checkpoint& file, const fa
     const logits_result found = session.logits(ids);
     REQUIRE(found.logits.size() >= expected.size());
     const std::span<const float> last = std::span(found.logits).last(expected.size());
-    CHECK(largest_difference(last, expected) < 1e-3);
+    // A value beside a boundary of int8 may be rounded the other way; some prompts have none.
+    const auto tolerance = variant["tolerance"];
+    const bool exact = !tolerance.contains("exact_prompts") ||
+                       std::ranges::count(tolerance["exact_prompts"], nlohmann::json(name)) != 0;
+    CHECK(largest_difference(last, expected) <
+          (exact ? 1e-3 : tolerance["float32_other_prompts"]["max_abs"].get<double>()));
+    if (!exact) CHECK(cosine(last, expected) >= tolerance["float32_other_prompts"]["min_cos"].get<double>());
   }
   // Embedding and layers; the golden has the last norm's output too.
   if (std::string_view(each.path) == "hf" && std::string_view(each.variant) == "base") {
@@ -87,8 +215,7 @@ void check_goldens(const golden_file& each, const io::checkpoint& file, const fa
     for (const float value : expected) largest = std::max(largest, std::abs(value));
     CHECK(largest_difference(expected, found.hidden) < 1e-3 * static_cast<double>(largest));
   }
-  for (const auto& variant : manifest["variants"]) {
-    if (variant["name"] != each.variant || each.least > 17) continue;
+  if (each.least <= 17) {
     const auto ids = manifest["prompts"]["p17"]["ids"].get<std::vector<std::int32_t>>();
     const auto tokens = variant["greedy"]["p17"]["tokens"].get<std::vector<std::int32_t>>();
     text_stream stream =
@@ -112,50 +239,29 @@ families::weight_types stored_types(const io::checkpoint& file) {
 
 }  // namespace
 
+TEST_CASE("every file of the set is held against each of its goldens", "[once]") {
+  std::vector<std::string> wanted, known;
+  for (const auto& folder : std::filesystem::directory_iterator(shared("conformance2"))) {
+    if (!std::filesystem::exists(folder.path() / "manifest.json")) continue;
+    std::ifstream in(folder.path() / "manifest.json");
+    const auto manifest = nlohmann::json::parse(in);
+    for (const auto& variant : manifest["variants"])
+      for (const auto& file : variant["files"])
+        wanted.push_back(manifest["model"].get<std::string>() + " " + variant["name"].get<std::string>() + " " +
+                         file["path"].get<std::string>());
+  }
+  const auto add = [&](std::span<const golden_file> files) {
+    for (const golden_file& each : files)
+      if (each.least == 1) known.push_back(std::string(each.model) + " " + each.variant + " " + each.path);
+  };
+  add(of_families), add(in_blocks), add(in_mixes), add(of_other_configs);
+  std::ranges::sort(wanted), std::ranges::sort(known);
+  CHECK(wanted.size() > 80);
+  CHECK(known == wanted);
+}
+
 TEST_CASE("files of a family give the goldens of transformers", "[once]") {
-  const golden_file each = GENERATE(
-      golden_file{"qwen3-tiny", "base", "hf"}, golden_file{"qwen3u-tiny", "base", "hf"},
-      golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-f32.gguf"},
-      golden_file{"qwen3-tiny", "base", "gguf/qwen3-tiny-bf16.gguf"},
-      golden_file{"qwen3u-tiny", "base", "gguf/qwen3u-tiny-bf16.gguf"},
-      golden_file{"qwen3u-tiny", "q8_0", "gguf/qwen3u-tiny-q8_0.gguf"}, golden_file{"qwen3moe-tiny", "base", "hf"},
-      golden_file{"qwen3moe-tiny", "nonorm", "hf-nonorm"},
-      golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-f32.gguf"},
-      golden_file{"qwen3moe-tiny", "base", "gguf/qwen3moe-tiny-bf16.gguf"}, golden_file{"qwen2-tiny", "base", "hf"},
-      golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-f32.gguf"},
-      golden_file{"qwen2-tiny", "base", "gguf/qwen2-tiny-bf16.gguf"}, golden_file{"smollm3-tiny", "base", "hf"},
-      golden_file{"smollm3-tiny", "base", "gguf/smollm3-tiny-bf16.gguf"}, golden_file{"granite-tiny", "base", "hf"},
-      golden_file{"granite-tiny", "base", "gguf/granite-tiny-bf16.gguf"},
-      golden_file{"llamabit-tiny", "f32act", "hf-packed"}, golden_file{"llamabit-tiny", "f32act", "hf-bf16"},
-      golden_file{"llamabit-tiny", "f32act", "hf-bitlinear"},
-      golden_file{"llamabit-tiny", "f32act", "gguf/llamabit-tiny-i2_s.gguf"},
-      golden_file{"llamabit-tiny", "tq1_0", "gguf/llamabit-tiny-tq1_0.gguf"},
-      golden_file{"llamabit-tiny", "tq2_0", "gguf/llamabit-tiny-tq2_0.gguf"},
-      golden_file{"llamabit-tiny", "f32act", "gguf/llamabit-tiny-bf16.gguf"}, golden_file{"phi3-tiny", "base", "hf"},
-      golden_file{"phi3-tiny", "base", "gguf/phi3-tiny-bf16.gguf"}, golden_file{"phi3-tiny", "swa", "hf-swa"},
-      golden_file{"phi3-tiny", "longlong", "hf-longlong"},
-      golden_file{"phi3-tiny", "longlong", "gguf/phi3-tiny-longrope-bf16.gguf"},
-      golden_file{"phi3-tiny", "longrope", "hf-longrope", 64},
-      golden_file{"phi3-tiny", "longrope", "hf-longrope", 256, 65},
-      golden_file{"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 64},
-      golden_file{"phi3-tiny", "longrope", "gguf/phi3-tiny-longrope-f32.gguf", 256, 65},
-      golden_file{"olmo2-tiny", "base", "hf"}, golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-f32.gguf"},
-      golden_file{"olmo2-tiny", "base", "gguf/olmo2-tiny-bf16.gguf"}, golden_file{"lfm2-tiny", "base", "hf"},
-      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-f32.gguf"},
-      golden_file{"lfm2-tiny", "base", "gguf/lfm2-tiny-bf16.gguf"}, golden_file{"gemma2-tiny", "base", "hf"},
-      golden_file{"gemma2-tiny", "qpas", "hf-qpas"}, golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-f32.gguf"},
-      golden_file{"gemma2-tiny", "base", "gguf/gemma2-tiny-bf16.gguf"}, golden_file{"gemma4d-tiny", "base", "hf"},
-      golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-f32.gguf"},
-      golden_file{"gemma4d-tiny", "base", "gguf/gemma4d-tiny-bf16.gguf"}, golden_file{"gemma4-tiny", "base", "hf"},
-      golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-f32.gguf"},
-      golden_file{"gemma4-tiny", "base", "gguf/gemma4-tiny-bf16.gguf"}, golden_file{"gptoss-tiny", "base", "hf"},
-      golden_file{"gptoss-tiny", "base", "hf-deq"}, golden_file{"gptoss-tiny", "trunc", "hf-trunc"},
-      golden_file{"gptoss-tiny", "trunc", "gguf/gptoss-tiny-f32.gguf"},
-      golden_file{"gptoss-tiny", "trunc", "gguf/gptoss-tiny-bf16.gguf"}, golden_file{"qwen35-tiny", "base", "hf"},
-      golden_file{"qwen35-tiny", "base", "gguf/qwen35-tiny-f32.gguf"},
-      golden_file{"qwen35-tiny", "base", "gguf/qwen35-tiny-bf16.gguf"}, golden_file{"qwen3next-tiny", "base", "hf"},
-      golden_file{"qwen3next-tiny", "base", "gguf/qwen3next-tiny-f32.gguf"},
-      golden_file{"qwen3next-tiny", "base", "gguf/qwen3next-tiny-bf16.gguf"});
+  const golden_file each = GENERATE(from_range(std::begin(of_families), std::end(of_families)));
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);
@@ -163,13 +269,7 @@ TEST_CASE("files of a family give the goldens of transformers", "[once]") {
 }
 
 TEST_CASE("files in each codec of blocks are computed as they are stored, and give the goldens", "[once]") {
-  const golden_file each = GENERATE(golden_file{"qwen3-tiny", "q5_0", "gguf/qwen3-tiny-q5_0.gguf"},
-                                    golden_file{"qwen3-tiny", "q5_1", "gguf/qwen3-tiny-q5_1.gguf"},
-                                    golden_file{"qwen3-tiny", "q2_k", "gguf/qwen3-tiny-q2_k.gguf"},
-                                    golden_file{"qwen3-tiny", "q3_k", "gguf/qwen3-tiny-q3_k.gguf"},
-                                    golden_file{"qwen3-tiny", "q5_k", "gguf/qwen3-tiny-q5_k.gguf"},
-                                    golden_file{"qwen3-tiny", "iq4_nl", "gguf/qwen3-tiny-iq4_nl.gguf"},
-                                    golden_file{"qwen3-tiny", "iq4_xs", "gguf/qwen3-tiny-iq4_xs.gguf"});
+  const golden_file each = GENERATE(from_range(std::begin(in_blocks), std::end(in_blocks)));
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);
@@ -178,24 +278,8 @@ TEST_CASE("files in each codec of blocks are computed as they are stored, and gi
   check_goldens(each, file, types);
 }
 
-// As llama-quantize writes them: more bits for some layers' v and down, other codecs where rows are no multiple of 256.
 TEST_CASE("files of several codecs give the goldens, each matrix in its own", "[once]") {
-  const golden_file each = GENERATE(golden_file{"qwen3-tiny", "q4_k_m", "gguf/qwen3-tiny-q4_k_m.gguf"},
-                                    golden_file{"qwen3-tiny", "q3_k_m", "gguf/qwen3-tiny-q3_k_m.gguf"},
-                                    golden_file{"qwen3-tiny", "q2_k_mix", "gguf/qwen3-tiny-q2_k_mix.gguf"},
-                                    golden_file{"qwen3u-tiny", "q4_k_m", "gguf/qwen3u-tiny-q4_k_m.gguf"},
-                                    golden_file{"qwen3u-tiny", "q4_k_s", "gguf/qwen3u-tiny-q4_k_s.gguf"},
-                                    golden_file{"qwen3u-tiny", "q5_k_m", "gguf/qwen3u-tiny-q5_k_m.gguf"},
-                                    golden_file{"qwen3u-tiny", "q3_k_m", "gguf/qwen3u-tiny-q3_k_m.gguf"},
-                                    golden_file{"qwen3u-tiny", "q2_k_mix", "gguf/qwen3u-tiny-q2_k_mix.gguf"},
-                                    golden_file{"qwen3u-tiny", "iq4_xs_mix", "gguf/qwen3u-tiny-iq4_xs_mix.gguf"},
-                                    golden_file{"qwen3u-tiny", "q6_k", "gguf/qwen3u-tiny-q6_k.gguf"},
-                                    golden_file{"qwen2-tiny", "q4_k_m", "gguf/qwen2-tiny-q4_k_m.gguf"},
-                                    golden_file{"phi3-tiny", "q4_k_m", "gguf/phi3-tiny-q4_k_m.gguf"},
-                                    golden_file{"gemma2-tiny", "q4_k_m", "gguf/gemma2-tiny-q4_k_m.gguf"},
-                                    golden_file{"qwen3moe-tiny", "q4_k_m", "gguf/qwen3moe-tiny-q4_k_m.gguf"},
-                                    golden_file{"gptoss-tiny", "mxfp4_moe", "gguf/gptoss-tiny-mxfp4_moe.gguf"},
-                                    golden_file{"qwen3moe-tiny", "mxfp4_moe", "gguf/qwen3moe-tiny-mxfp4_moe.gguf"});
+  const golden_file each = GENERATE(from_range(std::begin(in_mixes), std::end(in_mixes)));
   INFO(each);
   const io::checkpoint file = opened(each);
   const families::weight_types types = stored_types(file);

@@ -26,7 +26,7 @@ struct family {
   std::string_view config_names;  ///< model_type of config.json; several are apart by a blank
   std::string_view gguf_names;    ///< general.architecture of GGUF, likewise
   bool ternary = false;           ///< matrices are ternary
-  bool may_be_ternary = false;    ///< those of some models are, of f32 inputs
+  bool may_be_ternary = false;    ///< those of some models are
   bool head_norms = false;        ///< attn_q_norm, attn_k_norm: norms of each head of q and k
   bool whole_norms = false;       ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;        ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v

@@ -90,7 +90,11 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       else models::bitnet_graph<dtype::i2_s, dtype::f32>(c, types.embedding).forward(t);
       break;
     case architecture::llama:
-      if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
+      if (c.ternary && c.activation_type == dtype::i8)
+        models::llama_graph<any, graph::gated_ffn, graph::qk_norm::none, graph::qkv_bias::none, dtype::i8>(
+            c, types.head, types.embedding)
+            .forward(t);
+      else if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
       else models::llama_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::phi3:

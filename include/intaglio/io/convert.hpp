@@ -237,6 +237,8 @@ class model_converter {
           gguf_->copy(file.first(), value);
       if (file.first().find("general.quantization_version") == nullptr)
         gguf_->set("general.quantization_version", std::uint32_t{2});
+      if (model_.config().ternary && file.first().find(activation_type_key) == nullptr)
+        gguf_->set(activation_type_key, name(model_.config().activation_type));
     }
     gguf_->set("general.file_type", file_type(options_.codec));
   }

@@ -76,8 +76,7 @@ class gguf_config : public gguf_layers {
     if (family_of(config_.model_type).partial_rotary) read_longrope();
     if (!kinds) read_windows(gemma);
     read_experts();
-    if (family_of(config_.model_type).may_be_ternary && has_ternary_layers())
-      config_.ternary = true, config_.activation_type = dtype::f32;
+    if (family_of(config_.model_type).may_be_ternary) read_ternary();
     if (family_of(config_.model_type).recurrent == recurrence::delta_net) read_delta_net();
     config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
     if (family_of(config_.model_type).multipliers) read_multipliers();
@@ -101,13 +100,21 @@ class gguf_config : public gguf_layers {
     config_.residual_multiplier = multiplier("residual_scale", 1.f);
     config_.logits_scaling = multiplier("logit_scale", 1.f);
   }
-  /// Codes of ternary matrices say that the layers are: no key does.
-  bool has_ternary_layers() const {
-    const auto tensors = file_.tensors();
-    return std::any_of(tensors.begin(), tensors.end(), [](const gguf_tensor& tensor) {
-      return tensor.name.starts_with("blk.") &&
-             (tensor.type == dtype::i2_s || tensor.type == dtype::tq1_0 || tensor.type == dtype::tq2_0);
-    });
+  /// Codes of ternary matrices say that the layers are, and what their inputs are: programs that multiply by I2_S round
+  /// them to int8, those of TQ1_0 and TQ2_0 do not. Where a model is otherwise `convert` says so in a key of its own.
+  [[gnu::cold]] void read_ternary() {
+    std::optional<dtype> inputs;
+    for (const gguf_tensor& tensor : file_.tensors())
+      if (tensor.name.starts_with("blk.") && is_ternary(tensor.type) && inputs != dtype::i8)
+        inputs = tensor.type == dtype::i2_s ? dtype::i8 : dtype::f32;
+    if (const auto stated = file_.value<std::string>(activation_type_key)) {
+      if (*stated != name(dtype::i8) && *stated != name(dtype::f32))
+        refuse(std::string(activation_type_key), "i8 or f32", "'" + printable(*stated, 40) + "'");
+      inputs = *stated == name(dtype::i8) ? dtype::i8 : dtype::f32;
+    }
+    if (!inputs) return;
+    config_.ternary = true;
+    config_.activation_type = *inputs;
   }
   void read_experts() {
     const auto experts = value("expert_count"), used = value("expert_used_count");

@@ -12,6 +12,9 @@
 
 namespace intaglio::io {
 
+/// Of ternary layers of a Llama, where the codec does not say it: i8 or f32, what their inputs are.
+inline constexpr std::string_view activation_type_key = "intaglio.activation_type";
+
 enum class gguf_key_use : std::uint8_t {
   read,              ///< by gguf_config
   harmless,          ///< no part of what is computed

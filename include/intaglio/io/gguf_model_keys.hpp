@@ -16,6 +16,7 @@
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/end_of_generation.hpp"
+#include "intaglio/io/gguf_keys.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/io/rope_factors.hpp"
 #include "intaglio/io/unicode.hpp"
@@ -130,6 +131,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   }
   out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
   out.set(prefix + "rope.freq_base", c.rope_theta);
+  if (c.ternary) out.set(std::string(activation_type_key), std::string(name(c.activation_type)));
   if (gemma || c.head_dim * c.num_attention_heads != c.hidden_size) {
     out.set(prefix + "attention.key_length", c.head_dim);
     out.set(prefix + "attention.value_length", c.head_dim);

@@ -212,10 +212,7 @@ class hf_config_reader : public hf_layers {
     out_.scale_divides = linear == "bitlinear";
     if (!ternary) return;
     out_.config.ternary = true;
-    out_.config.activation_type = dtype::f32;
-    out_.warnings.push_back(in_file(document_.path(),
-                                    "inputs of ternary layers are computed in f32; transformers "
-                                    "rounds them to int8"));
+    out_.config.activation_type = dtype::i8;
   }
 };
 

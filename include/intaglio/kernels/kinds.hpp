@@ -62,13 +62,17 @@ enum class kernel : std::uint8_t {
 };
 inline constexpr std::size_t kernel_count = 47;
 
-/// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
+/// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways and the last, ternary_float f32 in
+/// the others.
 enum class prologue : std::uint32_t {
   quantized = 0,      ///< input is int8 [tokens, columns] with `factors`, written by norm_quantize
   norm_quantize = 1,  ///< input is f32; every workgroup normalises and quantises for itself
   plain = 2,          ///< input is f32 [tokens, columns], used as it is
   norm = 3,           ///< input is f32; every workgroup finds its root mean square for itself
+  quantize = 4,       ///< input is f32; every workgroup quantises it for itself, without a norm
 };
+/// Whether a product's workgroups quantise f32 inputs.
+constexpr bool quantizes(prologue value) { return value == prologue::norm_quantize || value == prologue::quantize; }
 
 /// What a matrix product does with its sums.
 enum class epilogue : std::uint32_t {

@@ -8,13 +8,13 @@
 
 namespace intaglio::kernels {
 
-/// BitNet's activations: y = rms_norm(x) * w, s = 127 / max(max|y|, 1e-5), q = round_half_even(y * s).
-/// input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width];
-/// factors [tokens] of {f32 1 / s, i32 sum of q}. One workgroup a token (y).
+/// BitNet's activations: y = rms_norm(x) * w, or x with prologue::quantize, s = 127 / max(max|y|, 1e-5), q =
+/// round_half_even(y * s). input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width]; factors
+/// [tokens] of {f32 1 / s, i32 sum of q}. One workgroup a token (y).
 inline constexpr kernel_interface norm_quantize_interface{
     "norm_quantize",
     {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"prologue"}}}};
 
 struct norm_quantize_kernel {
   static constexpr kernel id = kernel::norm_quantize;
@@ -25,6 +25,7 @@ struct norm_quantize_kernel {
     std::uint32_t width{};
     float eps{};
     std::uint32_t subgroup_width{};
+    kernels::prologue prologue{};
   };
 };
 

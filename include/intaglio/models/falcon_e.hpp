@@ -21,7 +21,7 @@ inline constexpr decoder_config falcon3_7b_158_config{.model_type = architecture
                                                       .rms_norm_eps = 1e-6f,
                                                       .hidden_act = activation::silu,
                                                       .tie_word_embeddings = false,
-                                                      .activation_type = dtype::f32,
+                                                      .activation_type = dtype::i8,
                                                       .ternary = true};
 /// @tparam H of the head
 template <dtype H = dtype::f16>

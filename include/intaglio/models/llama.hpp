@@ -48,9 +48,10 @@ template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_t
 struct llama {
   static constexpr const decoder_config& config = c;
 
-  /// Of ternary weights inputs are f32, as activation_type of such a config says.
+  /// Inputs of ternary weights are of the config's activation_type.
   static constexpr auto graph() {
-    return llama_graph<W, FFN, graph::qk_norm::none, graph::qkv_bias::none, dtype::f32>(c, H, D);
+    constexpr dtype inputs = is_ternary(W) ? c.activation_type : dtype::f32;
+    return llama_graph<W, FFN, graph::qk_norm::none, graph::qkv_bias::none, inputs>(c, H, D);
   }
 };
 

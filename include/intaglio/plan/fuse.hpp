@@ -86,6 +86,8 @@ class fuser : public product_rules {
         n.k_in = o.in[1], n.v_in = o.in[2];
         add_weight(n, o.weight), add_weight(n, o.second);
         return n;
+      case kind::quantize:
+        return quantize(i, n);
       case kind::head_gate:
         return head_gate(i, n);
       case kind::route:

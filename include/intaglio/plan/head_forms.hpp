@@ -64,8 +64,7 @@ constexpr void straighten(ir::graph& g, const decoder_config& config, const prof
   if (std::uint64_t{config.hidden_size} * config.intermediate_size < target.straight_weights) return;
   std::vector<node> out;
   for (node& n : nodes) {
-    const bool norms =
-        n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize && !n.walk;
+    const bool norms = n.kernel == kernels::kernel::ternary_matmul && kernels::quantizes(n.prologue) && !n.walk;
     std::uint32_t rows = 0;
     for (std::uint32_t i = 0; norms && i < n.weight_count; ++i)
       rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;

@@ -69,6 +69,12 @@ struct dispatch_call {
     return face().specialization_index("tile_tokens") < face().specialization_count() ? constant("tile_tokens") : 1;
   }
 
+  /// The norm in front of a quantisation; none where nothing normalises.
+  std::span<const float> norm_of(std::size_t width) const {
+    return static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::quantize
+               ? std::span<const float>{}
+               : weight<float>("norm_weight").first(width);
+  }
   /// Rows of the input as they are or normalised, as the prologue says.
   std::vector<float> input_behind_norm(std::size_t rows, std::size_t columns) const {
     const auto input = memory<float>("input").first(rows * columns);

@@ -38,12 +38,19 @@ inline factors quantize(std::span<const float> y, std::span<std::int8_t> output)
   return out;
 }
 
+/// @param norm_weight none: y is the input
 /// @shape input: [tokens, width]; norm_weight: [width]; output: [tokens, width]; token_factors: [tokens]
 inline void norm_quantize(std::span<const float> input, std::span<const float> norm_weight, std::size_t width,
                           float eps, std::span<std::int8_t> output, std::span<factors> token_factors) {
   std::vector<float> y(width);
   for (std::size_t token = 0; token < token_factors.size(); ++token) {
-    rms_norm(input.subspan(token * width, width), norm_weight, eps, y);
+    const auto x = input.subspan(token * width, width);
+    if (norm_weight.empty()) {
+      const float r = inverse_rms(x, eps);  // says whether all of x are numbers
+      for (std::size_t i = 0; i < width; ++i) y[i] = std::isnan(r) ? r : x[i];
+    } else {
+      rms_norm(x, norm_weight, eps, y);
+    }
     token_factors[token] = quantize(y, output.subspan(token * width, width));
   }
 }

@@ -151,11 +151,10 @@ class kernel_proof {
     trial_.tokens = (std::min)(tokens_for(call), of.rows != 0 ? of.rows : of.max_tokens);
     const double apart = difference(call);
     // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
-    const bool rounds =
-        call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up ||
-        call.kernel == kernels::kernel::walk_down ||
-        (call.kernel == kernels::kernel::ternary_matmul &&
-         trial_.constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
+    const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up ||
+                        call.kernel == kernels::kernel::walk_down ||
+                        (call.kernel == kernels::kernel::ternary_matmul &&
+                         kernels::quantizes(static_cast<kernels::prologue>(trial_.constant(call, "prologue"))));
     // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or
     // in a cache may round the other way.
     const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves ||

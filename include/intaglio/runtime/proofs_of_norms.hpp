@@ -84,10 +84,14 @@ namespace intaglio::runtime::proofs {
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
+/// The norm in front of a quantisation; none where nothing normalises.
+[[gnu::cold]] inline std::vector<float> norm_of(kernel_trial& trial, const plan::dispatch& call, std::uint32_t width) {
+  if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::quantize) return {};
+  return trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
+}
 [[gnu::cold]] inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
-  const auto values = trial.floats(std::size_t{trial.tokens} * width),
-             norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
+  const auto values = trial.floats(std::size_t{trial.tokens} * width), norm = norm_of(trial, call, width);
   std::vector<std::int8_t> codes(values.size());
   std::vector<reference::factors> factors(trial.tokens);
   reference::norm_quantize(values, norm, width, trial.real(call, "eps"), codes, factors);

@@ -40,10 +40,9 @@ namespace intaglio::runtime::proofs {
                             trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns),
                             trial.real(call, "eps"), std::span(plain).subspan(at, columns));
     in = trial.filled(values, std::size_t{trial.width} * columns);
-  } else if (before == prologue::norm_quantize) {
+  } else if (quantizes(before)) {
     const auto values = trial.floats(codes.size());
-    reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns,
-                             trial.real(call, "eps"), codes, factors);
+    reference::norm_quantize(values, norm_of(trial, call, columns), columns, trial.real(call, "eps"), codes, factors);
     in = trial.filled(values, std::size_t{trial.width} * columns);
   } else {
     for (std::size_t i = 0; i < codes.size(); ++i) {

@@ -30,9 +30,6 @@ constexpr void explain_unfused(const ir::graph& g, const ir::op& o, std::uint32_
     case kind::weigh:
       failure.append("expected a sum with the stream as its only reader (residual)");
       break;
-    case kind::quantize:
-      failure.append("expected rms_norm in front of it, found another op");
-      break;
     case kind::bias:
       failure.append(
           "expected products of q, k and v in front of it and of two others, or a sum with the stream or a route "

@@ -84,7 +84,7 @@ class product_rules : public qkv_rules {
       merged.in = source.in;
       merged.norm = source.norm;
       merged.eps = source.eps;
-      merged.prologue = kernels::prologue::norm_quantize;
+      merged.prologue = source.prologue;
       merged.rule = rule_index("norm_prologue");
       for (const auto& o : graph_.ops)
         merged.walk = merged.walk || (o.walk && o.out == source.in && merged.epilogue == kernels::epilogue::add);

@@ -32,6 +32,7 @@ class stream_rules : public graph_reader {
       take(n, i), take(n, q);
       n.lowered = true;
       n.kernel = kernels::kernel::norm_quantize;
+      n.prologue = kernels::prologue::norm_quantize;
       n.rule = rule_index("norm_quantize");
       n.out = at(q).out;
     } else if (const auto m = reader(o.out, kind::matmul, i); m != nowhere && dense_head(at(m)) && uses(o.out) == 1) {
@@ -55,6 +56,16 @@ class stream_rules : public graph_reader {
         n.out = at(s).out;
       }
     }
+    return n;
+  }
+
+  /// int8 inputs of what no norm has in front of it.
+  constexpr node quantize(std::size_t i, node n) {
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::norm_quantize;
+    n.prologue = kernels::prologue::quantize;
+    n.eps = 1.f;  // of a mean that only says whether all inputs are numbers
     return n;
   }
 

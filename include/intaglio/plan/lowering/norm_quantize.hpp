@@ -11,12 +11,13 @@ struct lowering_of<kernels::norm_quantize_kernel> : dispatch_builder {
   using dispatch_builder::dispatch_builder;
 
   constexpr void lower(const node& n) {
-    d_->label.append(tensor(n.norm).name.view());
+    if (n.norm != ir::none) d_->label.append(tensor(n.norm).name.view());
     bind_value("input", n.in, false);
-    bind_norm(n.norm);
+    if (n.norm != ir::none) bind_norm(n.norm);
     bind_value("output", n.out, true);
     bind_factors(n.out, true);
     bind_state();
+    set("prologue", n.prologue);
     set("width", width(n.in));
     set("eps", n.eps);
     d_->subgroups = norm_subgroups();

@@ -13,7 +13,7 @@ struct call_of<kernels::norm_quantize_kernel> : dispatch_call {
 
   void run() {
     const std::size_t width = constant("width"), n = tokens();
-    reference::norm_quantize(memory<float>("input").first(n * width), weight<float>("norm_weight"), width, real("eps"),
+    reference::norm_quantize(memory<float>("input").first(n * width), norm_of(width), width, real("eps"),
                              memory<std::int8_t>("output").first(n * width), memory<factors>("factors").first(n));
   }
 };

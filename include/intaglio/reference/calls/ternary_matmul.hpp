@@ -43,9 +43,9 @@ struct ternary_call : ternary_product {
     std::vector<std::int8_t> quantized(n * columns);
     std::vector<factors> token_factors(n);
     if (d.kernel == kernels::kernel::ternary_matmul &&
-        static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm_quantize) {
-      reference::norm_quantize(memory<float>("input").first(n * columns), weight<float>("norm_weight"), columns,
-                               real("eps"), quantized, token_factors);
+        kernels::quantizes(static_cast<kernels::prologue>(constant("prologue")))) {
+      reference::norm_quantize(memory<float>("input").first(n * columns), norm_of(columns), columns, real("eps"),
+                               quantized, token_factors);
     } else {
       std::ranges::copy(memory<std::int8_t>("input").first(n * columns), quantized.begin());
       std::ranges::copy(memory<factors>("factors").first(n), token_factors.begin());
