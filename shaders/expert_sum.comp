@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a token's experts gave, weighed, onto the residual stream. One workgroup a token (y).
+// What a token's experts gave, weighed, onto the residual stream or by itself. One workgroup a token (y).
 // variant: expert_sum -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -13,6 +13,7 @@ layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const uint experts_used = 2;
 layout(constant_id = 3) const uint biased = 0;
+layout(constant_id = 4) const uint stores = 0;
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words input_, choice, output_, state, bias; };
@@ -28,7 +29,7 @@ void main() {
       precise vec4 part = given * uintBitsToFloat(choice.at[(2u * token + 1u) * experts_used + j]);
       sum = sum + part;
     }
-    precise vec4 all = float_quad(output_, token * quads + i) + sum;
+    precise vec4 all = (stores != 0u ? vec4(0.0) : float_quad(output_, token * quads + i)) + sum;
     FloatQuads(output_).at[token * quads + i] = all;
   }
 }

@@ -16,17 +16,20 @@ layout(constant_id = 1) const uint experts = 8;
 layout(constant_id = 2) const uint experts_used = 2;
 layout(constant_id = 3) const uint over_all = 0;  // the softmax is over all experts
 layout(constant_id = 4) const uint biased = 0;
+layout(constant_id = 5) const uint scaled = 0;
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push {
   Floats logits, bias;
   Words choice, state;
+  Floats scale;
 };
 
 const uint expert_quads = (experts + 3u) / 4u;
 shared vec4 logits_[expert_quads];
 shared uvec4 keys[expert_quads];  // rise as the logits do; both zeros have one
 shared float chosen[experts_used];
+shared uint numbers[scaled != 0u ? experts_used : 1u];
 const uint counted = over_all != 0u ? experts : experts_used;
 shared vec4 parts[(counted + 3u) / 4u];
 
@@ -60,6 +63,7 @@ void main() {
     if (ahead < experts_used) {
       choice.at[first + ahead] = e;
       chosen[ahead] = logits_[e / 4u][e % 4u];
+      if (scaled != 0u) numbers[ahead] = e;
     }
   }
   barrier();
@@ -78,6 +82,7 @@ void main() {
   for (uint j = lane; j < experts_used; j += workgroup_size) {
     precise float below = chosen[j] - chosen[0];
     precise float share = canonical_exp(below) / sum;
+    if (scaled != 0u) share = share * scale.at[numbers[j]];
     choice.at[first + experts_used + j] = floatBitsToUint(share);
   }
 }

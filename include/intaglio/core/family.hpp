@@ -148,6 +148,7 @@ inline constexpr std::array<family, 16> families_table{{
      .norms_behind = true,
      .window_interval = 6,
      .default_window = 512,
+     .experts = mixtures::some,
      .softcaps = true,
      .kinds_of_layers = true,
      .default_head_dim = 256,

@@ -81,6 +81,7 @@ inline constexpr std::array published_models{
     coded_entry<models::gemma4_e2b>(),
     coded_entry<models::gemma4_e4b>(),
     coded_entry<models::gemma4_31b>(),
+    coded_entry<models::gemma4_26b_a4b>(),
     coded_entry<models::gptoss_20b>(),
     coded_entry<models::gptoss_120b>(),
 };

@@ -70,9 +70,13 @@ class hf_tensor_collector {
     if (name->ends_with(".weight_scale")) return add_scale(tensor, file, *name);
     if (tensor.shape.size() == 3 && tensor.shape[1] == 1 && tensor.bytes != 0 && is_taps(*name))
       return add_taps(tensor, file, *name);
-    if (tensor.shape.empty() || tensor.shape.size() > 2 || tensor.bytes == 0)
+    const bool all_experts = name->ends_with("_exps.weight");
+    if (tensor.shape.empty() || tensor.shape.size() > (all_experts ? 3 : 2) || tensor.bytes == 0)
       return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " +
                             shape_text(tensor.shape));
+    if constexpr (requires { tensor.contiguous(); })
+      if (tensor.shape.size() == 3 && !tensor.contiguous())
+        return builder_.fault("strides of " + shown + ": expected those of elements in a row");
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
@@ -80,7 +84,9 @@ class hf_tensor_collector {
     // Four rows share a row of bytes.
     out.stored = {*name,
                   *tensor.type,
-                  out.dimensions == 2 ? tensor.shape[0] * (packed ? 4 : 1) : 1,
+                  out.dimensions == 3   ? tensor.shape[0] * tensor.shape[1]
+                  : out.dimensions == 2 ? tensor.shape[0] * (packed ? 4 : 1)
+                                        : 1,
                   tensor.shape.back(),
                   file,
                   tensor.offset,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Matrices that files hold with their rows between those of others: queries and the gates of attention's output head by
-// head; queries, keys, values and gates of delta rules key head by key head.
+// head; queries, keys, values and gates of delta rules key head by key head; gates and ups of experts one by one.
 #pragma once
 
 #include <string>
@@ -24,8 +24,17 @@ struct gathered_part {
 };
 /// What a tensor with this GGUF name holds; nothing for one that is whole.
 inline std::vector<gathered_part> gathered_parts(const decoder_config& c, std::string_view name) {
-  if (family_of(c.model_type).recurrent != recurrence::delta_net) return {};
   const auto block = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
+  if (constexpr std::string_view both = "ffn_gate_up_exps.weight"; c.num_local_experts != 0 && name.ends_with(both)) {
+    gathered_part gates{block(both) + "ffn_gate_exps.weight", {}}, ups{block(both) + "ffn_up_exps.weight", {}};
+    const std::uint64_t rows = c.intermediate_size;
+    for (std::uint64_t expert = 0; expert < c.num_local_experts; ++expert) {
+      gates.runs.push_back({2 * expert * rows, rows});
+      ups.runs.push_back({(2 * expert + 1) * rows, rows});
+    }
+    return {gates, ups};
+  }
+  if (family_of(c.model_type).recurrent != recurrence::delta_net) return {};
   if (constexpr std::string_view q = "attn_q.weight"; name.ends_with("." + std::string(q))) {
     gathered_part queries{std::string(name), {}}, gates{block(q) + "attn_q_gate.weight", {}};
     for (std::uint64_t head = 0; head < c.num_attention_heads; ++head) {
@@ -58,7 +67,7 @@ bool add_gathered(checkpoint_builder& builder, const checkpoint_tensor& whole, c
   std::uint64_t all = 0;
   for (const gathered_part& part : parts)
     for (const row_run& run : part.runs) all += run.rows;
-  if (whole.stored.rows != all || whole.dimensions != 2)
+  if (whole.stored.rows != all || whole.dimensions != (whole.stored.name.ends_with("_exps.weight") ? 3u : 2u))
     return builder.fault("rows of " + shown + ": expected " + std::to_string(all) + ", found " +
                          std::to_string(whole.stored.rows)),
            true;

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "intaglio/core/family.hpp"
@@ -127,7 +128,10 @@ class gguf_config : public gguf_layers {
     if (of == mixtures::none) refuse(key("expert_count"), "0", std::to_string(*experts));
     config_.num_local_experts = *experts;
     // Where dense layers have a width of their own, experts have another key; all layers here have experts.
-    if (const auto width = value("expert_feed_forward_length")) config_.intermediate_size = *width;
+    if (family_of(config_.model_type).kinds_of_layers)
+      config_.shared_expert_intermediate_size =
+          std::exchange(config_.intermediate_size, required("expert_feed_forward_length"));
+    else if (const auto width = value("expert_feed_forward_length")) config_.intermediate_size = *width;
     else if (of == mixtures::all) refuse(key("expert_feed_forward_length"), "a number", "no such key");
     config_.num_experts_per_tok = required("expert_used_count");
   }

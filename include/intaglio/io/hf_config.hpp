@@ -138,7 +138,7 @@ class hf_config_reader : public hf_layers {
         text["decoder_sparse_step"].refuse("1: experts in all layers");
     }
     for (const char* key : {"num_experts", "num_local_experts"})
-      if (!mixtral && !all && text[key].present() && text[key].natural() != 0)
+      if (c.num_local_experts == 0 && text[key].present() && text[key].natural() != 0)
         document_.refuse(key, "0", std::to_string(text[key].natural()));
   }
 

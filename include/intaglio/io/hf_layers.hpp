@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "intaglio/io/hf_rope.hpp"
@@ -38,8 +39,13 @@ class hf_layers : public hf_rope {
     if (const json_place words = text["vocab_size_per_layer_input"];
         c.hidden_size_per_layer_input != 0 && words.present() && size(words) != c.vocab_size)
       words.refuse(std::to_string(c.vocab_size) + " as vocab_size");
-    if (text["enable_moe_block"].boolean_or(false))
-      document_.refuse("enable_moe_block", "false: mixtures of experts beside an FFN are not computed", "true");
+    if (text["enable_moe_block"].boolean_or(false)) {
+      if (c.shared_intermediate_size != 0)
+        document_.refuse("use_double_wide_mlp", "false beside enable_moe_block", "true");
+      c.num_local_experts = size(text["num_experts"]);
+      c.num_experts_per_tok = size(text["top_k_experts"]);
+      c.shared_expert_intermediate_size = std::exchange(c.intermediate_size, size(text["moe_intermediate_size"]));
+    }
     const json_place global = text["rope_parameters"]["full_attention"];
     if (!global.present()) document_.refuse("rope_parameters.full_attention", "an object", "no such key");
     if (type_of(global) == "proportional") {

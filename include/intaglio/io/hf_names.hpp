@@ -73,7 +73,11 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
       {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
       {"post_feedforward_layernorm", "post_ffw_norm"},
-      {of.block_biases               ? "mlp.router"
+      {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+      {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+      {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+      {of.kinds_of_layers            ? "router.proj"
+       : of.block_biases             ? "mlp.router"
        : of.experts == mixtures::all ? "mlp.gate"
                                      : "block_sparse_moe.gate",
        "ffn_gate_inp"},
@@ -93,7 +97,11 @@ inline constexpr std::array<hf_part, 5> hf_globals{
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
-inline constexpr hf_part hf_layer_factor{"layer_scalar", "layer_output_scale.weight"};
+inline constexpr std::array<hf_part, 5> hf_tails{{{"layer_scalar", "layer_output_scale.weight"},
+                                                  {"router.scale", "ffn_gate_inp.scale"},
+                                                  {"router.per_expert_scale", "ffn_down_exps.scale"},
+                                                  {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                                                  {"experts.down_proj", "ffn_down_exps.weight"}}};
 
 /// Other names of the same: of a Granite that is written as its hybrid family, gate and up are one matrix.
 inline constexpr std::array<hf_part, 2> hf_aliases{
@@ -120,8 +128,9 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
           name.find_first_not_of("0123456789") != digits || (digits > 1 && name[0] == '0'))
         return std::nullopt;
       const std::string_view layer = name.substr(0, digits);
-      if (name.substr(digits + 1) == hf_layer_factor.hf && family_of(type).kinds_of_layers)
-        return "blk." + std::string(layer) + "." + std::string(hf_layer_factor.gguf);
+      for (const auto& [hf, gguf] : hf_tails)
+        if (name.substr(digits + 1) == hf && family_of(type).kinds_of_layers)
+          return "blk." + std::string(layer) + "." + std::string(gguf);
       const auto tail = name.rfind('.');
       if (tail <= digits) return std::nullopt;
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
@@ -192,8 +201,9 @@ inline std::string hf_name(std::string_view name, architecture type) {
     if (name == gguf) return "model." + std::string(hf);
   if (name == "output.weight") return "lm_head.weight";
   if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos) {
-    if (name.substr(dot + 1) == hf_layer_factor.gguf)
-      return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf_layer_factor.hf);
+    for (const auto& [hf, gguf] : hf_tails)
+      if (name.substr(dot + 1) == gguf && family_of(type).kinds_of_layers)
+        return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf);
     for (const auto& [hf, gguf] : hf_parts(family_of(type)))
       for (const std::string_view end : {".weight", ".bias"})
         if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == end)

@@ -92,7 +92,10 @@ inline constexpr number_range number_ranges[] = {
     {"shared_expert_intermediate_size",
      [](const decoder_config& c) -> double { return c.shared_expert_intermediate_size; }, 1,
      config_limits::intermediate_size, false, false,
-     [](const decoder_config& c) { return c.model_type == architecture::qwen3next; }},
+     [](const decoder_config& c) {
+       return c.num_local_experts != 0 &&
+              (c.model_type == architecture::qwen3next || family_of(c.model_type).kinds_of_layers);
+     }},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
      [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
     {"rope_scaling.factor", [](const decoder_config& c) -> double { return c.rope_scaling.factor; }, 1, 0, false, false,

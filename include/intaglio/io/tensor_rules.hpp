@@ -136,7 +136,15 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
         out.back().experts = c.num_local_experts;
         if (facts.block_biases) add(name, bias, 1, experts * rows);
       }
-      if (const std::uint64_t shared = c.shared_expert_intermediate_size; shared != 0) {
+      const std::uint64_t shared = c.shared_expert_intermediate_size;
+      if (facts.kinds_of_layers) {
+        out.push_back({prefix + "ffn_gate_inp.scale", norm, 1, hidden});
+        out.push_back({prefix + "ffn_down_exps.scale", norm, 1, experts});
+        add("ffn_gate", matrix, shared, hidden);
+        add("ffn_up", matrix, shared, hidden);
+        add("ffn_down", matrix, hidden, shared);
+        for (const char* each : {"pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"}) add(each, norm, 1, hidden);
+      } else if (shared != 0) {
         add("ffn_gate_inp_shexp", matrix, 1, hidden);
         add("ffn_gate_shexp", matrix, shared, hidden);
         add("ffn_up_shexp", matrix, shared, hidden);

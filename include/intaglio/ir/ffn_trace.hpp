@@ -63,12 +63,15 @@ class ffn_trace : public mixer_trace {
 
   /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their
   /// numbers, then the bits of the softmax over them or, with over_all, their part of that over all experts
-  constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k, bool over_all = false) {
+  /// @param scale of a tensor [experts] f32, by which these parts are multiplied; empty: none
+  constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k, bool over_all = false,
+                           std::string_view scale = {}) {
     if (top_k == 0 || top_k > width(logits))
       fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits),
            " experts a token", top_k);
     op o{.kind = op_kind::route,
          .in = {logits, none, none},
+         .weight = scale.empty() ? none : weight(scale, 1, width(logits), dtype::f32),
          .over_all = over_all,
          .experts = width(logits),
          .top_k = top_k};

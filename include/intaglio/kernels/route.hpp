@@ -10,12 +10,12 @@ namespace intaglio::kernels {
 
 /// The experts_used = k largest of each token's logits [tokens, experts], with biased 1 after bias f32 [experts] has
 /// been added to them, of equal ones the lowest first: choice u32 [tokens, 2 k] has their numbers, then the bits of
-/// exp(logit - largest) / sum of these, in that order; over_all: sum of all experts' instead. One workgroup a token
-/// (y).
+/// exp(logit - largest) / sum of these, in that order; over_all: sum of all experts' instead; with
+/// scaled 1 times the expert's number in scale f32 [experts]. One workgroup a token (y).
 inline constexpr kernel_interface route_interface{
     "route",
-    {{{"logits"}, {"bias"}, {"choice"}, {"state"}}},
-    {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"over_all"}, {"biased"}}}};
+    {{{"logits"}, {"bias"}, {"choice"}, {"state"}, {"scale"}}},
+    {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"over_all"}, {"biased"}, {"scaled"}}}};
 
 struct route_kernel {
   static constexpr kernel id = kernel::route;
@@ -26,6 +26,7 @@ struct route_kernel {
     std::uint32_t experts_used{};
     std::uint32_t over_all{};
     std::uint32_t biased{};
+    std::uint32_t scaled{};
   };
 };
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Gemma 4, text: windowed and global layers whose heads have widths and numbers of their own, values normalised without
 // a weight, a factor for each layer, bounded logits; in the small models layers that share keys and values, and
-// embeddings of each layer. Norm weights are plain. Source: transformers, models/gemma4; values from the published
-// config.json.
+// embeddings of each layer; in 26B-A4B experts beside each FFN. Norm weights are plain. Source: transformers,
+// models/gemma4; values from the published config.json.
 #pragma once
 
 #include "intaglio/models/gemma3.hpp"
 
+#include "intaglio/core/square_root.hpp"
 #include "intaglio/graph/layers/layer_inputs.hpp"
+#include "intaglio/graph/layers/moe.hpp"
 
 namespace intaglio::models {
 
@@ -39,6 +41,35 @@ struct gemma4_attention {
   constexpr std::uint32_t window() const { return windowed ? config->sliding_window : 0; }
 };
 
+/// What stands beside each other in the place of an FFN: norm(ffn(norm(x))) + norm(experts(norm(x))), whose router has
+/// a norm of its own, and whose experts a factor each.
+/// @shape  x, out: [tokens, hidden_size] f32
+template <dtype W, template <dtype, dtype> class FFN>
+struct gemma4_mixture {
+  const decoder_config* config;  ///< of the model
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    using namespace intaglio::graph;
+    const decoder_config& c = *config;
+    const std::uint32_t hidden = c.hidden_size, inner = c.shared_expert_intermediate_size;
+    const float eps = c.rms_norm_eps;
+    // clang-format off
+    const auto dense = rms_norm{"ffn_norm.weight", eps}
+                     | FFN<W, input_type<W>>{hidden, inner, c.hidden_act}
+                     | linear<W>{"ffn_down.weight", inner, hidden}
+                     | rms_norm{"post_ffw_norm_1.weight", eps};
+    const auto router = rms_norm{"ffn_gate_inp.scale", eps, 1 / square_root(static_cast<float>(hidden))}
+                      | linear<dtype::f32>{"ffn_gate_inp.weight", hidden, c.num_local_experts};
+    // clang-format on
+    const ir::value_id own = dense.forward(t, x);
+    const ir::value_id choice =
+        t.route(router.forward(t, x), "ffn_gate_inp.weight", c.num_experts_per_tok, false, "ffn_down_exps.scale");
+    const ir::value_id given = gated_experts<W>{hidden, c.intermediate_size, c.num_local_experts, c.hidden_act}.forward(
+        t, t.rms_norm(x, "pre_ffw_norm_2.weight", eps), choice);
+    return t.add(own, t.rms_norm(t.weigh(given, choice, "ffn_down_exps.weight"), "post_ffw_norm_2.weight", eps));
+  }
+};
+
 /// A block of a Gemma 4. @shape  x, out: [tokens, hidden_size] f32; inputs: of layer_inputs, or ir::none
 template <dtype W, template <dtype, dtype> class FFN>
 constexpr ir::value_id gemma4_block(ir::trace& t, const decoder_config& c, ir::value_id x, ir::value_id inputs,
@@ -46,17 +77,22 @@ constexpr ir::value_id gemma4_block(ir::trace& t, const decoder_config& c, ir::v
   using namespace intaglio::graph;
   const std::uint32_t inner = c.intermediate_size_of(shares);
   // clang-format off
-  const auto halves =
+  const auto attention =
       residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
              | gemma4_attention<W>{&c, windowed, shares}
              | linear<W>{"attn_output.weight", c.num_attention_heads * c.head_dim_of(windowed), c.hidden_size}
-             | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
-    | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+             | rms_norm{"post_attention_norm.weight", c.rms_norm_eps});
+  const auto ffn =
+      residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
              | FFN<W, input_type<W>>{c.hidden_size, inner, c.hidden_act}
              | linear<W>{"ffn_down.weight", inner, c.hidden_size}
              | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
+  const auto mixture =
+      residual(gemma4_mixture<W, FFN>{&c}
+             | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
   // clang-format on
-  x = halves.forward(t, x);
+  x = attention.forward(t, x);
+  x = c.num_local_experts != 0 ? mixture.forward(t, x) : ffn.forward(t, x);
   if (inputs != ir::none)
     x = layer_input_block<W>{c.hidden_size, c.num_hidden_layers, c.hidden_size_per_layer_input, c.rms_norm_eps}.forward(
         t, x, inputs);
@@ -198,6 +234,26 @@ inline constexpr decoder_config gemma4_31b_config{.model_type = architecture::ge
 template <dtype W = dtype::bf16>
 struct gemma4_31b : gemma4<gemma4_31b_config, W> {
   static constexpr std::string_view name = "gemma4_31b";
+};
+
+/// google/gemma-4-26B-A4B-it, its text model; intermediate_size is config.json's moe_intermediate_size, and
+/// shared_expert_intermediate_size its intermediate_size.
+inline constexpr decoder_config gemma4_26b_a4b_config = [] {
+  decoder_config c = gemma4_31b_config;
+  c.hidden_size = 2816;
+  c.intermediate_size = 704;
+  c.num_hidden_layers = 30;
+  c.num_attention_heads = 16;
+  c.num_key_value_heads = 8;
+  c.num_global_key_value_heads = 2;
+  c.num_local_experts = 128;
+  c.num_experts_per_tok = 8;
+  c.shared_expert_intermediate_size = 2112;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct gemma4_26b_a4b : gemma4<gemma4_26b_a4b_config, W> {
+  static constexpr std::string_view name = "gemma4_26b_a4b";
 };
 
 }  // namespace intaglio::models

@@ -109,12 +109,15 @@ class fuser : public product_rules {
       }
       case kind::weigh: {
         const auto a = reader(o.out, kind::add, i, 1);
-        if (a == nowhere || !may_update(i, a)) return n;
-        take(n, i), take(n, a);
+        const bool updates = a != nowhere && may_update(i, a);
+        if (!updates && reader_norm(o.out, i, true) == nowhere) return n;
+        take(n, i);
         n.lowered = true;
         n.kernel = kernels::kernel::expert_sum;
-        n.rule = rule_index("expert_sum");
         n.choice = o.in[1], n.top_k = o.top_k;
+        if (!updates) return n;
+        take(n, a);
+        n.rule = rule_index("expert_sum");
         n.stream = at(a).in[0];
         n.out = at(a).out;
         return n;

@@ -14,7 +14,9 @@ namespace intaglio::reference {
 
 /// @shape  logits: [experts] of one token, their bias added; choice: [2 * experts used]
 /// @param over_all whether what the experts count adds up to 1 over all, not over those that were chosen
-inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, bool over_all = false) {
+/// @param scale what each expert's part is multiplied by, [experts]; none: 1
+inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, bool over_all = false,
+                  std::span<const float> scale = {}) {
   const std::size_t used = choice.size() / 2;
   std::vector<bool> taken(logits.size());
   std::vector<float> parts;
@@ -33,7 +35,10 @@ inline void route(std::span<const float> logits, std::span<std::uint32_t> choice
     sum = 0;
     for (const float logit : logits) sum += kernels::arithmetic::exp(logit - largest);
   }
-  for (std::size_t j = 0; j < used; ++j) choice[used + j] = std::bit_cast<std::uint32_t>(parts[j] / sum);
+  for (std::size_t j = 0; j < used; ++j) {
+    const float part = parts[j] / sum;
+    choice[used + j] = std::bit_cast<std::uint32_t>(scale.empty() ? part : product(part, scale[choice[j]]));
+  }
 }
 
 /// Logits of some tokens, [tokens, experts], and a bias [experts] in every row.

@@ -128,10 +128,13 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
   trial.run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
   if (trial.constant(call, "biased") != 0)
     logits = reference::biased_logits(logits, trial.weight<float>(trial.operand(call, "bias"), 0, experts));
+  std::vector<float> scale;
+  if (trial.constant(call, "scaled") != 0) scale = trial.weight<float>(trial.operand(call, "scale"), 0, experts);
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
     std::vector<std::uint32_t> expected(2 * used);
-    reference::route(std::span(logits).subspan(t * experts, experts), expected, trial.constant(call, "over_all") != 0);
+    reference::route(std::span(logits).subspan(t * experts, experts), expected, trial.constant(call, "over_all") != 0,
+                     scale);
     const auto found = read<std::uint32_t>(out, t * 2 * used, 2 * used);
     if (!std::equal(found.begin(), found.begin() + used, expected.begin())) return 1;
     for (std::size_t j = used; j < 2 * used; ++j)
@@ -177,6 +180,7 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
   for (std::size_t i = 0; i < choice.size(); ++i)
     if (i % (2 * used) < used) choice[i] = i % 2;
   std::vector<float> expected = start;
+  if (trial.constant(call, "stores") != 0) expected.assign(start.size(), 0.f);
   reference::expert_sum(biased ? reference::biased_experts(values, choice, used, biases) : values, choice, used, width,
                         expected);
   const gpu::buffer bias = trial.filled(biases, biases.size());

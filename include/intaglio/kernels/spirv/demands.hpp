@@ -1332,12 +1332,16 @@ constexpr void route_demands(module_use& d) {
   d.add(16ull * v3, 16);
   const unsigned v4 = d.constant(2);
   d.add(4ull * v4, 4);
-  const unsigned v5 = d.constant(3);
+  const unsigned v5 = d.constant(5);
   const unsigned v6 = (v5 != 0u) ? 1u : 0u;
-  const unsigned v7 = v6 != 0u ? v1 : v4;
-  const unsigned v8 = v7 + 3u;
-  const unsigned v9 = d.quotient(v8, 4u);
-  d.add(16ull * v9, 16);
+  const unsigned v7 = v6 != 0u ? v4 : 1u;
+  d.add(4ull * v7, 4);
+  const unsigned v8 = d.constant(3);
+  const unsigned v9 = (v8 != 0u) ? 1u : 0u;
+  const unsigned v10 = v9 != 0u ? v1 : v4;
+  const unsigned v11 = v10 + 3u;
+  const unsigned v12 = d.quotient(v11, 4u);
+  d.add(16ull * v12, 16);
 }
 inline constexpr unsigned sample_capabilities[] = {1, 61, 65, 5347};
 constexpr void sample_demands(module_use& d) {

@@ -55,6 +55,10 @@ class stream_rules : public graph_reader {
         n.factor = at(s).weight;
         n.out = at(s).out;
       }
+    } else if (o.head_dim == 0 && reader(o.out, kind::add, i) != nowhere) {  // a sum that another one is added to
+      take(n, i);
+      n.lowered = true;
+      n.kernel = kernels::kernel::rms_norm;
     }
     return n;
   }
@@ -75,6 +79,7 @@ class stream_rules : public graph_reader {
     n.kernel = kernels::kernel::route;
     n.experts = at(i).experts, n.top_k = at(i).top_k;
     n.over_all = at(i).over_all;
+    n.factor = at(i).weight;
     n.out = at(i).out;
   }
 

@@ -15,8 +15,10 @@ struct lowering_of<kernels::expert_sum_kernel> : dispatch_builder {
     bind_value("input", n.in, false);
     bind_value("choice", n.choice, false);
     bind_value("output", n.out, true);
-    note({region::arena, 0, placement_.offset(n.stream)},
-         value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    if (n.stream == ir::none) set("stores", 1u);
+    else
+      note({region::arena, 0, placement_.offset(n.stream)},
+           value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     set("width", width(n.in) / n.top_k);
     set("experts_used", n.top_k);

@@ -17,6 +17,10 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
       bind_norm(n.biases[0], "bias");
       set("biased", 1u);
     }
+    if (n.factor != ir::none) {
+      bind_norm(n.factor, "scale");
+      set("scaled", 1u);
+    }
     bind_value("choice", n.out, true);
     bind_state();
     set("experts", n.experts);

@@ -17,7 +17,9 @@ struct call_of<kernels::expert_sum_kernel> : dispatch_call {
     std::span<const float> input = memory<float>("input").first(n * used * width);
     std::vector<float> biased;
     if (constant("biased") != 0) input = biased = reference::biased_experts(input, choice, used, weight<float>("bias"));
-    reference::expert_sum(input, choice, used, width, memory<float>("output").first(n * width));
+    const auto output = memory<float>("output").first(n * width);
+    if (constant("stores") != 0) std::ranges::fill(output, 0.f);
+    reference::expert_sum(input, choice, used, width, output);
   }
 };
 
