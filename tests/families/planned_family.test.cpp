@@ -25,7 +25,7 @@ void check_equal(const weight_types& types, const plan::profile& target, std::ui
   CHECK(plan::explain_json(made.table(), "x") == plan::explain_json(typed.table(), "x"));
 }
 
-/// A Gemma 4 whose global heads are as wide as attention takes them.
+/// A Gemma 4 with narrower heads, of which all kernels of attention take a pass of several tokens.
 constexpr decoder_config narrowed(decoder_config c) {
   c.global_head_dim = 256;
   c.head_dim = 128;
@@ -33,14 +33,6 @@ constexpr decoder_config narrowed(decoder_config c) {
 }
 constexpr decoder_config narrow_e2b_config = narrowed(models::gemma4_e2b_config),
                          narrow_31b_config = narrowed(models::gemma4_31b_config);
-template <dtype W>
-struct narrow_e2b : models::gemma4<narrow_e2b_config, W> {
-  static constexpr std::string_view name = "narrow_e2b";
-};
-template <dtype W>
-struct narrow_31b : models::gemma4<narrow_31b_config, W> {
-  static constexpr std::string_view name = "narrow_31b";
-};
 
 template <template <dtype> class Model, dtype W>
 void check_in() {
@@ -64,8 +56,9 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::gemma3_270m, dtype::q8_0>();
   check_in<models::gemma3_1b, dtype::q4_1>();
   check_in<models::gemma3_4b, dtype::f16>();
-  check_in<narrow_e2b, dtype::q4_0>();
-  check_in<narrow_31b, dtype::q4_k>();
+  check_in<models::gemma4_e2b, dtype::q4_0>();
+  check_in<models::gemma4_31b, dtype::q4_k>();
+  check_in<models::gemma4_26b_a4b, dtype::bf16>();
   check_in<models::mixtral_8x7b, dtype::q4_0>();
   check_in<models::qwen3_06b, dtype::bf16>();
   check_in<models::qwen3_17b, dtype::q4_k>();
@@ -81,8 +74,10 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::granite_33_8b, dtype::q4_k>();
   check_in<models::granite_4_micro, dtype::bf16>();
   check_in<models::phi_4, dtype::q8_0>();
+  check_equal<models::falcon3_1b_158<>>({}, plan::profiles::cpu, 512);
+  check_equal<models::falcon3_3b_158<>>({}, plan::profiles::portable, 512);
   check_equal<models::falcon3_7b_158<>>({}, plan::profiles::cpu, 512);
-  check_equal<models::falcon3_7b_158<>>({}, plan::profiles::portable, 512);
+  check_equal<models::falcon3_10b_158<>>({}, plan::profiles::portable, 512);
   check_in<models::phi_4_mini, dtype::q4_k>();
   check_in<models::phi_35_mini, dtype::bf16>();
   check_in<models::olmo2_1b, dtype::q8_0>();
@@ -117,8 +112,8 @@ TEST_CASE("a Gemma 4 has the heads, caches and FFNs of its kinds of layers", "[f
   CHECK(small.cache_bytes() == cached);
   CHECK(large.cache_of(0).key_bytes / large.cache_of(0).positions == 2 * 16 * 128);
   CHECK(large.cache_of(5).key_bytes / large.cache_of(5).positions == 2 * 4 * 256);
-  for (const decoder_config* published :
-       {&models::gemma4_e2b_config, &models::gemma4_e4b_config, &models::gemma4_31b_config}) {
+  for (const decoder_config* published : {&models::gemma4_e2b_config, &models::gemma4_e4b_config,
+                                          &models::gemma4_31b_config, &models::gemma4_26b_a4b_config}) {
     const plan::planned whole = plan_of(*published);
     CHECK(plan::verify(whole.table()).empty());
     // Passes of several tokens attend to heads of 512 channels token by token.

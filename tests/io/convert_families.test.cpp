@@ -13,8 +13,9 @@ using intaglio::dtype;
 using namespace intaglio::io;
 
 TEST_CASE("convert: a family's folder becomes the tensors of llama.cpp's converter", "[unsanitized][convert]") {
-  const std::string model = GENERATE("qwen3-tiny", "qwen3moe-tiny", "qwen2-tiny", "smollm3-tiny", "granite-tiny",
-                                     "phi3-tiny", "olmo2-tiny", "lfm2-tiny", "gemma2-tiny");
+  const std::string model =
+      GENERATE("qwen3-tiny", "qwen3moe-tiny", "qwen2-tiny", "smollm3-tiny", "granite-tiny", "phi3-tiny", "olmo2-tiny",
+               "lfm2-tiny", "gemma2-tiny", "gemma4-tiny", "gemma4d-tiny");
   INFO(model);
   const std::filesystem::path from = conformance(model, "conformance2", "confgen2.py");
   const temporary_folder folder;

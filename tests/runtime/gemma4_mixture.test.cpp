@@ -14,6 +14,7 @@
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
 #include "intaglio/families/file_types.hpp"
+#include "intaglio/io/convert.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "temporary_folder.hpp"
 
@@ -33,6 +34,9 @@ const std::filesystem::path& made() {
                                 (folder / "model").string() + "'";
     INFO(command);
     REQUIRE(std::system(command.c_str()) == 0);
+    io::convert_options options;
+    options.codec = dtype::f32;
+    io::convert(folder / "model", folder / "model/converted.gguf", options);
     return folder / "model";
   }();
   return out;
@@ -50,7 +54,7 @@ std::vector<float> read_floats(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_CASE("a Gemma 4 with experts beside its FFNs gives numpy's logits, decoded and in chunks", "[once]") {
-  const std::string form = GENERATE("", "model.gguf");
+  const std::string form = GENERATE("", "model.gguf", "converted.gguf");
   INFO(form);
   const io::checkpoint file = io::checkpoint::open(made() / form);
   const decoder_config& c = file.config();

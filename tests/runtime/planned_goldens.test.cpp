@@ -307,8 +307,11 @@ TEST_CASE("layers of several types, in any sequence, give the goldens of one", "
   check_goldens(each, file, types);
 }
 
-TEST_CASE("sessions of a batch, and one that was saved, go on as alone where layers share caches", "[once]") {
-  const golden_file each{"gemma4-tiny", "base", "hf"};
+TEST_CASE("sessions of a batch, and one that was saved, go on as alone: layers that share caches, int8 inputs",
+          "[once]") {
+  const golden_file each =
+      GENERATE(golden_file{"gemma4-tiny", "base", "hf"}, golden_file{"llamabit-tiny", "a8", "hf-packed"});
+  INFO(each);
   const io::checkpoint file = opened(each);
   const plan::planned plan = families::planned_of(file.config(), stored_types(file), each.model, plan::profiles::cpu,
                                                   128, {.slot_count = 2, .page_size = 8});

@@ -50,7 +50,8 @@ struct family {
   bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
   bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
-  bool kinds_of_layers = false;        ///< heads, caches and FFNs of a layer are of its kind; each has a factor
+  bool kinds_of_layers = false;  ///< heads, caches and FFNs of a layer are of its kind; each has a factor; experts
+                                 ///< stand beside an FFN
   std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none

@@ -39,7 +39,10 @@ constexpr published_model entry_of() {
 inline constexpr std::array published_models{
     entry_of<models::fable>(),
     entry_of<models::bitnet_2b_4t>(),
+    entry_of<models::falcon3_1b_158<>>(),
+    entry_of<models::falcon3_3b_158<>>(),
     entry_of<models::falcon3_7b_158<>>(),
+    entry_of<models::falcon3_10b_158<>>(),
     coded_entry<models::mistral_7b>(),
     coded_entry<models::mistral_7b_v01>(),
     coded_entry<models::llama_3_8b>(),

@@ -329,6 +329,12 @@ class model_converter {
         factors[i] = static_cast<float>(llama3_factor(c.rope_scaling, c.rope_theta, i, factors.size()));
       out.emplace_back("rope_freqs.weight", std::move(factors));
     }
+    if (family_of(c.model_type).kinds_of_layers) {  // what does not turn is divided by a number so large that it stands
+      std::vector<float> factors(c.head_dim_of(false) / 2, 1.f);
+      if (const std::uint32_t turning = c.global_turning_pairs; turning != 0)
+        std::fill(factors.begin() + turning, factors.end(), 1e30f);
+      out.emplace_back("rope_freqs.weight", std::move(factors));
+    }
     if (c.rope_scaling.type != rope_type::longrope || model_.find("rope_factors_long.weight") != nullptr) return out;
     const auto pairs = static_cast<std::ptrdiff_t>((c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2);
     const longrope_factors& both = c.rope_factors;

@@ -7,8 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,9 +57,11 @@ inline bool write_end_keys(gguf_writer& out, const vocabulary& from) {
   return misses;
 }
 
-/// A tokenizer's keys; what llama.cpp will not see goes to `warnings`.
-inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std::vector<std::string>& warnings) {
-  out.set("tokenizer.ggml.model", from.model);
+/// A tokenizer's keys; what llama.cpp will not see goes to `warnings`. @param model tokenizer.ggml.model where it is
+/// not the tokenizer's own
+inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std::vector<std::string>& warnings,
+                                  std::string_view model = {}) {
+  out.set("tokenizer.ggml.model", model.empty() ? std::string_view(from.model) : model);
   if (from.pre_tokenizer) out.set("tokenizer.ggml.pre", *from.pre_tokenizer);
   out.set_array<std::string>("tokenizer.ggml.tokens", from.tokens);
   if (!from.scores.empty()) out.set_array<float>("tokenizer.ggml.scores", from.scores);
@@ -91,14 +96,38 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (from.chat_template) out.set("tokenizer.chat_template", *from.chat_template);
 }
 
+/// What layers have by their kind, Gemma 4's: numbers of each layer where they are not the same in all.
+[[gnu::cold]] inline void write_kinds_of_layers(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
+  std::vector<std::int32_t> heads, inner;
+  const auto windowed = std::make_unique<bool[]>(c.num_hidden_layers);
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    windowed[layer] = c.is_windowed(layer);
+    heads.push_back(static_cast<std::int32_t>(c.key_value_heads_of(windowed[layer])));
+    inner.push_back(static_cast<std::int32_t>(c.num_local_experts != 0 ? c.shared_expert_intermediate_size
+                                                                       : c.intermediate_size_of(c.shares_kv(layer))));
+  }
+  const auto each = [&](const char* key, const std::vector<std::int32_t>& values) {
+    if (std::count(values.begin(), values.end(), values.front()) == static_cast<std::ptrdiff_t>(values.size()))
+      out.set(prefix + key, static_cast<std::uint32_t>(values.front()));
+    else out.set_array<std::int32_t>(prefix + key, values);
+  };
+  each("attention.head_count_kv", heads);
+  each("feed_forward_length", inner);
+  out.set_array<bool>(prefix + "attention.sliding_window_pattern", std::span(windowed.get(), c.num_hidden_layers));
+  out.set(prefix + "rope.freq_base_swa", c.local_rope().theta);
+  out.set(prefix + "attention.shared_kv_layers", c.num_kv_shared_layers);
+  out.set(prefix + "embedding_length_per_layer_input", c.hidden_size_per_layer_input);
+  for (const auto& [end, wide] : {std::pair{"", c.head_dim_of(false)}, {"_swa", c.head_dim}})
+    for (const char* key : {"attention.key_length", "attention.value_length", "rope.dimension_count"})
+      out.set(prefix + key + end, wide);
+}
+
 /// Config and vocabulary of a model; what GGUF cannot say goes to `warnings`.
 /// @throws argument_error for a model that no architecture of GGUF stands for
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
   const decoder_config& c = model.config();
   const bool bitnet = c.model_type == architecture::bitnet, gemma = is_gemma(c.model_type),
-             llama = c.model_type == architecture::llama;
-  if (family_of(c.model_type).kinds_of_layers)
-    throw argument_error("model", "a family whose layers have one width of heads", std::string(name(c.model_type)));
+             llama = c.model_type == architecture::llama, kinds = family_of(c.model_type).kinds_of_layers;
   const activation expected = bitnet ? activation::silu : family_of(c.model_type).act;
   if (c.hidden_act != expected && !(bitnet && c.hidden_act == activation::relu_squared))
     throw argument_error("model",
@@ -117,8 +146,9 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   out.set(prefix + "context_length", c.max_position_embeddings);
   out.set(prefix + "embedding_length", c.hidden_size);
   out.set(prefix + "block_count", c.num_hidden_layers);
-  out.set(prefix + "feed_forward_length", c.intermediate_size);
-  out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
+  if (kinds) write_kinds_of_layers(out, c, prefix);
+  else out.set(prefix + "feed_forward_length", c.intermediate_size);
+  if (!kinds) out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
   out.set(prefix + "attention.head_count", c.num_attention_heads);
   if (family_of(c.model_type).recurrent == recurrence::short_conv) {
     std::vector<std::int32_t> heads;
@@ -126,20 +156,20 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
       heads.push_back(c.recurrent_layers.has(layer) ? 0 : static_cast<std::int32_t>(c.num_key_value_heads));
     out.set_array<std::int32_t>(prefix + "attention.head_count_kv", heads);
     out.set(prefix + "shortconv.l_cache", c.conv_taps);
-  } else {
+  } else if (!kinds) {
     out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
   }
   out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
   out.set(prefix + "rope.freq_base", c.rope_theta);
   if (c.ternary) out.set(std::string(activation_type_key), std::string(name(c.activation_type)));
-  if (gemma || c.head_dim * c.num_attention_heads != c.hidden_size) {
+  if (!kinds && (gemma || c.head_dim * c.num_attention_heads != c.hidden_size)) {
     out.set(prefix + "attention.key_length", c.head_dim);
     out.set(prefix + "attention.value_length", c.head_dim);
   }
   if (c.num_local_experts != 0) {
     out.set(prefix + "expert_count", c.num_local_experts);
     out.set(prefix + "expert_used_count", c.num_experts_per_tok);
-    if (family_of(c.model_type).experts == mixtures::all)
+    if (kinds || family_of(c.model_type).experts == mixtures::all)
       out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
     if (!c.norm_topk_prob)
       warnings.push_back("GGUF has no norm_topk_prob, and programs take true; the model's is false");
@@ -151,7 +181,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "logit_scale", c.logits_scaling);
   }
   if (family_of(c.model_type).softcaps) {
-    out.set(prefix + "attn_logit_softcapping", c.attn_logit_softcapping);
+    if (!kinds) out.set(prefix + "attn_logit_softcapping", c.attn_logit_softcapping);
     out.set(prefix + "final_logit_softcapping", c.final_logit_softcapping);
   }
   if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; c.no_rope_layer_interval != usual)
@@ -179,14 +209,15 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     warnings.push_back(
         "programs that know no sliding window in GGUF's architecture llama will run the model without its own, " +
         std::to_string(c.sliding_window));
-  if (c.sliding_window != 0 && c.sliding_window_pattern != 0) {
+  if (!kinds && c.sliding_window != 0 && c.sliding_window_pattern != 0) {
     out.set(prefix + "attention.sliding_window_pattern", c.sliding_window_pattern);
     if (c.rope_local_base_freq != 0.f) out.set(prefix + "rope.freq_base_swa", c.rope_local_base_freq);
   }
   if (c.query_pre_attn_scalar != 0)
     warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
                        ", not its head_dim " + std::to_string(c.head_dim));
-  if (model.vocabulary()) write_vocabulary_keys(out, *model.vocabulary(), warnings);
+  if (const auto& words = model.vocabulary())  // merges in their order are a model of their own for llama.cpp
+    write_vocabulary_keys(out, *words, warnings, kinds && !words->merges.empty() ? stated : std::string());
 }
 
 }  // namespace intaglio::io

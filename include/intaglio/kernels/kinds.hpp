@@ -71,6 +71,9 @@ enum class prologue : std::uint32_t {
   norm = 3,           ///< input is f32; every workgroup finds its root mean square for itself
   quantize = 4,       ///< input is f32; every workgroup quantises it for itself, without a norm
 };
+/// Columns that a product's workgroups quantise at most for themselves: they keep a byte of each in shared memory, of
+/// which every device has 16 KiB.
+inline constexpr std::uint32_t prologue_columns = 8192;
 /// Whether a product's workgroups quantise f32 inputs.
 constexpr bool quantizes(prologue value) { return value == prologue::norm_quantize || value == prologue::quantize; }
 

@@ -29,4 +29,40 @@ struct falcon3_7b_158 : llama<falcon3_7b_158_config, dtype::i2_s, H, H> {
   static constexpr std::string_view name = "falcon3_7b_158";
 };
 
+/// tiiuae/Falcon3-1B-Instruct-1.58bit
+inline constexpr decoder_config falcon3_1b_158_config = [] {
+  decoder_config c = falcon3_7b_158_config;
+  c.hidden_size = 2048;
+  c.intermediate_size = 8192;
+  c.num_hidden_layers = 18;
+  c.num_attention_heads = 8;
+  c.max_position_embeddings = 8192;
+  return c;
+}();
+template <dtype H = dtype::f16>
+struct falcon3_1b_158 : llama<falcon3_1b_158_config, dtype::i2_s, H, H> {
+  static constexpr std::string_view name = "falcon3_1b_158";
+};
+/// tiiuae/Falcon3-3B-Instruct-1.58bit
+inline constexpr decoder_config falcon3_3b_158_config = [] {
+  decoder_config c = falcon3_7b_158_config;
+  c.intermediate_size = 9216;
+  c.num_hidden_layers = 22;
+  return c;
+}();
+template <dtype H = dtype::f16>
+struct falcon3_3b_158 : llama<falcon3_3b_158_config, dtype::i2_s, H, H> {
+  static constexpr std::string_view name = "falcon3_3b_158";
+};
+/// tiiuae/Falcon3-10B-Instruct-1.58bit
+inline constexpr decoder_config falcon3_10b_158_config = [] {
+  decoder_config c = falcon3_7b_158_config;
+  c.num_hidden_layers = 40;
+  return c;
+}();
+template <dtype H = dtype::f16>
+struct falcon3_10b_158 : llama<falcon3_10b_158_config, dtype::i2_s, H, H> {
+  static constexpr std::string_view name = "falcon3_10b_158";
+};
+
 }  // namespace intaglio::models

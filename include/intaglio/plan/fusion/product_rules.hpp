@@ -75,7 +75,9 @@ class product_rules : public qkv_rules {
   constexpr void merge_norms() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       node& source = nodes_[i];
-      if (source.kernel != kernels::kernel::norm_quantize) continue;
+      if (source.kernel != kernels::kernel::norm_quantize ||
+          graph_.values[static_cast<std::size_t>(source.in)].width > kernels::prologue_columns)
+        continue;
       std::size_t reader = nowhere, readers = 0;
       for (std::size_t k = 0; k < nodes_.size(); ++k)
         if (nodes_[k].in == source.out) reader = k, ++readers;
