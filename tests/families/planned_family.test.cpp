@@ -321,7 +321,8 @@ TEST_CASE("a 7B in Q4_K_M takes the bytes of its file", "[families]") {
   }
 }
 
-TEST_CASE("what recurrent layers keep is part of a plan, and batches and drafts of them are refused", "[families]") {
+TEST_CASE("what recurrent layers keep is part of a plan, of a batch in each slot, and drafts of them are refused",
+          "[families]") {
   const decoder_config& c = models::lfm2_12b_config;
   const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
   const plan::planned made = planned_of(c, types, "lfm2", plan::profiles::portable, 4096);
@@ -333,8 +334,17 @@ TEST_CASE("what recurrent layers keep is part of a plan, and batches and drafts 
   CHECK((!t.verify.has_head && t.decode_in_one.in_one.empty()));
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
     CHECK((t.cache_of(layer).kept_bytes != 0) == c.recurrent_layers.has(layer));
-  CHECK_THROWS_WITH(planned_of(c, types, "lfm2", plan::profiles::portable, 4096, {.slot_count = 4}),
-                    ContainsSubstring("found some with a recurrent state: sessions of such a model run one at a time"));
+  const plan::planned together = planned_of(c, types, "lfm2", plan::profiles::portable, 4096, {.slot_count = 4});
+  const plan::table& b = together.table();
+  CHECK((b.batch_snapshots() == 4 + 64 && b.batch_recurrent_bytes() == (4 + 68 + 2) * t.kept_bytes()));
+  for (const plan::dispatch& each : b.batch.period)
+    if (each.kernel == kernels::kernel::short_conv) {
+      CHECK(each.groups[1] == 4);
+      CHECK(each.specialization[kernels::interface_of(each.kernel).specialization_index("slot_floats")] == 2 * 2048);
+      // A batch moves what it keeps of each of its tokens.
+      const auto moved = [&](std::uint32_t tokens) { return plan::bytes_moved(b, b.batch, each, 0, tokens); };
+      CHECK(moved(4) - moved(3) == 4ull * (3 + 1) * 2048 + 2ull * 4 * 2 * 2048);
+    }
 }
 
 TEST_CASE("Qwen3.5 and Qwen3-Next are planned with their states", "[families]") {

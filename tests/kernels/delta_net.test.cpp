@@ -86,3 +86,91 @@ TEST_CASE("head_gate gives the reference's bits", "[kernels]") {
     CHECK_SAME(on, out.read<float>(), expected);
   }
 }
+
+TEST_CASE("delta_net takes more tokens than it makes ready at once as the reference does", "[kernels]") {
+  kernel_device on;
+  random_numbers random(43);
+  constexpr std::uint32_t tokens = 19;  // more than are made ready at once
+  const delta_net_config sizes{1, 2, 24, 40, false};
+  const auto qkv = random.floats(std::size_t{tokens} * sizes.qkv_size(), -2, 2),
+             beta = random.floats(std::size_t{tokens} * 2, -4, 4),
+             alpha = random.floats(std::size_t{tokens} * 2, -4, 4), decay = random.floats(2, -3, 0),
+             shift = random.floats(2, -2, 2);
+  auto kept = random.floats(std::size_t{2} * 24 * 40, -1, 1);
+  const auto before = kept;
+  std::vector<float> expected(std::size_t{tokens} * sizes.value_size());
+  reference::delta_net(sizes, {2, 2}, qkv, beta, alpha, decay, shift, 7, kept, expected);
+  for (const std::uint32_t subgroups : on.widths()) {
+    const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
+               s = on.filled(shift), states = on.filled(before), out = on.poisoned(4 * expected.size()),
+               state = on.filled(fresh_state(7, tokens, tokens, 64));
+    on.run(kernels::kernel::delta_net, subgroups,
+           {{"key_heads", 1u},
+            {"value_heads", 2u},
+            {"key_dim", 24u},
+            {"value_dim", 40u},
+            {"parts", 2u},
+            {"gate_stride", 2u},
+            {"gate_group", 2u}},
+           {{"qkv", &in},
+            {"beta", &b},
+            {"alpha", &a},
+            {"decay", &d},
+            {"shift", &s},
+            {"output", &out},
+            {"recurrent", &states},
+            {"state", &state}},
+           {4, 1, 1});
+    CHECK_SAME(on, out.read<float>(), expected);
+    CHECK_SAME(on, states.read<float>(), kept);
+  }
+}
+
+TEST_CASE("delta_net of a batch takes a token of each slot that runs, with its state", "[kernels]") {
+  kernel_device on;
+  random_numbers random(42);
+  constexpr std::uint32_t slots = 4, rows = 3, key_dim = 20, value_dim = 36;
+  const delta_net_config sizes{2, 4, key_dim, value_dim, false};
+  const std::uint32_t own = sizes.value_size() * key_dim, apart = own + 64;
+  const std::size_t wide = sizes.qkv_size(), values = sizes.value_size(), heads = 4;
+  const auto qkv = random.floats(slots * wide, -2, 2), beta = random.floats(slots * heads, -4, 4),
+             alpha = random.floats(slots * heads, -4, 4), decay = random.floats(heads, -3, 0),
+             shift = random.floats(heads, -2, 2);
+  auto kept = random.floats(std::size_t{slots} * apart, -1, 1);
+  const auto before = kept;
+  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is behind the rows
+  std::vector<float> expected(rows * values);
+  for (const std::uint32_t slot : {0u, 2u})
+    reference::delta_net(sizes, {heads, 2}, std::span(qkv).subspan(slot * wide, wide),
+                         std::span(beta).subspan(slot * heads, heads), std::span(alpha).subspan(slot * heads, heads),
+                         decay, shift, batch.positions[slot], std::span(kept).subspan(slot * std::size_t{apart}, own),
+                         std::span(expected).subspan(slot * values, values));
+  for (const std::uint32_t subgroups : on.widths()) {
+    const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
+               s = on.filled(shift), states = on.filled(before), out = on.filled(std::vector<float>(slots * values)),
+               state = on.filled(batch.words);
+    on.run(kernels::kernel::delta_net, subgroups,
+           {{"key_heads", 2u},
+            {"value_heads", 4u},
+            {"key_dim", key_dim},
+            {"value_dim", value_dim},
+            {"parts", 2u},
+            {"gate_stride", 4u},
+            {"gate_group", 2u},
+            {"slot_words", batch.slot_words},
+            {"slot_floats", apart}},
+           {{"qkv", &in},
+            {"beta", &b},
+            {"alpha", &a},
+            {"decay", &d},
+            {"shift", &s},
+            {"output", &out},
+            {"recurrent", &states},
+            {"state", &state}},
+           {8, slots, 1});
+    const auto found = out.read<float>();
+    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
+               expected);
+    CHECK_SAME(on, states.read<float>(), kept);
+  }
+}

@@ -189,6 +189,25 @@ class random_numbers {
   std::mt19937 engine_;
 };
 
+/// The state of a batch whose slots are at these positions.
+struct slots_of_batch {
+  std::vector<std::uint32_t> positions;
+  std::uint32_t slot_words = kernels::state::slot_words(64, 8);
+  std::vector<std::uint32_t> words;
+
+  /// @param rows of a pass  @param idle a slot that does not run
+  slots_of_batch(std::vector<std::uint32_t> at, std::uint32_t rows, std::uint32_t idle) : positions(std::move(at)) {
+    namespace state = kernels::state;
+    words.resize(state::first_slot + positions.size() * slot_words);
+    words[state::count] = rows;
+    for (std::uint32_t slot = 0; slot < positions.size(); ++slot) {
+      std::uint32_t* const own = words.data() + state::first_slot + std::size_t{slot} * slot_words;
+      own[state::position] = positions[slot];
+      own[state::count] = slot == idle ? 0 : 1;
+    }
+  }
+};
+
 /// The words of a state: parameters zero, tokens and history poison.
 inline std::vector<std::uint32_t> fresh_state(std::uint32_t position, std::uint32_t count, std::uint32_t max_tokens,
                                               std::uint32_t context) {

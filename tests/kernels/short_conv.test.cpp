@@ -36,6 +36,39 @@ TEST_CASE("short_conv gives the reference's bits, of what comes out and of what 
   }
 }
 
+TEST_CASE("short_conv of a batch takes a token of each slot that runs, with what is kept of it", "[kernels]") {
+  kernel_device on;
+  random_numbers random(33);
+  constexpr std::uint32_t slots = 4, rows = 3, width = 132, taps = 3, apart = (taps - 1) * width + 64;
+  const bool multiplied = GENERATE(false, true);
+  const std::uint32_t wide = multiplied ? 3 * width : width;
+  const auto input = random.floats(std::size_t{slots} * wide, -3, 3),
+             weight = random.floats(std::size_t{width} * taps, -2, 2);
+  auto kept = random.floats(std::size_t{slots} * apart, -3, 3);
+  const auto before = kept;
+  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is behind the rows
+  std::vector<float> expected(std::size_t{rows} * width);
+  for (const std::uint32_t slot : {0u, 2u})
+    reference::short_conv({width, taps, multiplied}, std::span(input).subspan(slot * wide, wide), weight,
+                          batch.positions[slot], std::span(kept).subspan(slot * apart, apart),
+                          std::span(expected).subspan(slot * width, width));
+  for (const std::uint32_t subgroups : on.widths()) {
+    const auto in = on.filled(input), w = on.filled(weight), states = on.filled(before),
+               out = on.filled(std::vector<float>(std::size_t{slots} * width)), state = on.filled(batch.words);
+    on.run(kernels::kernel::short_conv, subgroups,
+           {{"width", width},
+            {"taps", taps},
+            {"multiplied", multiplied ? 1u : 0u},
+            {"slot_words", batch.slot_words},
+            {"slot_floats", apart}},
+           {{"input", &in}, {"weight", &w}, {"output", &out}, {"recurrent", &states}, {"state", &state}},
+           {2, slots, 1});
+    const auto found = out.read<float>();
+    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + rows * width), expected);
+    CHECK_SAME(on, states.read<float>(), kept);
+  }
+}
+
 TEST_CASE("a short convolution of a sequence in pieces is that of the whole", "[kernels]") {
   random_numbers random(32);
   constexpr std::size_t width = 8, tokens = 23;

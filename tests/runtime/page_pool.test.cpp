@@ -165,3 +165,26 @@ TEST_CASE("page pool: pages that were spoiled are found by nobody, and given to 
   CHECK(pool.free() == 4);
   CHECK(pool.take(ids, 9)->shared == 0);
 }
+
+TEST_CASE("remembered pages have names that their tokens find, and that no other content takes", "[runtime]") {
+  page_pool pool(3, 4);
+  const std::vector<std::int32_t> tokens{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  auto own = pool.take(tokens, 9);
+  REQUIRE(own);
+  CHECK(pool.names_of(tokens).empty());
+  pool.remember(*own, std::span(tokens).first(4));
+  const auto first = pool.names_of(tokens);
+  CHECK((first.size() == 1 && first[0] != 0));
+  pool.remember(*own, std::span(tokens).first(8));
+  const auto both = pool.names_of(tokens);
+  CHECK((both.size() == 2 && both[0] == first[0] && both[1] != both[0]));
+  CHECK(pool.names_of(std::span(tokens).first(8)) == first);  // the last token goes through a pass of its own
+  pool.release(*own);
+  CHECK(pool.names_of(tokens) == both);
+  const std::vector<std::int32_t> other{9, 8, 7, 6, 5, 4, 3, 2, 1};
+  auto taken = pool.take(other, 9);  // all three pages
+  REQUIRE(taken);
+  CHECK(pool.names_of(tokens).empty());
+  pool.remember(*taken, other);
+  for (const std::uint64_t each : pool.names_of(other)) CHECK((each != both[0] && each != both[1]));
+}

@@ -15,7 +15,8 @@ namespace intaglio::kernels {
 /// key_dim + value_heads * value_dim], q, then k, then v. Value head h has key head h / (value_heads / key_heads), or,
 /// where in_turn is 1, h % key_heads. beta, alpha: f32, gate_stride floats from one token to the next, of head h at
 /// h / group * gate_group + h % group for group = value_heads / key_heads. decay, shift: f32 [value_heads]. output: f32
-/// [tokens, value_heads * value_dim]. `parts` workgroups share the columns of a head (x).
+/// [tokens, value_heads * value_dim]. `parts` workgroups share the columns of a head (x). Of a batch, where slot_words
+/// is not 0, a token (y) is a slot's, and its S stands slot_floats floats behind that of the slot before.
 inline constexpr kernel_interface delta_net_interface{
     "delta_net",
     {{{"qkv"}, {"beta"}, {"alpha"}, {"decay"}, {"shift"}, {"output"}, {"recurrent"}, {"state"}}},
@@ -27,7 +28,9 @@ inline constexpr kernel_interface delta_net_interface{
       {"in_turn"},
       {"parts"},
       {"gate_stride"},
-      {"gate_group"}}}};
+      {"gate_group"},
+      {"slot_words"},
+      {"slot_floats"}}}};
 
 struct delta_net_kernel {
   static constexpr kernel id = kernel::delta_net;
@@ -42,6 +45,8 @@ struct delta_net_kernel {
     std::uint32_t parts{};
     std::uint32_t gate_stride{};
     std::uint32_t gate_group{};
+    std::uint32_t slot_words{};
+    std::uint32_t slot_floats{};
   };
 };
 

@@ -13,10 +13,12 @@ namespace intaglio::kernels {
 /// [tokens, width], and output silu(y). `recurrent`, [taps - 1, width], holds z of the tokens before the pass and, from
 /// then on, of its last ones; where the position is 0 it is not read, and z before the first token is 0. Workgroups
 /// share quads of channels (x). The first row of them (y) has the tokens that need what was before, and leaves what is
-/// next; each other row has a token.
-inline constexpr kernel_interface short_conv_interface{"short_conv",
-                                                       {{{"input"}, {"weight"}, {"output"}, {"recurrent"}, {"state"}}},
-                                                       {{{"workgroup_size"}, {"width"}, {"taps"}, {"multiplied"}}}};
+/// next; each other row has a token. Of a batch, where slot_words is not 0, each row has a slot's token, and what is
+/// kept of it stands slot_floats floats behind that of the slot before.
+inline constexpr kernel_interface short_conv_interface{
+    "short_conv",
+    {{{"input"}, {"weight"}, {"output"}, {"recurrent"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"taps"}, {"multiplied"}, {"slot_words"}, {"slot_floats"}}}};
 
 struct short_conv_kernel {
   static constexpr kernel id = kernel::short_conv;
@@ -26,6 +28,8 @@ struct short_conv_kernel {
     std::uint32_t width{};
     std::uint32_t taps{};
     std::uint32_t multiplied{};
+    std::uint32_t slot_words{};
+    std::uint32_t slot_floats{};
   };
   /// Rows of workgroups over a pass of `tokens`.
   static constexpr std::uint32_t rows(std::uint32_t tokens, std::uint32_t taps) {

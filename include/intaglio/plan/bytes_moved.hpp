@@ -44,7 +44,10 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
                                  : (std::min)(position + 1, pool.window));
       continue;
     }
-    if (each.where == region::kept) out += 2 * each.bytes;  // read and written
+    if (each.where == region::kept) {  // read and written; of a batch from the first slot's to the last one's
+      const std::uint64_t behind = of.batched ? (t.shape.slot_count - 1) * t.caches[d.block].kept_bytes : 0;
+      out += 2 * (each.bytes - behind) * (of.batched ? tokens : 1);
+    }
     if (each.where != region::keys && each.where != region::values) continue;
     const layer_cache& cache = t.caches[d.block];
     out += cache.value_bytes / cache.positions * (std::min)(each.write ? tokens : position + tokens, cache.positions);

@@ -118,10 +118,17 @@ class dispatch_builder {
     bind_weight(name, w);
   }
 
-  /// What the first op of a node keeps.
+  /// What the first op of a node keeps, of a batch in each slot.
   constexpr void bind_kept(std::string_view name, const node& n) {
-    bind(name, {region::kept, 0, kept_offset(graph_, n.ops[0])}, kept_bytes(graph_, graph_.ops[n.ops[0]]), true);
+    const std::uint64_t slot = c_.batched() ? kept_of_block(graph_, graph_.ops[n.ops[0]].block) : 0,
+                        behind = c_.batched() ? (c_.batch.slot_count - 1) * slot : 0;
+    bind(name, {region::kept, 0, kept_offset(graph_, n.ops[0])}, behind + kept_bytes(graph_, graph_.ops[n.ops[0]]),
+         true);
+    if (!c_.batched()) return;
+    set("slot_words", c_.slot_words());
+    set("slot_floats", static_cast<std::uint32_t>(slot / 4));
   }
+
   /// The cache of a layer with such a window.
   constexpr void bind_cache(const node& n, bool write) {
     const std::uint32_t positions = c_.cache_positions(n.window);

@@ -34,10 +34,10 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
   if (shape.page_size < octet || shape.page_size % octet != 0 ||
       (span % shape.page_size != 0 && shape.page_size % span != 0))
     refuse("batch: expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found ", shape.page_size);
-  if (is_recurrent(g))
-    refuse(
-        "batch: expected layers whose keys and values pages hold, found some with a recurrent state: sessions of "
-        "such a model run one at a time");
+  for (std::uint8_t block = 0; block < g.pattern.kinds(); ++block)
+    if (const std::uint64_t kept = kept_of_block(g, block); kept > (std::uint64_t{1} << 33) / shape.slot_count)
+      refuse("batch: expected at most ", (std::uint64_t{1} << 33) / kept,
+             " slots, the states of whose layers shaders count in 32 bits, found ", shape.slot_count);
   if (!failure.empty()) return shape;
   const std::uint32_t full = kernels::state::slot_pages(context, shape.page_size);
   if (shape.pages == 0) shape.pages = shape.slot_count * full;

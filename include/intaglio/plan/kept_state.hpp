@@ -24,6 +24,13 @@ constexpr std::uint64_t kept_offset(const ir::graph& g, std::size_t op) {
     if (g.ops[i].where == ir::section::period && g.ops[i].block == g.ops[op].block) out += kept_bytes(g, g.ops[i]);
   return out;
 }
+/// What all ops of a kind of block keep.
+constexpr std::uint64_t kept_of_block(const ir::graph& g, std::uint8_t block) {
+  std::uint64_t out = 0;
+  for (const ir::op& o : g.ops)
+    if (o.where == ir::section::period && o.block == block) out += kept_bytes(g, o);
+  return out;
+}
 /// Whether a model's layers keep anything but keys and values.
 constexpr bool is_recurrent(const ir::graph& g) {
   for (const ir::op& o : g.ops)

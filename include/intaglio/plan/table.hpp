@@ -85,6 +85,7 @@ struct table {
   /// The pool's part for a layer of a kind.
   constexpr layer_cache pool(std::uint8_t kind) const {
     const layer_cache& own = caches[kind];
+    if (own.positions == 0) return own;  // it has no keys
     const std::uint64_t positions = std::uint64_t{shape.pages} * shape.page_size;
     return {static_cast<std::uint32_t>(positions),
             own.window,
@@ -136,6 +137,13 @@ struct table {
   }
   /// Of the state and its copies.
   constexpr std::uint64_t recurrent_bytes() const { return (1 + snapshots()) * kept_bytes(); }
+  /// Copies that sessions of a batch share, from which those go on whose tokens begin alike: one of each slot's, and
+  /// as many as a session alone has.
+  constexpr std::uint32_t batch_snapshots() const { return kept_bytes() == 0 ? 0 : shape.slot_count + snapshots(); }
+  /// Of the states of slots, of a prompt's, of copies, and of the one through which states are copied.
+  constexpr std::uint64_t batch_recurrent_bytes() const {
+    return (shape.slot_count + batch_snapshots() + 2) * kept_bytes();
+  }
 };
 
 }  // namespace intaglio::plan

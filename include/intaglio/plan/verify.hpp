@@ -56,7 +56,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::values:
       return t.caches[d.block].value_bytes;
     case region::kept:
-      return t.caches[d.block].kept_bytes;
+      return (s.batched ? t.shape.slot_count : 1) * t.caches[d.block].kept_bytes;
     case region::state:
       return s.batched ? t.batch_state_bytes() : t.state_bytes();
     case region::pool_keys:

@@ -82,9 +82,10 @@ class batch_executor : public batch_recordings {
   /// Feeds tokens of a slot's prompt from `position` on, and moves them to its pages.
   /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are
   /// fetched first
+  /// @param moved_from position before which the slot's pages have what they are to have, a multiple of 8
   /// @error argument_error: more tokens than a chunk has; device_lost, out_of_memory
   void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens,
-               std::uint32_t from_pages, double budget_ms) {
+               std::uint32_t from_pages, std::uint32_t moved_from, double budget_ms) {
     namespace state = kernels::state;
     check_chunk(tokens);
     commands_.clear();
@@ -92,8 +93,16 @@ class batch_executor : public batch_recordings {
     if (from_pages != 0) move(0, state::move_from_pool, slot, 0, octets(from_pages));
     run_prefill(position, tokens, budget_ms);
     const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
-    move(1, state::move_to_pool, slot, position / kernels::cache_octet, octets(end));
+    if (const std::uint32_t first = (std::max)(position, moved_from); first < end)
+      move(1, state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
     flush("pages of " + model_name(*table_), hang_limit(prefill_.speed));
+  }
+
+  /// Makes one state of recurrent layers what another is. @error device_lost, out_of_memory
+  void copy_state(batch_states::name from, batch_states::name to) {
+    commands_.clear();
+    take_state(from, to);
+    flush("a state of " + model_name(*table_), gpu::queue::hang_limit);
   }
 
   /// Feeds tokens in the caches of a session alone, for nobody: what they leave there goes to no pages.
@@ -141,6 +150,7 @@ class batch_executor : public batch_recordings {
     feed_changed();
     const auto position = static_cast<std::uint32_t>(to.tokens.size()) - 1;
     if (position != 0) move(0, state::move_from_pool, slot, 0, octets(position));
+    if (!states_.empty()) take_state(states_.slot(slot), states_.alone());
     const std::span<std::uint32_t> words = alone_mailbox();
     std::fill(words.begin(), words.end(), 0u);
     words[state::position] = position;
@@ -162,11 +172,13 @@ class batch_executor : public batch_recordings {
     std::memcpy(&out, alone_ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
     return out;
   }
-  /// Moves positions from `first` to before `end`, which were written since, to the pages of the slot that entered.
+  /// Moves positions from `first` to before `end`, which were written since, to the pages of the slot that entered, and
+  /// makes its state what that is behind them. The slot may go on in the caches.
   void leave_alone(std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
     commands_.clear();
     feed_changed();
     move(0, kernels::state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
+    if (!states_.empty()) take_state(states_.alone(), states_.slot(slot));
     flush("pages of " + model_name(*table_), gpu::queue::hang_limit);
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "intaglio/plan/device_plan.hpp"
+#include "intaglio/runtime/batch_states.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/mailbox.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
@@ -39,6 +40,7 @@ class batch_memory {
   weight_memory release_weights() { return std::move(weights_); }
 
   const weight_memory& weights() const noexcept { return weights_; }
+  const batch_states& states() const noexcept { return states_; }
 
   /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   void set(std::uint32_t slot, const slot_words& to) {
@@ -104,6 +106,7 @@ class batch_memory {
     mailbox_ = mailbox(device_, alone_at() + alone_bytes());
     caches_ =
         place_caches(device_, t, "the KV cache of a prompt", [&](std::uint32_t layer) { return t.cache_of(layer); });
+    if (t.kept_bytes() != 0) states_ = batch_states(device_, t);
     pool_ =
         place_caches(device_, t, "the pool of KV pages", [&](std::uint32_t layer) { return t.pool(t.pattern(layer)); });
   }
@@ -124,6 +127,7 @@ class batch_memory {
   gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_;
   mailbox mailbox_;
   placed_items caches_, pool_;
+  batch_states states_;
   std::vector<bool> draws_;             ///< by slot
   std::vector<std::uint32_t> changed_;  ///< slots that the device is not told of yet
   bool runs_in_one_ = false,

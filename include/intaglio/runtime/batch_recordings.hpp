@@ -47,6 +47,7 @@ class batch_recordings : public batch_memory {
     make_memory();
     address_table addresses = batch_addresses();
     addresses.state = alone_.address();
+    addresses.kept = states_.of_prompt();
     prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
     timed_prefill_ = timed_sequence(t.prefill, addresses);
     if (alone) {
@@ -58,6 +59,7 @@ class batch_recordings : public batch_memory {
     }
     addresses.ring = ring_.address();
     addresses.state = state_.address();
+    addresses.kept = states_.of_slots();
     if (runs_in_one_) {
       arguments_ = arguments_of(device_, t, t.batch_in_one, addresses);
       addresses.arguments = arguments_.address();
@@ -90,7 +92,8 @@ class batch_recordings : public batch_memory {
     clear();
   }
   void clear() {
-    clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &alone_, &ring_}, {&caches_, &pool_});
+    clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &alone_, &ring_},
+                 {&caches_, &pool_, &states_.slot_memory(), &states_.other_memory()});
   }
 
   static bool has_chain_of_one(const plan::table& table) {
@@ -109,6 +112,10 @@ class batch_recordings : public batch_memory {
   void feed_changed() {
     for (const std::uint32_t slot : changed_) commands_.push_back(feed_slot_[slot].handle());
     changed_.clear();
+  }
+  void take_state(batch_states::name from, batch_states::name to) {
+    const auto [in, out] = states_.copied(from, to);
+    commands_.insert(commands_.end(), {in, out});
   }
   void move(std::size_t box, std::uint32_t way, std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
     namespace state = kernels::state;

@@ -14,6 +14,7 @@
 #include "intaglio/runtime/batch_executor.hpp"
 #include "intaglio/runtime/batch_handle.hpp"
 #include "intaglio/runtime/page_pool.hpp"
+#include "intaglio/runtime/prefix_states.hpp"
 #include "intaglio/runtime/session_body.hpp"
 
 namespace intaglio::runtime {
@@ -50,6 +51,7 @@ class batch_slots {
     std::uint32_t prompt = 0;            ///< tokens of it
     std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or all so far, is fed
     std::optional<std::uint32_t> found;  ///< of the prompt's, found there when it was first fed
+    std::uint64_t copied = 0;            ///< of recurrent layers: page behind which its last copy while it draws is
     std::uint32_t told = 0;              ///< tokens drawn since the device was told of the slot
     bool started = false, ready = false;
   };
@@ -75,6 +77,7 @@ class batch_slots {
     alone_ = in_caches_ = t.shape.slot_count;
     order_.reserve(t.shape.slot_count);
     pool_.emplace(t.shape.pages, t.shape.page_size);
+    if (t.kept_bytes() != 0) copies_.emplace(t.batch_snapshots());
     drawn_.reserve(std::size_t{t.shape.slot_count} * 8);
     for (const plan::dispatch& each : t.prefill.period)
       same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk &&
@@ -198,6 +201,7 @@ class batch_slots {
       alone_ = in_caches_ = slot_count();
       for (member& each : members_) each = {};
       pool_.emplace(table().shape.pages, table().shape.page_size);
+      if (copies_) copies_->forget_all();
       for (std::uint32_t slot = 0; slot < slot_count(); ++slot) run_->set(slot, {});
       throw;
     }
@@ -206,8 +210,9 @@ class batch_slots {
   std::shared_ptr<runtime::session_body> body_;
   std::unique_ptr<runtime::batch_executor> run_;
   std::optional<runtime::page_pool> pool_;
-  std::vector<member> members_;           ///< by slot
-  std::vector<std::uint64_t> logits_of_;  ///< by slot: whose logits the executor has
+  std::optional<runtime::prefix_states> copies_;  ///< where the plan has recurrent layers
+  std::vector<member> members_;                   ///< by slot
+  std::vector<std::uint64_t> logits_of_;          ///< by slot: whose logits the executor has
   struct found_tokens {
     std::uint64_t number = 0;
     std::uint32_t tokens = 0;

@@ -95,6 +95,15 @@ class page_pool {
     }
   }
 
+  /// Names of the full pages that a sequence begins with and that are remembered, in their order: a page has another
+  /// one once it holds something else. None is 0, and none is given twice.
+  std::vector<std::uint64_t> names_of(std::span<const std::int32_t> tokens) const {
+    std::vector<std::uint64_t> out;
+    for (const std::uint32_t which : remembered(tokens, static_cast<std::uint32_t>(tokens.size())))
+      out.push_back(pages_[which].number);
+    return out;
+  }
+
   /// The sequence is over. Its last pages are forgotten first.
   void release(list& of) {
     for (std::size_t i = of.pages.size(); i-- > 0;) {

@@ -114,7 +114,8 @@ struct memory_need {
 inline memory_need needed_memory(const plan::table& of, std::optional<std::uint64_t> weights = {}) {
   memory_need out;
   out.weights = weights.value_or(of.weight_bytes());
-  out.caches = of.cache_bytes() + of.recurrent_bytes() + (of.batch.layers != 0 ? of.pool_bytes() : 0);
+  out.caches =
+      of.cache_bytes() + (of.batch.layers != 0 ? of.pool_bytes() + of.batch_recurrent_bytes() : of.recurrent_bytes());
   out.arena = (std::max)(of.arena_bytes(), of.batch.arena_bytes);
   out.rest = of.state_bytes() + kernels::ring_bytes(of.ring_size) + (1u << 20);
   return out;

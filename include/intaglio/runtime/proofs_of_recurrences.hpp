@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "intaglio/reference/recurrent.hpp"
@@ -12,50 +13,72 @@
 
 namespace intaglio::runtime::proofs {
 
+/// What a pass of a layer with a state begins with: one state, or of a batch one in each token's slot.
+struct kept_states {
+  std::size_t of_one, stride, count;  ///< floats; from one slot to the next; states
+  std::vector<float> floats;
+
+  [[gnu::cold]] kept_states(kernel_trial& trial, const plan::dispatch& call, std::size_t size)
+      : of_one(size), stride(trial.batched ? trial.constant(call, "slot_floats") : size),
+        count(trial.batched ? trial.tokens : 1), floats(trial.floats((count - 1) * stride + size)) {}
+  std::span<float> of(std::size_t which) { return std::span(floats).subspan(which * stride, of_one); }
+  /// Calls `step(first token, tokens, state)` for all that follow one another in a state.
+  template <class Step>
+  void each(std::uint32_t tokens, Step&& step) {
+    for (std::size_t i = 0; i < count; ++i) step(i, count == 1 ? tokens : 1u, of(i));
+  }
+};
+
 /// What comes out, and what is kept.
 [[gnu::cold]] inline double short_conv(kernel_trial& trial, const plan::dispatch& call) {
   const reference::short_conv_shape shape{trial.constant(call, "width"), trial.constant(call, "taps"),
                                           trial.constant(call, "multiplied") != 0};
   const std::size_t wide = shape.multiplied ? 3 * shape.width : shape.width;
   const auto input = trial.floats(trial.tokens * wide);
-  auto kept = trial.floats((shape.taps - 1) * shape.width);
-  const gpu::buffer in = trial.filled(input, trial.width * wide), states = trial.filled(kept, 0),
+  kept_states kept(trial, call, (shape.taps - 1) * shape.width);
+  const gpu::buffer in = trial.filled(input, trial.width * wide), states = trial.filled(kept.floats, 0),
                     out = trial.room(4 * trial.width * shape.width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"recurrent", &states}, {"state", &memory}});
   std::vector<float> expected(trial.tokens * shape.width);
-  reference::short_conv(shape, input, trial.weight<float>(trial.operand(call, "weight"), 0, shape.width * shape.taps),
-                        kernel_trial::position, kept, expected);
+  const auto weight = trial.weight<float>(trial.operand(call, "weight"), 0, shape.width * shape.taps);
+  kept.each(trial.tokens, [&](std::size_t first, std::size_t count, std::span<float> state) {
+    reference::short_conv(shape, std::span(input).subspan(first * wide, count * wide), weight, kernel_trial::position,
+                          state, std::span(expected).subspan(first * shape.width, count * shape.width));
+  });
   return (std::max)(apart(read<float>(out, 0, expected.size()), expected),
-                    apart(read<float>(states, 0, kept.size()), kept));
+                    apart(read<float>(states, 0, kept.floats.size()), kept.floats));
 }
 
 /// The same.
 [[gnu::cold]] inline double delta_net(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::delta_net_kernel>(call.specialization);
   const delta_net_config sizes{c.key_heads, c.value_heads, c.key_dim, c.value_dim, c.in_turn != 0};
-  const auto qkv = trial.floats(std::size_t{trial.tokens} * sizes.qkv_size()),
-             beta = trial.floats(std::size_t{trial.tokens} * c.gate_stride),
-             alpha = trial.floats(std::size_t{trial.tokens} * c.gate_stride);
-  auto kept = trial.floats(std::size_t{sizes.value_size()} * c.key_dim);
-  const gpu::buffer in = trial.filled(qkv, std::size_t{trial.width} * sizes.qkv_size()),
-                    betas = trial.filled(beta, std::size_t{trial.width} * c.gate_stride),
-                    alphas = trial.filled(alpha, std::size_t{trial.width} * c.gate_stride),
-                    states = trial.filled(kept, 0),
-                    out = trial.room(std::uint64_t{4} * trial.width * sizes.value_size()),
-                    memory = trial.memory_of(trial.state());
+  const std::size_t wide = sizes.qkv_size(), values = sizes.value_size(), gates = c.gate_stride;
+  const auto qkv = trial.floats(trial.tokens * wide), beta = trial.floats(trial.tokens * gates),
+             alpha = trial.floats(trial.tokens * gates);
+  kept_states kept(trial, call, values * c.key_dim);
+  const gpu::buffer in = trial.filled(qkv, trial.width * wide), betas = trial.filled(beta, trial.width * gates),
+                    alphas = trial.filled(alpha, trial.width * gates), states = trial.filled(kept.floats, 0),
+                    out = trial.room(std::uint64_t{4} * trial.width * values), memory = trial.memory_of(trial.state());
   trial.run(call, {{"qkv", &in},
                    {"beta", &betas},
                    {"alpha", &alphas},
                    {"output", &out},
                    {"recurrent", &states},
                    {"state", &memory}});
-  std::vector<float> expected(std::size_t{trial.tokens} * sizes.value_size());
-  reference::delta_net(sizes, {c.gate_stride, c.gate_group}, qkv, beta, alpha,
-                       trial.weight<float>(trial.operand(call, "decay"), 0, c.value_heads),
-                       trial.weight<float>(trial.operand(call, "shift"), 0, c.value_heads), kernel_trial::position,
-                       kept, expected);
+  std::vector<float> expected(trial.tokens * values);
+  const auto decay = trial.weight<float>(trial.operand(call, "decay"), 0, c.value_heads),
+             shift = trial.weight<float>(trial.operand(call, "shift"), 0, c.value_heads);
+  kept.each(trial.tokens, [&](std::size_t first, std::size_t count, std::span<float> state) {
+    const auto part = [&](const std::vector<float>& of, std::size_t row) {
+      return std::span(of).subspan(first * row, count * row);
+    };
+    reference::delta_net(sizes, {c.gate_stride, c.gate_group}, part(qkv, wide), part(beta, gates), part(alpha, gates),
+                         decay, shift, kernel_trial::position, state,
+                         std::span(expected).subspan(first * values, count * values));
+  });
   return (std::max)(apart(read<float>(out, 0, expected.size()), expected),
-                    apart(read<float>(states, 0, kept.size()), kept));
+                    apart(read<float>(states, 0, kept.floats.size()), kept.floats));
 }
 
 [[gnu::cold]] inline double head_gate(kernel_trial& trial, const plan::dispatch& call) {

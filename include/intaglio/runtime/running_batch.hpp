@@ -14,25 +14,25 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/prompt.hpp"
-#include "intaglio/runtime/batch_slots.hpp"
+#include "intaglio/runtime/batch_copies.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/pooled_states.hpp"
 
 namespace intaglio::runtime {
 
 /// What a basic_batch does, in one place that does not move.
-class running_batch : public batch_slots {
+class running_batch : public batch_copies {
  public:
   running_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
                 const session_options& options, runtime::module_source source)
-      : batch_slots(runtime::open_session(on, tables, from, options), nullptr) {
+      : batch_copies(runtime::open_session(on, tables, from, options), nullptr) {
     gpu::translated([&] {
       run_ = runtime::load_executor<runtime::batch_executor>(*body_, *body_->table, from, options, source);
       start();
     });
   }
   running_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
-      : batch_slots(std::move(body), std::move(run)) {}
+      : batch_copies(std::move(body), std::move(run)) {}
 
   bool has_tokenizer() const { return body_->tokens.has_value(); }
   const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
@@ -171,18 +171,20 @@ class running_batch : public batch_slots {
       of.started = true;
       pool_->share(of.pages, of.history, first_positions(of.history.size(), all_positions(of)));
       of.fed = of.pages.shared * pool_->page_size();
-      if (!of.found) of.found = of.fed;
       in_caches_ = slot_count();
       tell(slot, of);
     }
+    if (copies_ && in_caches_ != slot) take_copy(slot, of, all);
+    if (!of.found) of.found = of.fed;
     if (of.fed < all) {
-      const std::uint32_t count = (std::min)(table().prefill.max_tokens, all - of.fed);
+      const std::uint32_t count = chunk_behind(of.fed, all);
       guarded([&] {
         run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed,
-                      body_->submit_budget_ms);
+                      of.pages.shared * pool_->page_size(), body_->submit_budget_ms);
       });
       in_caches_ = slot;
       of.fed += count;
+      if (copies_) copy_behind_chunk(slot, of, all);
     }
     if (of.fed < all) return;
     pool_->remember(of.pages, std::span(of.history).first(all));
@@ -192,6 +194,15 @@ class running_batch : public batch_slots {
   }
 
   void decode(std::uint32_t tokens) {
+    for (std::uint32_t taken = 0; taken < tokens;) {
+      const std::uint32_t now = (std::min)(tokens - taken, tokens_to_copy());
+      decode_some(now);
+      copy_decoded();
+      taken += now;
+    }
+  }
+  void decode_some(std::uint32_t tokens) {
+    const std::size_t first = drawn_.size();
     grow(tokens);
     std::uint32_t rows = 0, ready = 0;
     bool keeps = false;
@@ -235,15 +246,16 @@ class running_batch : public batch_slots {
       }
     }
     // The spoiled ones first, so that nobody's last tokens are remembered behind pages of theirs.
+    const auto now = std::span(drawn_).subspan(first);
     if (spoiled)
-      for (const batch_token& each : drawn_)
+      for (const batch_token& each : now)
         if (!each.finite) {
           member& of = members_[each.of.slot];
           of.ready = false;
           pool_->spoil(of.pages);
           remove(each.of.slot, of);
         }
-    for (const batch_token& each : drawn_)
+    for (const batch_token& each : now)
       if (each.last && each.finite) remove(each.of.slot, members_[each.of.slot]);
   }
 };

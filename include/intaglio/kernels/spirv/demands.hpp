@@ -168,8 +168,12 @@ constexpr void delta_net_demands(module_use& d) {
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
   const unsigned v1 = d.constant(3);
-  d.add(4ull * v1, 4);
-  d.add(4ull * v1, 4);
+  const unsigned v2 = 8u * v1;
+  d.add(4ull * v2, 4);
+  const unsigned v3 = 8u * v1;
+  d.add(4ull * v3, 4);
+  d.add(4ull * 8u, 4);
+  d.add(4ull * 8u, 4);
 }
 inline constexpr unsigned dense_few_capabilities[] = {1, 61, 65, 5347};
 constexpr void dense_few_demands(module_use& d) {

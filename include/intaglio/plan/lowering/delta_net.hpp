@@ -37,7 +37,7 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
     set("parts", parts);
     set("gate_stride", width(n.k_in));
     set("gate_group", together ? 2 * group : group);
-    d_->groups = {delta.value_heads * parts, 1, 1};
+    d_->groups = {delta.value_heads * parts, c_.batched() ? c_.tokens : 1, 1};
   }
 };
 

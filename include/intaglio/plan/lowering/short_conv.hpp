@@ -32,7 +32,8 @@ struct lowering_of<kernels::short_conv_kernel> : dispatch_builder {
     set("multiplied", n.multiplied ? 1u : 0u);
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
-    d_->groups = {(t.rows + columns - 1) / columns, kernels::short_conv_kernel::rows(c_.tokens, n.taps), 1};
+    d_->groups = {(t.rows + columns - 1) / columns,
+                  c_.batched() ? c_.tokens : kernels::short_conv_kernel::rows(c_.tokens, n.taps), 1};
   }
 };
 

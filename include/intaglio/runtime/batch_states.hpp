@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// States of recurrent layers in a batch's memory: of each slot, of the prompt that is fed, and copies that sessions
+// share; and recorded commands that copy one to another. All of them go through one more state, so that there are two
+// recordings a state, not one for each pair. Where a plan has no recurrent layers there is nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/clear_memory.hpp"
+#include "intaglio/runtime/placement.hpp"
+
+namespace intaglio::runtime {
+
+class batch_states {
+ public:
+  /// One of the states.
+  struct name {
+    std::uint32_t index = 0;
+  };
+  /// That of the prompt, or of the session that decodes alone.
+  static constexpr name alone() { return {0}; }
+  static constexpr name slot(std::uint32_t which) { return {1 + which}; }
+  /// @param place of prefix_states
+  name copy(std::uint32_t place) const { return {1 + slot_count_ + place}; }
+
+  batch_states() = default;
+  [[gnu::cold]] batch_states(const gpu::device& on, const plan::table& of) : slot_count_(of.shape.slot_count) {
+    const std::uint32_t layers = of.config->num_hidden_layers;
+    std::vector<std::uint64_t> of_layers(layers), whole(2 + of.batch_snapshots(), of.kept_bytes());
+    for (std::uint32_t layer = 0; layer < layers; ++layer)
+      of_layers[layer] = slot_count_ * of.cache_of(layer).kept_bytes;
+    slots_ = place_items(on, of_layers, gpu::placement::device_local, "states of the batch");
+    whole_ = place_items(on, whole, gpu::placement::device_local, "copies of states");
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      of_slots_.push_back(slots_.items[layer].address);
+      of_prompt_.push_back(whole_.items[0].address + of.kept_offset(layer));
+    }
+    const std::uint32_t all = 1 + slot_count_ + of.batch_snapshots();
+    for (std::uint32_t i = 0; i < all; ++i) {
+      const bool of_slot = i >= 1 && i <= slot_count_;
+      gpu::recorder in(on, "copy a state of " + model_name(of)), out(on, "copy a state of " + model_name(of));
+      if (of_slot)
+        for (std::uint32_t layer = 0; layer < layers; ++layer) copy_layer(of, i - 1, layer, in, out);
+      else copy_whole(i == 0 ? 0 : i - slot_count_ + 1, of.kept_bytes(), in, out);
+      from_.push_back(in.finish());
+      to_.push_back(out.finish());
+    }
+  }
+
+  bool empty() const noexcept { return from_.empty(); }
+  /// By layer: the first slot's state, and the prompt's.
+  const std::vector<std::uint64_t>& of_slots() const noexcept { return of_slots_; }
+  const std::vector<std::uint64_t>& of_prompt() const noexcept { return of_prompt_; }
+  const placed_items& slot_memory() const noexcept { return slots_; }
+  const placed_items& other_memory() const noexcept { return whole_; }
+
+  /// Commands that make one state what another is.
+  std::pair<VkCommandBuffer, VkCommandBuffer> copied(name from, name to) const {
+    return {from_[from.index].handle(), to_[to.index].handle()};
+  }
+
+ private:
+  static constexpr std::size_t between = 1;  ///< item of the state through which all go
+
+  void copy_whole(std::size_t item, std::uint64_t bytes, gpu::recorder& in, gpu::recorder& out) const {
+    const placed_items::item &its = whole_.items[item], &hub = whole_.items[between];
+    in.copy(whole_.buffers[its.buffer], its.offset, whole_.buffers[hub.buffer], hub.offset, bytes);
+    out.copy(whole_.buffers[hub.buffer], hub.offset, whole_.buffers[its.buffer], its.offset, bytes);
+  }
+  void copy_layer(const plan::table& of, std::uint32_t slot, std::uint32_t layer, gpu::recorder& in,
+                  gpu::recorder& out) const {
+    const std::uint64_t bytes = of.cache_of(layer).kept_bytes;
+    if (bytes == 0) return;
+    const placed_items::item &its = slots_.items[layer], &hub = whole_.items[between];
+    const std::uint64_t own = its.offset + slot * bytes, there = hub.offset + of.kept_offset(layer);
+    in.copy(slots_.buffers[its.buffer], own, whole_.buffers[hub.buffer], there, bytes);
+    out.copy(whole_.buffers[hub.buffer], there, slots_.buffers[its.buffer], own, bytes);
+  }
+
+  std::uint32_t slot_count_ = 0;
+  placed_items slots_, whole_;  ///< by layer; the prompt's, the one between, copies
+  std::vector<std::uint64_t> of_slots_, of_prompt_;
+  std::vector<gpu::recording> from_, to_;  ///< by index
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Which copies of recurrent layers' states sessions of a batch share: each is that behind a page of tokens, by the name
+// that the page has where pages are remembered (page_pool.hpp). Knows no memory.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace intaglio::runtime {
+
+class prefix_states {
+ public:
+  /// @param copies that there is room for
+  explicit prefix_states(std::uint32_t copies) : copies_(copies) {}
+
+  struct found {
+    std::uint32_t pages = 0;  ///< of the sequence before the state
+    std::uint32_t place = 0;  ///< of the copy, from 0
+  };
+  /// The copy behind the most of these pages, none where there is none. It counts as used.
+  /// @param names of a sequence's pages, in their order
+  std::optional<found> newest(std::span<const std::uint64_t> names) {
+    for (std::size_t i = names.size(); i-- > 0;)
+      if (copy* const its = of(names[i])) {
+        its->since = ++clock_;
+        return found{static_cast<std::uint32_t>(i + 1), place_of(*its)};
+      }
+    return std::nullopt;
+  }
+  bool has(std::uint64_t name) const {
+    return std::any_of(copies_.begin(), copies_.end(), [&](const copy& each) { return each.name == name; });
+  }
+  /// Where the copy behind a page is to be made. Where none is vacant, the one that was unused the longest gives way.
+  std::uint32_t put(std::uint64_t name) {
+    copy* its = of(name);
+    if (its == nullptr)
+      its = &*std::min_element(copies_.begin(), copies_.end(),
+                               [](const copy& a, const copy& b) { return a.since < b.since; });
+    *its = {name, ++clock_};
+    return place_of(*its);
+  }
+  /// There is none behind that page, or no use for it.
+  void forget(std::uint64_t name) {
+    if (copy* const its = of(name)) *its = {};
+  }
+  void forget_all() { std::fill(copies_.begin(), copies_.end(), copy{}); }
+
+ private:
+  struct copy {
+    std::uint64_t name = 0, since = 0;  ///< 0: none
+  };
+  copy* of(std::uint64_t name) {
+    const auto at = std::find_if(copies_.begin(), copies_.end(), [&](const copy& each) { return each.name == name; });
+    return name == 0 || at == copies_.end() ? nullptr : &*at;
+  }
+  std::uint32_t place_of(const copy& its) const { return static_cast<std::uint32_t>(&its - copies_.data()); }
+
+  std::vector<copy> copies_;
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace intaglio::runtime
