@@ -59,10 +59,10 @@ std::string_view enumerator(activation value) {
   return value == activation::relu_squared ? "relu_squared" : value == activation::silu ? "silu" : "gelu_tanh";
 }
 
-/// How the model's type is written: its template, the header that has it, and the template's arguments behind the
-/// config; and what of its matrices is held in other types than those.
+/// How the model's type is written: its template, which the header of this name has, and the template's arguments
+/// behind the config; and what of its matrices is held in other types than those.
 struct model_template {
-  std::string name, header, arguments;
+  std::string name, arguments;
   families::weight_types types = {};
 };
 model_template template_of(const io::checkpoint& model, const families::weight_types& types, const std::string& codec) {
@@ -72,13 +72,12 @@ model_template template_of(const io::checkpoint& model, const families::weight_t
     const io::checkpoint_tensor& table = model.at("token_embd.weight");
     const dtype stored = table.stored.type;
     if (codec.empty() && stored == dtype::f32)
-      return {"bitnet_b158", "bitnet_b158",
-              ", intaglio::dtype::i2_s, intaglio::dtype::" + std::string(name(c.activation_type)) +
-                  ", intaglio::dtype::f32"};
+      return {"bitnet_b158", ", intaglio::dtype::i2_s, intaglio::dtype::" + std::string(name(c.activation_type)) +
+                                 ", intaglio::dtype::f32"};
     if (codec.empty() && !runtime::is_exact(stored, dtype::f16))
       throw file_error(model.path(), table.stored.offset, "tensor 'token_embd.weight'",
                        "f32, f16 or bf16, or --codec f16, which rounds its values", std::string(name(stored)));
-    return {"bitnet_b158", "bitnet_b158", ""};
+    return {"bitnet_b158", ""};
   }
   if (const families::file_types found = families::types_of(model); codec.empty() && found.recoded)
     throw file_error(model.path(), std::nullopt, "codecs of the matrices",
@@ -86,28 +85,10 @@ model_template template_of(const io::checkpoint& model, const families::weight_t
                          " computes all in one, which changes values",
                      found.list);
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
-  if (is_gemma(c.model_type))
-    return {std::string(name(c.model_type)), std::string(name(c.model_type)),
-            argument(types.layers) + argument(types.embedding)};
-  if (c.model_type == architecture::qwen3moe)
-    return {"qwen3moe", "qwen3moe", argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.model_type == architecture::gptoss)
-    return {"gptoss", "gptoss", argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.model_type == architecture::qwen35 || c.model_type == architecture::qwen3next)
-    return {"qwen35", std::string(name(c.model_type)),
-            argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.num_local_experts != 0)
-    return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.model_type == architecture::olmo2)
-    return {"olmo2", "olmo2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.model_type == architecture::lfm2)
-    return {"lfm2", "lfm2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.model_type == architecture::qwen2)
-    return {"qwen2", "qwen2", argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.model_type == architecture::qwen3)
-    return {"qwen3", "qwen3", argument(types.layers) + argument(types.head) + argument(types.embedding)};
-  if (c.ternary) return {"llama", "llama", argument(dtype::i2_s) + argument(types.head) + argument(types.embedding)};
-  return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  const bool experts = c.num_local_experts != 0 && family_of(c.model_type).layers == "llama";
+  const std::string matrices = argument(c.ternary ? dtype::i2_s : types.layers), embedding = argument(types.embedding);
+  return {experts ? "mixtral" : std::string(family_of(c.model_type).layers),
+          matrices + (is_gemma(c.model_type) ? "" : argument(types.head)) + embedding};
 }
 
 /// Layers' matrices of several codecs, each in its own.
@@ -125,7 +106,7 @@ std::string held_text(const families::weight_types& types) {
 std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
                         const std::string& file) {
   std::string out = "// Config of " + printable(file, 200) +
-                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/" + kind.header +
+                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/" + kind.name +
                     ".hpp>\n\n";
   out += "inline constexpr intaglio::decoder_config " + name + "_config{\n";
   const auto field = [&](std::string_view key, const std::string& value) {

@@ -110,6 +110,18 @@ TEST_CASE("published models have names of their own, and are found by them", "[f
   CHECK(families::find_published_model("none") == nullptr);
 }
 
+TEST_CASE("a family's layers are the template that its header has, which `intaglio engrave` writes down",
+          "[families]") {
+  for (const family& each : families_table) {
+    const std::string layers(each.layers);
+    INFO(name(each.type));
+    std::ifstream file(INTAGLIO_SOURCE "/include/intaglio/models/" + layers + ".hpp");
+    std::stringstream header;
+    header << file.rdbuf();
+    CHECK(header.str().find("\nstruct " + layers + " {\n") != std::string::npos);
+  }
+}
+
 TEST_CASE("each published model has a plan that is proven for each class of GPUs, or one sentence", "[families]") {
   const std::string found = table();
   std::ifstream file(INTAGLIO_SOURCE "/docs/devices.md");

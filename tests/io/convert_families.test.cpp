@@ -15,7 +15,7 @@ using namespace intaglio::io;
 TEST_CASE("convert: a family's folder becomes the tensors of llama.cpp's converter", "[unsanitized][convert]") {
   const std::string model =
       GENERATE("qwen3-tiny", "qwen3moe-tiny", "qwen2-tiny", "smollm3-tiny", "granite-tiny", "phi3-tiny", "olmo2-tiny",
-               "lfm2-tiny", "gemma2-tiny", "gemma4-tiny", "gemma4d-tiny");
+               "lfm2-tiny", "gemma2-tiny", "gemma4-tiny", "gemma4d-tiny", "qwen35-tiny", "qwen3next-tiny");
   INFO(model);
   const std::filesystem::path from = conformance(model, "conformance2", "confgen2.py");
   const temporary_folder folder;
@@ -39,7 +39,9 @@ TEST_CASE("convert: a family's folder becomes the tensors of llama.cpp's convert
     CHECK((a == b));
   }
   const auto again = checkpoint::open(out), published = checkpoint::open(from / "hf");
-  for (const std::string& line : again.differences(published.config())) CHECK(line == "none");
+  intaglio::decoder_config expected = published.config();
+  expected.delta_net.in_turn = model == "qwen35-tiny";  // how its value heads lie
+  for (const std::string& line : again.differences(expected)) CHECK(line == "none");
   CHECK(again.warnings().empty());
 }
 

@@ -217,7 +217,7 @@ TEST_CASE("hf_config: every key is read, harmless or named") {
         for (const char* none : {"0", "false", "null", "[]", "{}"}) CHECK(read(with(none)).warnings.empty());
         CHECK_THAT(refusal(with("true")), ContainsSubstring(std::string(rule.key) + ": expected none, found true"));
       }
-      if (!rule.families.empty() && !io::is_of_family(rule.families, family)) {
+      if (!rule.is_of(family)) {
         CHECK(read(with("null")).warnings.empty());
         REQUIRE(read(with("7")).warnings.size() == 1);
         CHECK_THAT(read(with("7")).warnings[0], ContainsSubstring("' is not used by " + family));

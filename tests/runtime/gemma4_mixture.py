@@ -8,6 +8,7 @@ what transformers' modeling_gemma4.py has in the place of an FFN where enable_mo
 """
 import json
 import os
+import shutil
 import struct
 import sys
 
@@ -64,6 +65,8 @@ def main(conformance, source, out):
 
     os.makedirs(out, exist_ok=True)
     json.dump(config, open(os.path.join(out, "config.json"), "w"))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(os.path.join(source, "hf", name), out)
     write_safetensors(os.path.join(out, "model.safetensors"), {**{k: v.astype(np.float32) for k, v in weights.items()}, **made})
     write_gguf(os.path.join(source, "gguf/gemma4d-tiny-f32.gguf"), os.path.join(out, "model.gguf"), made, config)
     for name, y in logits.items():

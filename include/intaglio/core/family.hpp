@@ -23,18 +23,19 @@ enum class recurrence : std::uint8_t { none, short_conv, delta_net };
 
 struct family {
   architecture type;
-  std::string_view config_names;  ///< model_type of config.json; several are apart by a blank
-  std::string_view gguf_names;    ///< general.architecture of GGUF, likewise
-  bool ternary = false;           ///< matrices are ternary
-  bool may_be_ternary = false;    ///< those of some models are
-  bool head_norms = false;        ///< attn_q_norm, attn_k_norm: norms of each head of q and k
-  bool whole_norms = false;       ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
-  bool qkv_biases = false;        ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
-  bool block_biases = false;      ///< biases of the projection behind attention, of the router and of experts too
-  bool sinks = false;             ///< attn_sinks: a score more in each head's softmax
-  bool norms_before = true;       ///< attn_norm, ffn_norm: norms of what the halves of a block read
-  bool norms_behind = false;      ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
-  bool sub_norms = false;         ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
+  std::string_view config_names;      ///< model_type of config.json; several are apart by a blank
+  std::string_view gguf_names;        ///< general.architecture of GGUF, likewise
+  std::string_view layers = "llama";  ///< the header of models/ that has its layers, and their template there
+  bool ternary = false;               ///< matrices are ternary
+  bool may_be_ternary = false;        ///< those of some models are
+  bool head_norms = false;            ///< attn_q_norm, attn_k_norm: norms of each head of q and k
+  bool whole_norms = false;           ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
+  bool qkv_biases = false;            ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
+  bool block_biases = false;          ///< biases of the projection behind attention, of the router and of experts too
+  bool sinks = false;                 ///< attn_sinks: a score more in each head's softmax
+  bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the halves of a block read
+  bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
+  bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
   bool windows = false;               ///< config.json's sliding_window is the window of all layers
   std::uint32_t window_interval = 0;  ///< where files state none: every n-th layer sees all positions; 0: none does
@@ -62,6 +63,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
+     .layers = "bitnet_b158",
      .ternary = true,
      .sub_norms = true,
      .window = gguf_window::refused,
@@ -75,6 +77,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::gemma3,
      .config_names = "gemma3 gemma3_text",
      .gguf_names = "gemma3",
+     .layers = "gemma3",
      .head_norms = true,
      .norms_behind = true,
      .window_interval = 6,
@@ -85,12 +88,14 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::qwen3,
      .config_names = "qwen3",
      .gguf_names = "qwen3",
+     .layers = "qwen3",
      .head_norms = true,
      .window = gguf_window::inert,
      .default_head_dim = 128},
     {.type = architecture::qwen3moe,
      .config_names = "qwen3_moe",
      .gguf_names = "qwen3moe",
+     .layers = "qwen3moe",
      .head_norms = true,
      .window = gguf_window::inert,
      .experts = mixtures::all,
@@ -98,6 +103,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::qwen2,
      .config_names = "qwen2",
      .gguf_names = "qwen2",
+     .layers = "qwen2",
      .qkv_biases = true,
      .window = gguf_window::inert},
     {.type = architecture::smollm3,
@@ -113,6 +119,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::olmo2,
      .config_names = "olmo2",
      .gguf_names = "olmo2",
+     .layers = "olmo2",
      .whole_norms = true,
      .norms_before = false,
      .norms_behind = true,
@@ -126,6 +133,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::lfm2,
      .config_names = "lfm2",
      .gguf_names = "lfm2",
+     .layers = "lfm2",
      .head_norms = true,
      .window = gguf_window::refused,
      .recurrent = recurrence::short_conv,
@@ -133,6 +141,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::gemma2,
      .config_names = "gemma2",
      .gguf_names = "gemma2",
+     .layers = "gemma2",
      .norms_behind = true,
      .window_interval = 2,
      .default_window = 4096,
@@ -145,6 +154,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::gemma4,
      .config_names = "gemma4 gemma4_text",
      .gguf_names = "gemma4",
+     .layers = "gemma4",
      .head_norms = true,
      .norms_behind = true,
      .window_interval = 6,
@@ -157,6 +167,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::gptoss,
      .config_names = "gpt_oss",
      .gguf_names = "gpt-oss",
+     .layers = "gptoss",
      .qkv_biases = true,
      .block_biases = true,
      .sinks = true,
@@ -168,6 +179,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::qwen35,
      .config_names = "qwen3_5 qwen3_5_text",
      .gguf_names = "qwen35",
+     .layers = "qwen35",
      .head_norms = true,
      .window = gguf_window::inert,
      .partial_rotary = true,
@@ -178,6 +190,7 @@ inline constexpr std::array<family, 16> families_table{{
     {.type = architecture::qwen3next,
      .config_names = "qwen3_next",
      .gguf_names = "qwen3next",
+     .layers = "qwen3next",
      .head_norms = true,
      .window = gguf_window::inert,
      .partial_rotary = true,
@@ -192,6 +205,10 @@ constexpr const family& family_of(architecture type) { return families_table[sta
 /// Whether a model's matrices are ternary: of all in the family, or of this one.
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
 
+/// Whether a family's layers have an expert more, which every token has.
+constexpr bool has_shared_expert(const family& of) {
+  return of.recurrent == recurrence::delta_net && of.experts == mixtures::all;
+}
 /// Whether a model is one of Gemma's.
 constexpr bool is_gemma(architecture type) {
   return type == architecture::gemma2 || type == architecture::gemma3 || type == architecture::gemma4;

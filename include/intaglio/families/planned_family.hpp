@@ -25,6 +25,7 @@
 #include "intaglio/models/qwen3.hpp"
 #include "intaglio/models/qwen35.hpp"
 #include "intaglio/models/qwen3moe.hpp"
+#include "intaglio/models/qwen3next.hpp"
 #include "intaglio/models/smollm3.hpp"
 #include "intaglio/plan/planned.hpp"
 

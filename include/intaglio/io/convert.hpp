@@ -24,6 +24,7 @@
 #include "intaglio/io/file_progress.hpp"
 #include "intaglio/io/fused_tensors.hpp"
 #include "intaglio/io/gguf_model_keys.hpp"
+#include "intaglio/io/gguf_order.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/io/ordered_work.hpp"
 #include "intaglio/io/rope_factors.hpp"
@@ -68,9 +69,12 @@ class model_converter {
     if (model_.packed() != nullptr)
       throw file_error(model_.path(), 0, "packed file",
                        "the model that it was packed from: its tensors are not here as they were", "weights of plans");
-    if (family_of(model_.config().model_type).recurrent == recurrence::delta_net)
-      throw argument_error("model", "one whose rows lie in files as they are computed",
-                           printable(model_.stated_architecture()) + ", which is run as it is");
+    if (family_of(model_.config().model_type).recurrent == recurrence::delta_net) {
+      if (out.extension() == ".safetensors")
+        throw argument_error("output", "a .gguf for " + printable(model_.stated_architecture()),
+                             printable(out.string()));
+      ordered_ = tensors_in_gguf_order(model_);
+    }
     report_.warnings = model_.warnings();
     if (out.extension() == ".safetensors" && model_.config().num_local_experts != 0)
       throw argument_error("output", "a .gguf for a mixture of experts, whose tensors hold all experts",
@@ -170,7 +174,8 @@ class model_converter {
       case tensor_role::matrix:
         break;
     }
-    if (tensor.stored.name.ends_with(".ffn_gate_inp.weight"))
+    if (tensor.stored.name.ends_with(".ffn_gate_inp.weight") ||
+        tensor.stored.name.ends_with(".ffn_gate_inp_shexp.weight"))
       return dtype::f32;  // a choice of experts is not for rounding, as llama-quantize has it
     return whole_blocks(tensor, options_.codec);
   }
@@ -261,61 +266,67 @@ class model_converter {
   }
 
   void plan_tensors() {
+    plan_rope_factors();
+    if (ordered_.empty())
+      for (const checkpoint_tensor& tensor : model_.tensors()) plan_tensor(tensor);
+    for (const checkpoint_tensor& tensor : ordered_) plan_tensor(tensor);
+    progress_.total_tensors = plan_.size();
+    report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();
+  }
+  void plan_rope_factors() {
     for (const auto& [name, factors] : rope_factors()) {
       const std::uint64_t pairs = factors.size();
       gguf_->add_tensor(name, dtype::f32, {&pairs, 1});
     }
-    for (const checkpoint_tensor& tensor : model_.tensors()) {
-      const stored_tensor& stored = tensor.stored;
-      if (safetensors_ && stored.name.starts_with("rope_f")) continue;  // config.json says it
-      const dtype type = target(tensor);
-      auto& planned_tensor = *plan_.emplace_back(std::make_unique<planned>());
-      planned_tensor.source = &tensor;
-      planned_tensor.type = type;
-      planned_tensor.kind = kind_index(tensor, type);
-      planned_tensor.ternary = tensor.role == tensor_role::matrix && bitnet();
-      const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
-      if (gguf_) {
-        if (turns && family_of(model_.config().model_type).gguf_rows_in_pairs)
-          planned_tensor.rows_in_pairs = model_.config().head_dim;
-        const auto whole = fused_into(model_.config(), stored);
-        const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
-        if (whole) {
-          const std::array<std::uint64_t, 3> shape{stored.columns, whole->second / experts, experts};
-          const std::uint64_t of = model_.config().num_local_experts;
-          const std::array<std::uint64_t, 2> biases{stored.columns / (std::max<std::uint64_t>)(1, of), of};
-          if (stored.name.ends_with("_exps.bias")) gguf_->add_tensor(whole->first, type, biases);
-          else gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
-        }
-      } else {
-        // Hugging Face's norms of Gemma hold w for 1 + w.
-        if (tensor.role == tensor_role::norm)
-          planned_tensor.addend = family_of(model_.config().model_type).hf_norm_addend;
-        if (const auto whole = fused_into(model_.config(), stored)) {
-          if (tensor.role == tensor_role::taps) {  // a convolution of channels for themselves
-            const std::array<std::uint64_t, 3> shape{stored.rows, 1, stored.columns};
-            safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type, shape);
-          } else {
-            const std::array<std::uint64_t, 2> shape{whole->second, stored.columns};
-            safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type,
-                                     std::span(shape).last(tensor.dimensions));
-          }
-        }
-      }
-      if (turns && model_.config().rotary_dim != 0) {
+  }
+  void plan_tensor(const checkpoint_tensor& tensor) {
+    const stored_tensor& stored = tensor.stored;
+    if (safetensors_ && stored.name.starts_with("rope_f")) return;  // config.json says it
+    const dtype type = target(tensor);
+    auto& planned_tensor = *plan_.emplace_back(std::make_unique<planned>());
+    planned_tensor.source = &tensor;
+    planned_tensor.type = type;
+    planned_tensor.kind = kind_index(tensor, type);
+    planned_tensor.ternary = tensor.role == tensor_role::matrix && bitnet();
+    const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
+    if (gguf_) {
+      if (turns && family_of(model_.config().model_type).gguf_rows_in_pairs)
         planned_tensor.rows_in_pairs = model_.config().head_dim;
-        planned_tensor.rotary_dim = model_.config().rotary_dim;
+      const auto whole = fused_into(model_.config(), stored);
+      const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
+      if (whole) {
+        const std::array<std::uint64_t, 3> shape{stored.columns, whole->second / experts, experts};
+        const std::uint64_t of = model_.config().num_local_experts;
+        const std::array<std::uint64_t, 2> biases{stored.columns / (std::max<std::uint64_t>)(1, of), of};
+        if (stored.name.ends_with("_exps.bias")) gguf_->add_tensor(whole->first, type, biases);
+        else gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
       }
-      progress_.total_bytes += stored.bytes;
-      // Panels and heads stay whole.
-      const std::uint64_t unit = std::lcm(type == dtype::bcml1 ? bcml1_layout::panel_rows : 1,
-                                          (std::max<std::uint64_t>)(1, planned_tensor.rows_in_pairs));
-      const std::uint64_t step = (std::max<std::uint64_t>)(unit, chunk_elements / stored.columns / unit * unit);
-      for (std::uint64_t row = 0; row < stored.rows; row += step)
-        chunks_.push_back({&planned_tensor, row, (std::min)(step, stored.rows - row)});
+    } else {
+      // Hugging Face's norms of Gemma hold w for 1 + w.
+      if (tensor.role == tensor_role::norm)
+        planned_tensor.addend = family_of(model_.config().model_type).hf_norm_addend;
+      if (const auto whole = fused_into(model_.config(), stored)) {
+        if (tensor.role == tensor_role::taps) {  // a convolution of channels for themselves
+          const std::array<std::uint64_t, 3> shape{stored.rows, 1, stored.columns};
+          safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type, shape);
+        } else {
+          const std::array<std::uint64_t, 2> shape{whole->second, stored.columns};
+          safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type,
+                                   std::span(shape).last(tensor.dimensions));
+        }
+      }
     }
-    progress_.total_tensors = plan_.size();
-    report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();
+    if (turns && model_.config().rotary_dim != 0 && tensor.rows_in_pairs != 0) {
+      planned_tensor.rows_in_pairs = model_.config().head_dim;
+      planned_tensor.rotary_dim = model_.config().rotary_dim;
+    }
+    progress_.total_bytes += stored.bytes;
+    // Panels and heads stay whole.
+    const std::uint64_t unit = std::lcm(type == dtype::bcml1 ? bcml1_layout::panel_rows : 1,
+                                        (std::max<std::uint64_t>)(1, planned_tensor.rows_in_pairs));
+    const std::uint64_t step = (std::max<std::uint64_t>)(unit, chunk_elements / stored.columns / unit * unit);
+    for (std::uint64_t row = 0; row < stored.rows; row += step)
+      chunks_.push_back({&planned_tensor, row, (std::min)(step, stored.rows - row)});
   }
 
   /// Scalings that are tensors in GGUF, where the model has none of them.
@@ -368,7 +379,7 @@ class model_converter {
     in.values.resize(static_cast<std::size_t>(part.rows * columns));
     in.again.resize(in.values.size());
     model_.read_f32(source, part.row, part.rows, in.values);
-    const bool same = source.stored.type == tensor.type && source.addend == tensor.addend;
+    const bool same = source.stored.type == tensor.type && source.addend == tensor.addend && !source.negative_exp;
     if (same && panels && source.rows_in_pairs == tensor.rows_in_pairs) {
       source.stored.file->read(
           source.stored.offset + part.row / bcml1_layout::panel_rows * (bcml1_layout{1, columns}.bytes()), in.bytes);
@@ -477,6 +488,7 @@ class model_converter {
 
   convert_options options_;
   checkpoint model_;
+  std::deque<checkpoint_tensor> ordered_;  ///< in the place of the model's, where GGUF has them otherwise
   std::optional<gguf_writer> gguf_;
   std::optional<safetensors_writer> safetensors_;
   convert_report report_;

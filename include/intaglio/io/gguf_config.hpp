@@ -154,7 +154,7 @@ class gguf_config : public gguf_layers {
   }
   void judge(const gguf_key_rule& rule) const {
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
-    if (rule.use == gguf_key_use::shared_expert && config_.model_type == architecture::qwen3next) return;
+    if (rule.use == gguf_key_use::shared_expert && has_shared_expert(family_of(config_.model_type))) return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;

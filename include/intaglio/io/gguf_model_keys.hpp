@@ -122,6 +122,30 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
       out.set(prefix + key + end, wide);
 }
 
+/// Sizes of delta rules, and which layers have them.
+[[gnu::cold]] inline void write_delta_net(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
+  const delta_net_config& delta = c.delta_net;
+  out.set(prefix + "ssm.conv_kernel", c.conv_taps);
+  out.set(prefix + "ssm.state_size", delta.key_dim);
+  out.set(prefix + "ssm.group_count", delta.key_heads);
+  out.set(prefix + "ssm.time_step_rank", delta.value_heads);
+  out.set(prefix + "ssm.inner_size", delta.value_size());
+  const auto recurrent = std::make_unique<bool[]>(c.num_hidden_layers);
+  std::uint32_t interval = c.num_hidden_layers;
+  for (std::uint32_t layer = c.num_hidden_layers; layer-- > 0;) {
+    recurrent[layer] = c.recurrent_layers.has(layer);
+    if (!recurrent[layer]) interval = layer + 1;
+  }
+  out.set_array<bool>(prefix + "attention.recurrent_layers", std::span(recurrent.get(), c.num_hidden_layers));
+  out.set(prefix + "full_attention_interval", interval);
+  if (c.shared_expert_intermediate_size != 0)
+    out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
+  const auto pairs = static_cast<std::int32_t>((c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2);
+  if (c.model_type == architecture::qwen35)  // of images, which llama.cpp asks for: near a third each
+    out.set_array<std::int32_t>(prefix + "rope.dimension_sections",
+                                std::array{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, std::int32_t{0}});
+}
+
 /// Config and vocabulary of a model; what GGUF cannot say goes to `warnings`.
 /// @throws argument_error for a model that no architecture of GGUF stands for
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
@@ -146,6 +170,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   out.set(prefix + "context_length", c.max_position_embeddings);
   out.set(prefix + "embedding_length", c.hidden_size);
   out.set(prefix + "block_count", c.num_hidden_layers);
+  if (family_of(c.model_type).recurrent == recurrence::delta_net) write_delta_net(out, c, prefix);
   if (kinds) write_kinds_of_layers(out, c, prefix);
   else out.set(prefix + "feed_forward_length", c.intermediate_size);
   if (!kinds) out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);

@@ -113,7 +113,7 @@ class hf_config_reader : public hf_layers {
   [[gnu::cold]] void read_experts(const json_place& text) {
     decoder_config& c = out_.config;
     const bool mixtral = out_.model_type == "mixtral", all = family_of(c.model_type).experts == mixtures::all,
-               next = c.model_type == architecture::qwen3next;
+               next = has_shared_expert(family_of(c.model_type));
     const auto size_or = [&](const json_place& place, std::uint32_t absent) {
       return place.present() ? size(place) : absent;
     };
@@ -151,7 +151,7 @@ class hf_config_reader : public hf_layers {
     };
     c.hidden_size = size(text["hidden_size"]);
     const bool convolves = family_of(c.model_type).recurrent == recurrence::short_conv;
-    const bool experts_only = c.model_type == architecture::qwen3next && !text["intermediate_size"].present();
+    const bool experts_only = has_shared_expert(family_of(c.model_type)) && !text["intermediate_size"].present();
     c.intermediate_size = convolves ? short_conv_ffn(text) : experts_only ? 0 : size(text["intermediate_size"]);
     c.num_hidden_layers = size(text["num_hidden_layers"]);
     c.num_attention_heads = size_or("num_attention_heads", 8);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/strict_json.hpp"
 
 namespace intaglio::io {
@@ -25,8 +26,42 @@ enum class config_key_use : std::uint8_t {
 struct config_key_rule {
   std::string_view key;
   config_key_use use = config_key_use::read;
-  std::string_view families = {};  ///< model types that have the key, separated by spaces; empty: all
+  std::string_view families = {};        ///< model types that have the key, separated by spaces
+  bool (*has)(const family&) = nullptr;  ///< families that have it; with neither of the two all have
+
+  /// Whether a model type, or a type of a RoPE scaling, has the key.
+  constexpr bool is_of(std::string_view model_type) const {
+    if (families.empty() && has == nullptr) return true;
+    for (std::string_view list = families; !list.empty();) {
+      const std::string_view first = list.substr(0, list.find(' '));
+      if (first == model_type) return true;
+      list.remove_prefix((std::min)(list.size(), first.size() + 1));
+    }
+    const family* const of = has == nullptr ? nullptr : family_named(model_type);
+    return of != nullptr && has(*of);
+  }
 };
+
+/// @{
+/// What families have that have a key.
+constexpr bool has_kinds_of_layers(const family& of) { return of.kinds_of_layers; }
+constexpr bool has_multipliers(const family& of) { return of.multipliers; }
+constexpr bool has_delta_rules(const family& of) { return of.recurrent == recurrence::delta_net; }
+constexpr bool has_short_conv(const family& of) { return of.recurrent == recurrence::short_conv; }
+constexpr bool has_layers_without_rope(const family& of) { return of.no_rope_interval != 0; }
+constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
+constexpr bool has_experts_alone(const family& of) { return of.experts == mixtures::all; }
+constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
+constexpr bool has_narrow_experts(const family& of) { return has_plain_experts(of) || of.kinds_of_layers; }
+constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
+constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && !of.kinds_of_layers; }
+constexpr bool has_local_rope(const family& of) { return has_stated_scores(of) && of.head_norms; }
+/// A window, or a key of one that is inert.
+constexpr bool has_window(const family& of) {
+  return of.window_interval != 0 || of.windows || of.no_rope_interval != 0 ||
+         (of.window == gguf_window::inert && of.recurrent == recurrence::none);
+}
+/// @}
 
 /// Keys of the text model's object in config.json.
 inline constexpr config_key_rule hf_key_rules[] = {
@@ -45,56 +80,55 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"rope_scaling"},
     {"rope_parameters"},
     {"partial_rotary_factor"},
-    {"rope_local_base_freq", config_key_use::read, "gemma3 gemma3_text"},
+    {"rope_local_base_freq", config_key_use::read, {}, has_local_rope},
     {"hidden_act"},
-    {"hidden_activation", config_key_use::read, "gemma2 gemma3 gemma3_text gemma4 gemma4_text"},
+    {"hidden_activation", config_key_use::read, {}, has_gelu},
     {"tie_word_embeddings"},
-    {"sliding_window", config_key_use::read,
-     "mistral mixtral gemma2 gemma3 gemma3_text gemma4 gemma4_text gpt_oss qwen2 qwen3 qwen3_moe smollm3 phi3"},
+    {"sliding_window", config_key_use::read, "mistral mixtral", has_window},
     {"use_sliding_window"},
     {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
-    {"sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
-    {"_sliding_window_pattern", config_key_use::read, "mistral mixtral gemma3 gemma3_text"},
+    {"sliding_window_pattern", config_key_use::read, "mistral mixtral", has_local_rope},
+    {"_sliding_window_pattern", config_key_use::read, "mistral mixtral", has_local_rope},
     {"layer_types"},
-    {"query_pre_attn_scalar", config_key_use::read, "gemma2 gemma3 gemma3_text"},
+    {"query_pre_attn_scalar", config_key_use::read, {}, has_stated_scores},
     {"attn_logit_softcapping"},
     {"final_logit_softcapping"},
-    {"global_head_dim", config_key_use::read, "gemma4 gemma4_text"},
-    {"num_global_key_value_heads", config_key_use::read, "gemma4 gemma4_text"},
-    {"attention_k_eq_v", config_key_use::read, "gemma4 gemma4_text"},
-    {"num_kv_shared_layers", config_key_use::read, "gemma4 gemma4_text"},
-    {"use_double_wide_mlp", config_key_use::read, "gemma4 gemma4_text"},
-    {"hidden_size_per_layer_input", config_key_use::read, "gemma4 gemma4_text"},
-    {"vocab_size_per_layer_input", config_key_use::read, "gemma4 gemma4_text"},
-    {"enable_moe_block", config_key_use::read, "gemma4 gemma4_text"},
-    {"top_k_experts", config_key_use::read, "gemma4 gemma4_text"},
+    {"global_head_dim", config_key_use::read, {}, has_kinds_of_layers},
+    {"num_global_key_value_heads", config_key_use::read, {}, has_kinds_of_layers},
+    {"attention_k_eq_v", config_key_use::read, {}, has_kinds_of_layers},
+    {"num_kv_shared_layers", config_key_use::read, {}, has_kinds_of_layers},
+    {"use_double_wide_mlp", config_key_use::read, {}, has_kinds_of_layers},
+    {"hidden_size_per_layer_input", config_key_use::read, {}, has_kinds_of_layers},
+    {"vocab_size_per_layer_input", config_key_use::read, {}, has_kinds_of_layers},
+    {"enable_moe_block", config_key_use::read, {}, has_kinds_of_layers},
+    {"top_k_experts", config_key_use::read, {}, has_kinds_of_layers},
     {"use_mrope", config_key_use::off},
     {"no_rope_layers"},
-    {"no_rope_layer_interval", config_key_use::read, "smollm3"},
-    {"embedding_multiplier", config_key_use::read, "granite granitemoehybrid"},
-    {"attention_multiplier", config_key_use::read, "granite granitemoehybrid"},
-    {"residual_multiplier", config_key_use::read, "granite granitemoehybrid"},
-    {"logits_scaling", config_key_use::read, "granite granitemoehybrid"},
-    {"linear_conv_kernel_dim", config_key_use::read, "qwen3_5 qwen3_5_text qwen3_next"},
-    {"linear_num_key_heads", config_key_use::read, "qwen3_5 qwen3_5_text qwen3_next"},
-    {"linear_num_value_heads", config_key_use::read, "qwen3_5 qwen3_5_text qwen3_next"},
-    {"linear_key_head_dim", config_key_use::read, "qwen3_5 qwen3_5_text qwen3_next"},
-    {"linear_value_head_dim", config_key_use::read, "qwen3_5 qwen3_5_text qwen3_next"},
-    {"full_attention_interval", config_key_use::read, "qwen3_5 qwen3_5_text qwen3_next"},
+    {"no_rope_layer_interval", config_key_use::read, {}, has_layers_without_rope},
+    {"embedding_multiplier", config_key_use::read, {}, has_multipliers},
+    {"attention_multiplier", config_key_use::read, {}, has_multipliers},
+    {"residual_multiplier", config_key_use::read, {}, has_multipliers},
+    {"logits_scaling", config_key_use::read, {}, has_multipliers},
+    {"linear_conv_kernel_dim", config_key_use::read, {}, has_delta_rules},
+    {"linear_num_key_heads", config_key_use::read, {}, has_delta_rules},
+    {"linear_num_value_heads", config_key_use::read, {}, has_delta_rules},
+    {"linear_key_head_dim", config_key_use::read, {}, has_delta_rules},
+    {"linear_value_head_dim", config_key_use::read, {}, has_delta_rules},
+    {"full_attention_interval", config_key_use::read, {}, has_delta_rules},
     {"attn_output_gate"},
-    {"shared_expert_intermediate_size", config_key_use::read, "qwen3_next"},
+    {"shared_expert_intermediate_size", config_key_use::read, {}, has_shared_expert},
     {"mamba_ssm_dtype", config_key_use::harmless},        // states are f32
     {"mtp_num_hidden_layers", config_key_use::harmless},  // of heads that draft tokens
     {"mtp_use_dedicated_embeddings", config_key_use::harmless},
-    {"norm_eps", config_key_use::read, "lfm2"},
-    {"tie_embedding", config_key_use::read, "lfm2"},
-    {"conv_L_cache", config_key_use::read, "lfm2"},
+    {"norm_eps", config_key_use::read, {}, has_short_conv},
+    {"tie_embedding", config_key_use::read, {}, has_short_conv},
+    {"conv_L_cache", config_key_use::read, {}, has_short_conv},
     {"conv_bias", config_key_use::off},
-    {"full_attn_idxs", config_key_use::read, "lfm2"},
-    {"block_ff_dim", config_key_use::read, "lfm2"},
-    {"block_auto_adjust_ff_dim", config_key_use::read, "lfm2"},
-    {"block_ffn_dim_multiplier", config_key_use::read, "lfm2"},
-    {"block_multiple_of", config_key_use::read, "lfm2"},
+    {"full_attn_idxs", config_key_use::read, {}, has_short_conv},
+    {"block_ff_dim", config_key_use::read, {}, has_short_conv},
+    {"block_auto_adjust_ff_dim", config_key_use::read, {}, has_short_conv},
+    {"block_ffn_dim_multiplier", config_key_use::read, {}, has_short_conv},
+    {"block_multiple_of", config_key_use::read, {}, has_short_conv},
     // Of LFM2, which transformers does not read either.
     {"block_dim", config_key_use::harmless},
     {"block_norm_eps", config_key_use::harmless},
@@ -127,13 +161,13 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"use_bidirectional_attention"},
     {"num_experts"},
     {"num_local_experts"},
-    {"num_experts_per_tok", config_key_use::read, "mixtral qwen3_moe qwen3_next granitemoehybrid gpt_oss"},
-    {"moe_intermediate_size", config_key_use::read, "qwen3_moe qwen3_next gemma4 gemma4_text"},
-    {"norm_topk_prob", config_key_use::read, "qwen3_moe qwen3_next"},
-    {"swiglu_limit", config_key_use::read, "gpt_oss"},
-    {"experts_per_token", config_key_use::read, "gpt_oss"},
-    {"initial_context_length", config_key_use::read, "gpt_oss"},
-    {"decoder_sparse_step", config_key_use::read, "qwen3_moe qwen3_next"},
+    {"num_experts_per_tok", config_key_use::read, "mixtral granitemoehybrid", has_experts_alone},
+    {"moe_intermediate_size", config_key_use::read, {}, has_narrow_experts},
+    {"norm_topk_prob", config_key_use::read, {}, has_plain_experts},
+    {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
+    {"experts_per_token", config_key_use::read, {}, has_biased_experts},
+    {"initial_context_length", config_key_use::read, {}, has_biased_experts},
+    {"decoder_sparse_step", config_key_use::read, {}, has_plain_experts},
     {"mlp_only_layers", config_key_use::off},
     {"quantization_config"},
     {"bos_token_id"},
@@ -310,23 +344,12 @@ inline constexpr config_key_rule original_key_rules[] = {
 };
 inline constexpr config_key_rule original_expert_key_rules[] = {{"num_experts"}, {"num_experts_per_tok"}};
 
-/// True where `families`, a list separated by spaces, has the family or is empty.
-constexpr bool is_of_family(std::string_view families, std::string_view family) {
-  while (!families.empty()) {
-    const std::string_view first = families.substr(0, families.find(' '));
-    if (first == family) return true;
-    families.remove_prefix((std::min)(families.size(), first.size() + 1));
-    if (families.empty()) return false;
-  }
-  return true;
-}
-
 /// Holds every key of an object against the rules: what nobody reads is added to `warnings` by name. A null is no
 /// value.
-/// @param family  the model type, or the type of a RoPE scaling
+/// @param model_type  or the type of a RoPE scaling
 /// @throws file_error for a key that must be off and is not
-inline void judge_config_keys(const json_place& object, std::span<const config_key_rule> rules, std::string_view family,
-                              std::vector<std::string>& warnings) {
+inline void judge_config_keys(const json_place& object, std::span<const config_key_rule> rules,
+                              std::string_view model_type, std::vector<std::string>& warnings) {
   constexpr std::size_t most = 16;
   std::size_t named = 0;
   const auto warn = [&](const json_place& value, const std::string& what) {
@@ -339,8 +362,8 @@ inline void judge_config_keys(const json_place& object, std::span<const config_k
     if (rule == rules.end()) warn(value, "is unknown and not read");
     else if (rule->use == config_key_use::off && !value.is_nothing()) value.refuse("none");
     else if (rule->use == config_key_use::training && !value.is_nothing()) warn(value, "acts in training alone");
-    else if (!is_of_family(rule->families, family) && !value.is_nothing())
-      warn(value, "is not used by " + printable(family, 40));
+    else if (!rule->is_of(model_type) && !value.is_nothing())
+      warn(value, "is not used by " + printable(model_type, 40));
   }
   if (named > most)
     warnings.push_back(in_file(object.file(), "and " + std::to_string(named - most) + " more keys are not used"));

@@ -94,7 +94,7 @@ inline constexpr number_range number_ranges[] = {
      config_limits::intermediate_size, false, false,
      [](const decoder_config& c) {
        return c.num_local_experts != 0 &&
-              (c.model_type == architecture::qwen3next || family_of(c.model_type).kinds_of_layers);
+              (has_shared_expert(family_of(c.model_type)) || family_of(c.model_type).kinds_of_layers);
      }},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
      [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Qwen3.5 and Qwen3-Next: gated delta rules, and in every fourth layer attention with a gate. Source: transformers,
-// models/qwen3_5 and models/qwen3_next; values from the config.json that each model was published with.
+// Qwen3.5: gated delta rules, and in every fourth layer attention with a gate. Source: transformers, models/qwen3_5;
+// values from the config.json that each model was published with.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -11,7 +11,6 @@
 #include "intaglio/graph/layers/gated_ffn.hpp"
 #include "intaglio/graph/layers/linear.hpp"
 #include "intaglio/graph/layers/rms_norm.hpp"
-#include "intaglio/graph/layers/shared_expert.hpp"
 
 namespace intaglio::models {
 
@@ -47,32 +46,12 @@ constexpr auto qwen35_graph(const decoder_config& c, dtype head, dtype embedding
                linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}));
 }
 
-/// The graph of a Qwen3-Next.
-template <dtype W, dtype R = dtype::f32>
-constexpr auto qwen3next_graph(const decoder_config& c, dtype head, dtype embedding_type) {
-  using namespace intaglio::graph;
-  const moe experts{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
-                    gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
-                    c.num_experts_per_tok, !c.norm_topk_prob};
-  return qwen35_layers<W, delta_gates::together>(c, head, embedding_type,
-                                                 residual_moe_with_shared<W, std::remove_const_t<decltype(experts)>>{
-                                                     rms_norm{"post_attention_norm.weight", c.rms_norm_eps}, experts,
-                                                     c.hidden_size, c.shared_expert_intermediate_size, c.hidden_act});
-}
-
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding
 template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
 struct qwen35 {
   static constexpr const decoder_config& config = c;
 
   static constexpr auto graph() { return qwen35_graph<W>(c, H, D); }
-};
-/// Qwen3-Next, whose FFNs are mixtures beside a shared expert. Parameters as of qwen35.
-template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
-struct qwen3next {
-  static constexpr const decoder_config& config = c;
-
-  static constexpr auto graph() { return qwen3next_graph<W>(c, H, D); }
 };
 
 /// Qwen/Qwen3.5-4B
@@ -105,22 +84,6 @@ inline constexpr decoder_config qwen35_08b_config = [] {
   c.delta_net.value_heads = 16;
   return c;
 }();
-/// Qwen/Qwen3-Next-80B-A3B-Instruct
-inline constexpr decoder_config qwen3next_80b_a3b_config = [] {
-  decoder_config c = qwen35_4b_config;
-  c.model_type = architecture::qwen3next;
-  c.hidden_size = 2048;
-  c.intermediate_size = 512;
-  c.num_hidden_layers = 48;
-  c.num_key_value_heads = 2;
-  c.vocab_size = 151'936;
-  c.tie_word_embeddings = false;
-  c.num_local_experts = 512;
-  c.num_experts_per_tok = 10;
-  c.recurrent_layers = layer_set::all_but_every(4, 48);
-  c.shared_expert_intermediate_size = 512;
-  return c;
-}();
 template <dtype W = dtype::bf16>
 struct qwen35_08b : qwen35<qwen35_08b_config, W> {
   static constexpr std::string_view name = "qwen35_08b";
@@ -128,10 +91,6 @@ struct qwen35_08b : qwen35<qwen35_08b_config, W> {
 template <dtype W = dtype::bf16>
 struct qwen35_4b : qwen35<qwen35_4b_config, W> {
   static constexpr std::string_view name = "qwen35_4b";
-};
-template <dtype W = dtype::bf16>
-struct qwen3next_80b_a3b : qwen3next<qwen3next_80b_a3b_config, W> {
-  static constexpr std::string_view name = "qwen3next_80b_a3b";
 };
 
 }  // namespace intaglio::models

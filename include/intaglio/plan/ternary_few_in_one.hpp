@@ -52,7 +52,7 @@ class ternary_few_layers_in_one : public batch_layers_in_one {
   static constexpr std::size_t steps = 9;
   constexpr bool normalises(std::size_t index, std::uint32_t width) const {
     return step(index).kernel == kernel::norm_quantize && constant(step(index), "width") == width &&
-           constant(step(index), "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize) &&
+           constant(step(index), "prologue") != static_cast<std::uint32_t>(kernels::prologue::quantize) &&
            constant(step(index), "eps") == constant(step(0), "eps");
   }
   constexpr bool multiplies(std::size_t index, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {

@@ -17,7 +17,7 @@ struct lowering_of<kernels::norm_quantize_kernel> : dispatch_builder {
     bind_value("output", n.out, true);
     bind_factors(n.out, true);
     bind_state();
-    set("prologue", n.prologue);
+    if (n.prologue == kernels::prologue::quantize) set("prologue", n.prologue);
     set("width", width(n.in));
     set("eps", n.eps);
     d_->subgroups = norm_subgroups();
