@@ -7,9 +7,12 @@
 #include "engraved_models.hpp"
 #include "line_editor.hpp"
 #include "sampling_choice.hpp"
+#include "terminal_markdown.hpp"
+#include "terminal_text.hpp"
 #include "thought_text.hpp"
 
 #include <intaglio/core/letters_between.hpp>
+#include <intaglio/platform/terminal.hpp>
 #include <intaglio/runtime/sampling.hpp>
 
 #include <algorithm>
@@ -18,6 +21,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,7 +33,8 @@ namespace {
 
 constexpr const char* chat_help = R"(/system [TEXT]  show or set the system message; /system - takes it away
 /reset          forget the conversation
-/set [NAME VALUE] show or change how replies are drawn: temperature, top_k, top_p, min_p, repeat_penalty, seed, tokens
+/set [NAME VALUE] show or change how replies are drawn: temperature, top_k, top_p, min_p, repeat_penalty, seed, tokens;
+                and whether the terminal shows Markdown as such: markdown on, markdown off
 /retry          another reply to the last message, with the next seed
 /save FILE      keep the conversation with all that the model has computed of it
 /load FILE      go on where a kept one was
@@ -50,6 +57,24 @@ struct colours {
       return {};
     return {"\x1b[1;32m", "\x1b[2m", "\x1b[0m"};
   }
+};
+
+/// A reply on a terminal: thoughts dim where there are colours, Markdown drawn where it is wanted.
+class drawn_reply {
+ public:
+  drawn_reply(platform::terminal_size size, bool colours, bool markdown)
+      : thoughts_(std::string(colours ? terminal_text::thought_begins : ""),
+                  std::string(colours ? terminal_text::thought_ends : "")),
+        text_(size.columns, size.rows, markdown) {}
+  std::string show(std::string_view piece) { return text_.show(thoughts_.show(piece)); }
+  std::string finish() {
+    std::string out = text_.show(thoughts_.finish());
+    return out += text_.finish();
+  }
+
+ private:
+  thought_text thoughts_;
+  terminal_text text_;
 };
 
 class chat_loop {
@@ -102,13 +127,13 @@ class chat_loop {
   void reply() {
     naming_file(engine_->file(), [&] {
       const auto ids = fitting_tokens();
-      // On a terminal thoughts are dim; elsewhere a reply is what the model wrote.
-      thought_text shown(std::string(colour_.aside), std::string(colour_.plain));
+      // Elsewhere than on a terminal a reply is what the model wrote.
+      const std::unique_ptr<drawn_reply> drawn = on_terminal();
       last_ = engine_->generate(ids, wanted_, [&](std::string_view piece) {
-        print(terminal_ ? shown.show(piece) : std::string(piece));
+        print(drawn ? drawn->show(piece) : std::string(piece));
         flush_output();
       });
-      print(shown.finish());
+      if (drawn) print(drawn->finish());
     });
     print("\n");
     said_.turns.push_back({"assistant", last_->result.text});
@@ -119,6 +144,14 @@ class chat_loop {
     if (last_->result.finish == finish_reason::length && engine_->facts().position + 1 >= engine_->context())
       tell("the context of " + std::to_string(engine_->context()) + " tokens is full: the reply ends here");
     graceful_stop::forget();
+  }
+
+  /// Nothing where stdout is no terminal, or one that takes no escape sequences.
+  std::unique_ptr<drawn_reply> on_terminal() const {
+    const char* const kind = std::getenv("TERM");
+    if (!terminal_ || kind == nullptr || std::string_view(kind) == "dumb") return nullptr;
+    const bool colours = *colour_.plain != '\0';
+    return std::make_unique<drawn_reply>(platform::size_of_terminal(), colours, colours && markdown_);
   }
 
   /// The conversation as tokens. Where the context has no room for it and a reply, the oldest turns are left out, and
@@ -195,6 +228,7 @@ class chat_loop {
                   (wanted_.max_tokens ? std::to_string(*wanted_.max_tokens) : "as there is room"));
     const std::size_t blank = text.find(' ');
     const std::string name = text.substr(0, blank), value = blank == std::string::npos ? "" : text.substr(blank + 1);
+    if (name == "markdown") return set_markdown(value);
     generate_options next = wanted_;
     const auto number = [&](auto& to) {
       const char* const end = value.data() + value.size();
@@ -212,11 +246,18 @@ class chat_loop {
     else if (name == "seed") number(next.seed);
     else if (name == "tokens") number(next.max_tokens.emplace());
     else
-      throw argument_error("/set", "temperature, top_k, top_p, min_p, repeat_penalty, seed or tokens",
+      throw argument_error("/set", "temperature, top_k, top_p, min_p, repeat_penalty, seed, tokens or markdown",
                            "'" + printable(name, 40) + "'");
     if (next.max_tokens == 0u) throw argument_error(name, "at least 1", "0");
     runtime::validate(next.sampling(), std::numeric_limits<std::int32_t>::max(), engine_->context());
     wanted_ = next;
+  }
+  void set_markdown(const std::string& value) {
+    if (value != "on" && value != "off")
+      throw argument_error("markdown", "on or off", "'" + printable(value, 40) + "'");
+    if (value == "on" && !reads_markdown())
+      return tell("Markdown needs md4c (Debian and Ubuntu: apt install libmd4c0)");
+    markdown_ = value == "on";
   }
   /// @param name of no command: the nearest one is named, if it is near
   void unknown(const std::string& name) const {
@@ -256,7 +297,11 @@ class chat_loop {
     tell(std::to_string(said_.turns.size()) + " turns, " + std::to_string(at.position) + " of " +
          std::to_string(at.context) + " tokens; temperature " + fixed(wanted_.temperature, 2) + ", seed " +
          std::to_string(wanted_.seed));
-    if (terminal_ && !said_.turns.empty()) print(said_.turns.back().text + "\n");
+    if (!terminal_ || said_.turns.empty()) return;
+    const std::string& last = said_.turns.back().text;
+    const std::unique_ptr<drawn_reply> drawn = on_terminal();
+    print(drawn ? drawn->show(last) : last);
+    print((drawn ? drawn->finish() : "") + "\n");
   }
   void stats() const {
     const engine_facts at = engine_->facts();
@@ -312,7 +357,7 @@ class chat_loop {
   common_options common_;
   model_options model_;
   generate_options wanted_;
-  bool terminal_;
+  bool terminal_, markdown_ = reads_markdown();
   colours colour_;
   std::unique_ptr<engine> engine_;
   conversation said_;

@@ -26,6 +26,7 @@ need_for_build() {
   need libxxhash-dev /usr/include/xxhash.h
   need libcli11-dev /usr/include/CLI/CLI.hpp
   need libedit-dev /usr/include/histedit.h
+  need libmd4c-dev /usr/include/md4c.h
   need libcurl4-openssl-dev '/usr/include/*/curl/curl.h' /usr/include/curl/curl.h
 }
 
