@@ -23,6 +23,7 @@ constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) {
 
 struct accept_kernel {
   static constexpr kernel id = kernel::accept;
+  static constexpr const kernel_interface& face = accept_interface;
   static constexpr candidate candidates[] = {{variant::accept, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -56,6 +56,7 @@ constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint3
 
 struct attention_kernel {
   static constexpr kernel id = kernel::attention;
+  static constexpr const kernel_interface& face = attention_interface;
   static constexpr bool any_subgroups = true;  ///< can do its work
   static constexpr candidate candidates[] = {{variant::attention_cpu, demand::wide_loads}, {variant::attention, {}}};
   struct constants {

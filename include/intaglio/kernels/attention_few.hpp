@@ -31,6 +31,7 @@ inline constexpr std::uint32_t attention_few_heads = 2;
 
 struct attention_few_kernel {
   static constexpr kernel id = kernel::attention_few;
+  static constexpr const kernel_interface& face = attention_few_interface;
   static constexpr candidate candidates[] = {{variant::attention_few, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

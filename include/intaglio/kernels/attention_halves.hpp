@@ -30,6 +30,7 @@ constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return h
 
 struct attention_halves_kernel {
   static constexpr kernel id = kernel::attention_halves;
+  static constexpr const kernel_interface& face = attention_halves_interface;
   static constexpr candidate candidates[] = {{variant::attention_halves, demand::f16_matrices},
                                              {variant::attention_halves_portable, {}}};
   struct constants {

@@ -8,6 +8,9 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <array>
+#include <cstddef>
+
 #include "intaglio/kernels/accept.hpp"
 #include "intaglio/kernels/attention.hpp"
 #include "intaglio/kernels/attention_chunk.hpp"
@@ -95,53 +98,17 @@ constexpr void visit(kernel which, F&& f) {
   visit(which, f, all_kernels{});
 }
 
-inline constexpr const kernel_interface* catalogue[kernel_count] = {&embed_interface,
-                                                                    &norm_quantize_interface,
-                                                                    &ternary_matmul_interface,
-                                                                    &ternary_few_interface,
-                                                                    &ternary_chunk_interface,
-                                                                    &ternary_float_interface,
-                                                                    &attention_interface,
-                                                                    &attention_chunk_interface,
-                                                                    &dense_matmul_interface,
-                                                                    &dense_few_interface,
-                                                                    &head_screen_interface,
-                                                                    &head_rescore_interface,
-                                                                    &sample_interface,
-                                                                    &accept_interface,
-                                                                    &layers_interface,
-                                                                    &matmul_interface,
-                                                                    &turn_interface,
-                                                                    &norm_add_interface,
-                                                                    &route_interface,
-                                                                    &expert_sum_interface,
-                                                                    &halves_interface,
-                                                                    &matmul_chunk_interface,
-                                                                    &attention_halves_interface,
-                                                                    &walk_gate_up_interface,
-                                                                    &walk_down_interface,
-                                                                    &pages_interface,
-                                                                    &walk_select_interface,
-                                                                    &walk_up_interface,
-                                                                    &walk_sum_interface,
-                                                                    &fixed_interface,
-                                                                    &matmul_few_interface,
-                                                                    &layers_coded_interface,
-                                                                    &walk_trace_interface,
-                                                                    &rms_norm_interface,
-                                                                    &attention_few_interface,
-                                                                    &expert_tiles_interface,
-                                                                    &dense_rows_interface,
-                                                                    &ternary_rows_interface,
-                                                                    &layers_few_interface,
-                                                                    &layers_ternary_few_interface,
-                                                                    &layers_many_interface,
-                                                                    &layers_few_normed_interface,
-                                                                    &layers_many_normed_interface,
-                                                                    &gated_interface,
-                                                                    &short_conv_interface,
-                                                                    &delta_net_interface,
-                                                                    &head_gate_interface};
+template <class... Kernels>
+constexpr std::array<const kernel_interface*, sizeof...(Kernels)> faces_of(kernel_list<Kernels...>) {
+  return {&Kernels::face...};
+}
+template <class... Kernels>
+constexpr bool are_in_order(kernel_list<Kernels...>) {
+  std::size_t at = 0;
+  return ((static_cast<std::size_t>(Kernels::id) == at++) && ...);
+}
+inline constexpr auto catalogue = faces_of(all_kernels{});
+static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}));
 
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -18,6 +18,7 @@ inline constexpr std::uint32_t dense_few_rows = 4;
 
 struct dense_few_kernel {
   static constexpr kernel id = kernel::dense_few;
+  static constexpr const kernel_interface& face = dense_few_interface;
   static constexpr candidate candidates[] = {{variant::dense_few, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

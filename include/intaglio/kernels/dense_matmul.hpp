@@ -26,6 +26,7 @@ inline constexpr kernel_interface dense_matmul_interface{
 
 struct dense_matmul_kernel {
   static constexpr kernel id = kernel::dense_matmul;
+  static constexpr const kernel_interface& face = dense_matmul_interface;
   static constexpr candidate candidates[] = {{variant::dense_matmul_cpu, demand::wide_loads},
                                              {variant::dense_matmul, {}}};
   struct constants {

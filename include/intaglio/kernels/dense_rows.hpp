@@ -28,6 +28,7 @@ constexpr std::uint32_t dense_rows_together(std::uint32_t columns) {
 
 struct dense_rows_kernel {
   static constexpr kernel id = kernel::dense_rows;
+  static constexpr const kernel_interface& face = dense_rows_interface;
   static constexpr candidate candidates[] = {{variant::dense_rows, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

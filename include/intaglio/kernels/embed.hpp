@@ -31,6 +31,7 @@ inline constexpr kernel_interface embed_interface{"embed",
 
 struct embed_kernel {
   static constexpr kernel id = kernel::embed;
+  static constexpr const kernel_interface& face = embed_interface;
   static constexpr candidate candidates[] = {{variant::embed, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

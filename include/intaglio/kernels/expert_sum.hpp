@@ -18,6 +18,7 @@ inline constexpr kernel_interface expert_sum_interface{
 
 struct expert_sum_kernel {
   static constexpr kernel id = kernel::expert_sum;
+  static constexpr const kernel_interface& face = expert_sum_interface;
   static constexpr candidate candidates[] = {{variant::expert_sum, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -27,6 +27,7 @@ constexpr std::uint32_t expert_tile_count(std::uint32_t tokens, std::uint32_t ex
 
 struct expert_tiles_kernel {
   static constexpr kernel id = kernel::expert_tiles;
+  static constexpr const kernel_interface& face = expert_tiles_interface;
   static constexpr candidate candidates[] = {{variant::expert_tiles, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -31,6 +31,7 @@ constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 2
 
 struct fixed_kernel {
   static constexpr kernel id = kernel::fixed;
+  static constexpr const kernel_interface& face = fixed_interface;
   static constexpr candidate candidates[] = {{variant::fixed, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

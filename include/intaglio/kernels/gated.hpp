@@ -21,6 +21,7 @@ inline constexpr kernel_interface gated_interface{
 
 struct gated_kernel {
   static constexpr kernel id = kernel::gated;
+  static constexpr const kernel_interface& face = gated_interface;
   static constexpr candidate candidates[] = {{variant::gated, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -35,6 +35,7 @@ inline constexpr kernel_interface halves_interface{
 
 struct halves_kernel {
   static constexpr kernel id = kernel::halves;
+  static constexpr const kernel_interface& face = halves_interface;
   static constexpr candidate candidates[] = {{variant::halves, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -25,6 +25,7 @@ inline constexpr kernel_interface head_gate_interface{"head_gate",
 
 struct head_gate_kernel {
   static constexpr kernel id = kernel::head_gate;
+  static constexpr const kernel_interface& face = head_gate_interface;
   static constexpr candidate candidates[] = {{variant::head_gate, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -17,6 +17,7 @@ inline constexpr kernel_interface head_rescore_interface{
 
 struct head_rescore_kernel {
   static constexpr kernel id = kernel::head_rescore;
+  static constexpr const kernel_interface& face = head_rescore_interface;
   static constexpr candidate candidates[] = {{variant::head_rescore, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

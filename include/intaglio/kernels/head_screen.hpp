@@ -19,6 +19,7 @@ inline constexpr kernel_interface head_screen_interface{
 
 struct head_screen_kernel {
   static constexpr kernel id = kernel::head_screen;
+  static constexpr const kernel_interface& face = head_screen_interface;
   static constexpr candidate candidates[] = {{variant::head_screen, demand::narrow_loads | demand::integer_dot},
                                              {variant::head_screen_portable, {}}};
   struct constants {

@@ -57,6 +57,7 @@ constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64
 
 struct layers_kernel {
   static constexpr kernel id = kernel::layers;
+  static constexpr const kernel_interface& face = layers_interface;
   static constexpr candidate candidates[] = {
       {variant::layers_cpu, demand::wide_loads}, {variant::layers_long, {}}, {variant::layers, {}}};
   struct constants {

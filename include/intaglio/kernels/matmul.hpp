@@ -68,6 +68,7 @@ constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, s
 
 struct matmul_kernel {
   static constexpr kernel id = kernel::matmul;
+  static constexpr const kernel_interface& face = matmul_interface;
   static constexpr bool any_subgroups = true;  ///< can do its work
   static constexpr candidate candidates[] = {{variant::matmul_cpu, demand::wide_loads},
                                              {variant::matmul, demand::integer_dot},

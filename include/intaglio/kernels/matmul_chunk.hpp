@@ -46,6 +46,7 @@ inline constexpr kernel_interface matmul_chunk_interface{
 
 struct matmul_chunk_kernel {
   static constexpr kernel id = kernel::matmul_chunk;
+  static constexpr const kernel_interface& face = matmul_chunk_interface;
   static constexpr candidate candidates[] = {{variant::matmul_chunk_fragments, demand::f16_fragments},
                                              {variant::matmul_chunk_few, demand::narrow_f16},
                                              {variant::matmul_chunk_matrix, demand::f16_matrices},

@@ -39,6 +39,7 @@ inline constexpr kernel_interface matmul_few_interface{
 
 struct matmul_few_kernel {
   static constexpr kernel id = kernel::matmul_few;
+  static constexpr const kernel_interface& face = matmul_few_interface;
   static constexpr candidate candidates[] = {{variant::matmul_few_tiled, demand::narrow_int8},
                                              {variant::matmul_few_matrix, demand::narrow_int8},
                                              {variant::matmul_few, demand::narrow_loads | demand::integer_dot},

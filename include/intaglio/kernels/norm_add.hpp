@@ -20,6 +20,7 @@ inline constexpr kernel_interface norm_add_interface{
 
 struct norm_add_kernel {
   static constexpr kernel id = kernel::norm_add;
+  static constexpr const kernel_interface& face = norm_add_interface;
   static constexpr candidate candidates[] = {{variant::norm_add, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -18,6 +18,7 @@ inline constexpr kernel_interface norm_quantize_interface{
 
 struct norm_quantize_kernel {
   static constexpr kernel id = kernel::norm_quantize;
+  static constexpr const kernel_interface& face = norm_quantize_interface;
   static constexpr candidate candidates[] = {{variant::norm_quantize_cpu, demand::wide_loads},
                                              {variant::norm_quantize, {}}};
   struct constants {

@@ -25,6 +25,7 @@ inline constexpr kernel_interface pages_interface{"pages",
 
 struct pages_kernel {
   static constexpr kernel id = kernel::pages;
+  static constexpr const kernel_interface& face = pages_interface;
   static constexpr candidate candidates[] = {{variant::pages, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

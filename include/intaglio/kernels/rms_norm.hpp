@@ -16,6 +16,7 @@ inline constexpr kernel_interface rms_norm_interface{
 
 struct rms_norm_kernel {
   static constexpr kernel id = kernel::rms_norm;
+  static constexpr const kernel_interface& face = rms_norm_interface;
   static constexpr candidate candidates[] = {{variant::rms_norm, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

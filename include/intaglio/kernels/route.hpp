@@ -19,6 +19,7 @@ inline constexpr kernel_interface route_interface{
 
 struct route_kernel {
   static constexpr kernel id = kernel::route;
+  static constexpr const kernel_interface& face = route_interface;
   static constexpr candidate candidates[] = {{variant::route, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -83,6 +83,7 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 
 struct sample_kernel {
   static constexpr kernel id = kernel::sample;
+  static constexpr const kernel_interface& face = sample_interface;
   static constexpr bool any_subgroups = true;  ///< can do its work
   static constexpr candidate candidates[] = {{variant::sample_cpu, demand::wide_loads}, {variant::sample, {}}};
   struct constants {

@@ -22,6 +22,7 @@ inline constexpr kernel_interface short_conv_interface{
 
 struct short_conv_kernel {
   static constexpr kernel id = kernel::short_conv;
+  static constexpr const kernel_interface& face = short_conv_interface;
   static constexpr candidate candidates[] = {{variant::short_conv, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -32,6 +32,7 @@ inline constexpr std::uint32_t chunk_columns = 64;
 
 struct ternary_chunk_kernel {
   static constexpr kernel id = kernel::ternary_chunk;
+  static constexpr const kernel_interface& face = ternary_chunk_interface;
   static constexpr candidate candidates[] = {{variant::ternary_chunk_matrix, demand::int8_matrices},
                                              {variant::ternary_chunk, demand::narrow_loads | demand::integer_dot},
                                              {variant::ternary_chunk_portable, {}}};

@@ -32,6 +32,7 @@ inline constexpr kernel_interface ternary_few_interface{
 
 struct ternary_few_kernel {
   static constexpr kernel id = kernel::ternary_few;
+  static constexpr const kernel_interface& face = ternary_few_interface;
   static constexpr candidate candidates[] = {{variant::ternary_few_matrix, demand::narrow_int8},
                                              {variant::ternary_few, demand::narrow_loads | demand::integer_dot},
                                              {variant::ternary_few_portable, {}}};

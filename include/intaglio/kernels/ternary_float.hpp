@@ -33,6 +33,7 @@ inline constexpr kernel_interface ternary_float_interface{
 
 struct ternary_float_kernel {
   static constexpr kernel id = kernel::ternary_float;
+  static constexpr const kernel_interface& face = ternary_float_interface;
   static constexpr candidate candidates[] = {{variant::ternary_float_cpu, demand::wide_loads},
                                              {variant::ternary_float, {}}};
   struct constants {

@@ -38,6 +38,7 @@ inline constexpr kernel_interface ternary_matmul_interface{
 
 struct ternary_matmul_kernel {
   static constexpr kernel id = kernel::ternary_matmul;
+  static constexpr const kernel_interface& face = ternary_matmul_interface;
   static constexpr candidate candidates[] = {{variant::ternary_matmul_cpu, demand::wide_loads},
                                              {variant::ternary_matmul, demand::integer_dot},
                                              {variant::ternary_matmul_portable, {}}};

@@ -43,6 +43,7 @@ inline constexpr std::uint32_t most_ternary_tile_tokens = 16;
 
 struct ternary_rows_kernel {
   static constexpr kernel id = kernel::ternary_rows;
+  static constexpr const kernel_interface& face = ternary_rows_interface;
   static constexpr candidate candidates[] = {{variant::ternary_rows, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -44,6 +44,7 @@ inline constexpr kernel_interface turn_interface{
 
 struct turn_kernel {
   static constexpr kernel id = kernel::turn;
+  static constexpr const kernel_interface& face = turn_interface;
   static constexpr candidate candidates[] = {{variant::turn, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -33,6 +33,7 @@ constexpr std::uint32_t walk_sum_words(std::uint32_t stripes, std::uint32_t word
 
 struct walk_down_kernel {
   static constexpr kernel id = kernel::walk_down;
+  static constexpr const kernel_interface& face = walk_down_interface;
   static constexpr candidate candidates[] = {{variant::walk_down_cpu, demand::wide_loads},
                                              {variant::walk_down, demand::integer_dot},
                                              {variant::walk_down_portable, {}}};

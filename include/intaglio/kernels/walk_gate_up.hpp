@@ -43,6 +43,7 @@ constexpr std::uint64_t walk_total_words(std::uint32_t features, std::uint32_t s
 
 struct walk_gate_up_kernel {
   static constexpr kernel id = kernel::walk_gate_up;
+  static constexpr const kernel_interface& face = walk_gate_up_interface;
   static constexpr candidate candidates[] = {{variant::walk_gate_up_cpu, demand::wide_loads},
                                              {variant::walk_gate_up, demand::integer_dot},
                                              {variant::walk_gate_up_portable, {}}};

@@ -16,6 +16,7 @@ inline constexpr kernel_interface walk_select_interface{
 
 struct walk_select_kernel {
   static constexpr kernel id = kernel::walk_select;
+  static constexpr const kernel_interface& face = walk_select_interface;
   static constexpr candidate candidates[] = {{variant::walk_select, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

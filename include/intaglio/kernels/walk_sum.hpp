@@ -29,6 +29,7 @@ inline constexpr std::uint32_t walk_sum_slots = 128;
 
 struct walk_sum_kernel {
   static constexpr kernel id = kernel::walk_sum;
+  static constexpr const kernel_interface& face = walk_sum_interface;
   static constexpr candidate candidates[] = {{variant::walk_sum, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -37,6 +37,7 @@ inline constexpr std::uint32_t walk_down_lists = 4;
 
 struct walk_trace_kernel {
   static constexpr kernel id = kernel::walk_trace;
+  static constexpr const kernel_interface& face = walk_trace_interface;
   static constexpr candidate candidates[] = {{variant::walk_trace, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

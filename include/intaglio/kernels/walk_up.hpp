@@ -24,6 +24,7 @@ inline constexpr kernel_interface walk_up_interface{
 
 struct walk_up_kernel {
   static constexpr kernel id = kernel::walk_up;
+  static constexpr const kernel_interface& face = walk_up_interface;
   static constexpr candidate candidates[] = {{variant::walk_up, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -23,15 +23,16 @@
 
 namespace intaglio::plan {
 
-constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target,
-                              std::uint32_t context, sequence_kind kind, weight_list& weights, drafted_sequence& out,
-                              text<256>& failure) {
-  fuser fusion{traced, {.norm_prologue = target.norm_prologue && kind.tokens == 1, .walks = kind.tokens == 1}};
+/// The nodes of a sequence: fused, and rewritten as the profile has passes over so many tokens.
+/// @param g gets the values of nodes that are put in front of others
+constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& config, const lowering_context& c,
+                                           sequence_kind kind, text<256>& failure) {
+  const profile& target = c.target;
+  fuser fusion{g, {.norm_prologue = target.norm_prologue && kind.tokens == 1, .walks = kind.tokens == 1}};
   std::vector<node> nodes = fusion.run(failure);
-  if (!failure.empty()) return;
+  if (!failure.empty()) return {};
   if (!kind.head)
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
-  ir::graph g = traced;
   const bool few = is_few(target, kind.tokens, kind.batch.slot_count != 0);
   // Where the context has no whole tiles, matmul stays.
   const bool batch = kind.batch.slot_count != 0, chunk = !few && !batch &&
@@ -39,7 +40,6 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
                                                          kind.tokens > target.tile_tokens;
   if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves)) insert_halves(g, chunk, nodes);
   else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
-  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), chunk, nodes);
   if (few) insert_norm(g, nodes, kernels::kernel::dense_few, 0);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
@@ -47,14 +47,42 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
     straighten(g, config, target, nodes);
     if (has_rows(g, nodes)) insert_norm(g, nodes, kernels::kernel::dense_rows, rule_index("straight"));
   }
-  if (!failure.empty()) return;
+  if (!failure.empty()) return {};
   join_walks(nodes, kind.tokens);
   check_sums(g, nodes, failure);
-  if (!failure.empty()) return;
+  if (!failure.empty()) return {};
   if (kind.tokens == 1) split_sums(target, g, nodes);
+  return nodes;
+}
+
+/// Memory for what dispatches between `first` and `last` tell each other. @return its offset in the arena
+constexpr std::uint64_t add_room(placement& p, std::string_view name, dtype type, std::uint32_t width,
+                                 std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
+  placed_value value{text<32>{name}, type, width, 0, bytes, first, last};
+  value.offset = first_fit(p.values, value);
+  p.arena_bytes = (std::max)(p.arena_bytes, value.offset + aligned(bytes));
+  p.values.push_back(value);
+  return value.offset;
+}
+
+constexpr void keep(drafted_sequence& out, const std::vector<dispatch>& prologue, const std::vector<dispatch>& period,
+                    const std::vector<dispatch>& epilogue, const std::vector<placed_value>& values,
+                    text<256>& failure) {
+  out.prologue.assign(prologue, "dispatches before the layers", failure);
+  out.period.assign(period, "dispatches in a period", failure);
+  out.epilogue.assign(epilogue, "dispatches after the layers", failure);
+  out.values.assign(values, "values", failure);
+}
+
+constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target,
+                              std::uint32_t context, sequence_kind kind, weight_list& weights, drafted_sequence& out,
+                              text<256>& failure) {
+  ir::graph g = traced;
+  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
+  std::vector<node> nodes = sequence_nodes(g, config, c, kind, failure);
+  if (!failure.empty()) return;
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
-
   place_partials(nodes, c, p);
   place_walks(nodes, c, g, p);
   const auto head = static_cast<std::uint32_t>(nodes.size()) - 1;
@@ -65,24 +93,16 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
       decodes && !screens && target.head_firsts && (dense_head || nodes[head].kernel == kernels::kernel::matmul);
   const std::uint32_t sampler = head + (screens ? 2 : 1);
   head_places places;
-  const auto room = [&](std::string_view name, dtype type, std::uint32_t width, std::uint64_t bytes,
-                        std::uint32_t first, std::uint32_t last) {
-    placed_value value{text<32>{name}, type, width, 0, bytes, first, last};
-    value.offset = first_fit(p.values, value);
-    p.arena_bytes = (std::max)(p.arena_bytes, value.offset + aligned(bytes));
-    p.values.push_back(value);
-    return value.offset;
-  };
   if (screens) {
     p.values[p.storage[static_cast<std::size_t>(g.output)]].last = sampler;
-    places.y =
-        room("normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head, head + 1);
-    places.lowest = room("lowest of the largest", dtype::f32, target.head_groups, std::uint64_t{4} * target.head_groups,
-                         head, head + 1);
+    places.y = add_room(p, "normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head,
+                        head + 1);
+    places.lowest = add_room(p, "lowest of the largest", dtype::f32, target.head_groups,
+                             std::uint64_t{4} * target.head_groups, head, head + 1);
   }
   if (screens || keeps_firsts)
-    places.firsts =
-        room("first tokens", dtype::u32, 2 * target.head_groups, std::uint64_t{8} * target.head_groups, head, sampler);
+    places.firsts = add_room(p, "first tokens", dtype::u32, 2 * target.head_groups,
+                             std::uint64_t{8} * target.head_groups, head, sampler);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
   for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -91,9 +111,8 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
                                              : epilogue)
         .push_back(lower.lower(nodes[i], i));
   if (screens) {
-    const auto two = lower.screened(nodes[head], epilogue.back(), places);
-    epilogue.pop_back();
-    for (const auto& each : two) epilogue.push_back(each);
+    const auto [screen, rescore] = lower.screened(nodes[head], epilogue.back(), places);
+    epilogue.back() = screen, epilogue.push_back(rescore);
   } else if (keeps_firsts) {
     lower.keep_firsts(epilogue.back(), places.firsts);
   }
@@ -102,22 +121,18 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (kind.sampler) {
     const bool drafts = kind.tokens > 1 && kind.batch.slot_count == 0;
     const std::uint64_t scratch =
-        room("sample scratch", dtype::u32,
-             static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) / 4),
-             kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) * kind.tokens, sampler, sampler);
+        add_room(p, "sample scratch", dtype::u32,
+                 static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) / 4),
+                 kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) * kind.tokens, sampler, sampler);
     const std::uint64_t drawn =
-        drafts ? room("drawn tokens", dtype::u32, 1, std::uint64_t{4} * kind.tokens, sampler, sampler + 1) : 0;
+        drafts ? add_room(p, "drawn tokens", dtype::u32, 1, std::uint64_t{4} * kind.tokens, sampler, sampler + 1) : 0;
     epilogue.push_back(lower.sampler(epilogue.back(), out.logits_offset, scratch, drawn));
     if (drafts) epilogue.push_back(lower.acceptor(drawn));
   }
   order(prologue, period, epilogue, g.pattern, g.layers);
-  out.prologue.assign(prologue, "dispatches before the layers", failure);
-  out.period.assign(period, "dispatches in a period", failure);
-  out.epilogue.assign(epilogue, "dispatches after the layers", failure);
-  out.values.assign(p.values, "values", failure);
+  keep(out, prologue, period, epilogue, p.values, failure);
   out.arena_bytes = p.arena_bytes;
-  out.has_head = kind.head;
-  out.has_sampler = kind.sampler;
+  out.has_head = kind.head, out.has_sampler = kind.sampler;
 }
 
 }  // namespace intaglio::plan

@@ -26,6 +26,48 @@ constexpr std::uint32_t expert_list_halves(std::uint32_t tokens, std::uint32_t e
   return std::uint64_t{96} * experts <= std::uint64_t{tokens} * top_k ? 128 : 64;
 }
 
+constexpr const ir::weight& weight_of(const ir::graph& g, const node& n) {
+  return g.weights[static_cast<std::size_t>(n.weights[0])];
+}
+constexpr bool has_blocks(const ir::graph& g, const node& n) {
+  return !kernels::is_dense(*codec_of(weight_of(g, n).type));
+}
+
+/// Lists of the tokens that have each expert, behind `route`; products of the choice read them from then on.
+constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std::uint32_t tokens, std::uint32_t tile,
+                        bool halves, std::vector<node>& nodes) {
+  const auto multiplies = [](const node& other, ir::value_id choice) {
+    return other.kernel == kernels::kernel::matmul && other.experts != 0 && other.choice == choice;
+  };
+  bool all_blocks = true, all_halves = halves;
+  for (const node& other : nodes)
+    if (multiplies(other, n.out)) {
+      const ir::weight& w = weight_of(g, other);
+      all_blocks = all_blocks && (target.chunk_tiles && has_blocks(g, other));
+      all_halves = all_halves && w.columns % kernels::chunk_columns == 0 && w.rows / n.experts % 4 == 0;
+    }
+  node lists{.lowered = true,
+             .kernel = kernels::kernel::expert_tiles,
+             .where = n.where,
+             .block = n.block,
+             .in = n.out,
+             .out = static_cast<ir::value_id>(g.values.size()),
+             .experts = n.experts,
+             .top_k = n.top_k,
+             .list_tokens = all_halves   ? expert_list_halves(tokens, n.experts, n.top_k)
+                            : all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k)
+                                         : tile};
+  const std::uint32_t words =
+      kernels::expert_tile_count(tokens, n.experts, n.top_k, lists.list_tokens) * (lists.list_tokens + 2);
+  g.values.push_back({dtype::u32, (words + tokens - 1) / tokens, n.where, text<32>{"expert tiles"}});
+  for (node& other : nodes)
+    if (multiplies(other, n.out)) {
+      other.choice = lists.out, other.list_tokens = lists.list_tokens;
+      if (all_halves) other.kernel = kernels::kernel::matmul_chunk;
+    }
+  return lists;
+}
+
 /// In a pass of several tokens an expert's weights are read once for a list of the tokens that have it: each product of
 /// a choice reads lists that a node behind `route` makes. Weights of blocks meet what a node of its own made of the
 /// input, where the profile has chunks by tiles.
@@ -34,49 +76,17 @@ constexpr std::uint32_t expert_list_halves(std::uint32_t tokens, std::uint32_t e
 constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile,
                                bool halves, std::vector<node>& nodes) {
   if (tokens == 1 || tile == 1) return;
-  const auto weight_of = [&](const node& n) { return g.weights[static_cast<std::size_t>(n.weights[0])]; };
-  const auto has_blocks = [&](const node& n) {
-    return target.chunk_tiles && !kernels::is_dense(*codec_of(weight_of(n).type));
-  };
-  const auto multiplies = [](const node& n, ir::value_id choice) {
-    return n.kernel == kernels::kernel::matmul && n.experts != 0 && n.choice == choice;
-  };
   std::vector<node> out;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     node& n = nodes[i];
     if (n.kernel == kernels::kernel::route) {
-      bool all_blocks = true, all_halves = halves;
-      for (const node& other : nodes)
-        if (multiplies(other, n.out)) {
-          const ir::weight& w = weight_of(other);
-          all_blocks = all_blocks && has_blocks(other);
-          all_halves = all_halves && w.columns % kernels::chunk_columns == 0 && w.rows / n.experts % 4 == 0;
-        }
-      node lists{.lowered = true,
-                 .kernel = kernels::kernel::expert_tiles,
-                 .where = n.where,
-                 .block = n.block,
-                 .in = n.out,
-                 .out = static_cast<ir::value_id>(g.values.size()),
-                 .experts = n.experts,
-                 .top_k = n.top_k,
-                 .list_tokens = all_halves   ? expert_list_halves(tokens, n.experts, n.top_k)
-                                : all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k)
-                                             : tile};
-      const std::uint32_t words =
-          kernels::expert_tile_count(tokens, n.experts, n.top_k, lists.list_tokens) * (lists.list_tokens + 2);
-      g.values.push_back({dtype::u32, (words + tokens - 1) / tokens, n.where, text<32>{"expert tiles"}});
-      for (node& other : nodes)
-        if (multiplies(other, n.out)) {
-          other.choice = lists.out, other.list_tokens = lists.list_tokens;
-          if (all_halves) other.kernel = kernels::kernel::matmul_chunk;
-        }
+      const node lists = lists_of(g, target, n, tokens, tile, halves, nodes);
       out.push_back(n);
       out.push_back(lists);
       continue;
     }
     if (n.kernel == kernels::kernel::matmul_chunk && n.list_tokens != 0) {
-      const ir::weight& w = weight_of(n);
+      const ir::weight w = weight_of(g, n);
       const std::uint32_t rows = kernels::expert_tile_count(tokens, n.experts, n.top_k, n.list_tokens) * n.list_tokens;
       const std::uint64_t words = std::uint64_t{rows} * (w.columns + 2);  // two more hold the row's factor
       node made = insert_in_front(
@@ -89,8 +99,8 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
         made.weights[0] = n.weights[0];
       push_behind(out, n, made,
                   [&](ir::weight_id a, ir::weight_id b) { return order_of_halves(g, a) == order_of_halves(g, b); });
-    } else if (n.list_tokens != 0 && has_blocks(n)) {
-      const std::uint32_t columns = weight_of(n).columns,
+    } else if (n.list_tokens != 0 && target.chunk_tiles && has_blocks(g, n)) {
+      const std::uint32_t columns = weight_of(g, n).columns,
                           rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
       node made = insert_in_front(g, n, kernels::kernel::fixed,
                                   {dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});

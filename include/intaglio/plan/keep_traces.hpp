@@ -9,6 +9,13 @@
 
 namespace intaglio::plan {
 
+constexpr void insert_behind_layers(std::vector<node>& nodes, const node& added) {
+  std::size_t behind = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (nodes[i].where == ir::section::period) behind = i + 1;
+  nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(behind), added);
+}
+
 /// Inserts the node and the values it reads. Does nothing where no FFN is traced.
 constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& failure) {
   const auto refuse = [&](auto... parts) {
@@ -65,15 +72,9 @@ constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& fa
     if (ternary) nodes[down].values = told.in;
     ++kinds;
   }
-  if (kinds == 0) return;
-  if (kinds != g.pattern.kinds()) {
+  if (kinds == g.pattern.kinds()) insert_behind_layers(nodes, told);
+  else if (kinds != 0)
     refuse("one traced FFN in every kind of layer, of which there are ", g.pattern.kinds(), ", found ", kinds);
-    return;
-  }
-  std::size_t behind = 0;
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (nodes[i].where == ir::section::period) behind = i + 1;
-  nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(behind), told);
 }
 
 }  // namespace intaglio::plan

@@ -49,7 +49,22 @@ constexpr std::uint64_t first_fit(const std::vector<placed_value>& placed, const
   return offset;
 }
 
-/// Colours the lifetimes of all values of `nodes`; widest first, so that small ones fill the gaps.
+/// Gives every value its offset, the largest first, so that the others fill the gaps.
+constexpr void fit_by_size(placement& p) {
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < p.values.size(); ++i) order.push_back(i);
+  for (std::size_t i = 1; i < order.size(); ++i)  // insertion sort: stable and cheap in a constant evaluation
+    for (std::size_t k = i; k > 0 && p.values[order[k]].bytes > p.values[order[k - 1]].bytes; --k)
+      std::swap(order[k], order[k - 1]);
+  std::vector<placed_value> placed;
+  for (const auto i : order) {
+    p.values[i].offset = first_fit(placed, p.values[i]);
+    p.arena_bytes = (std::max)(p.arena_bytes, p.values[i].offset + aligned(p.values[i].bytes));
+    placed.push_back(p.values[i]);
+  }
+}
+
+/// Colours the lifetimes of all values of `nodes`; each has a place in the arena.
 constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, std::uint32_t tokens,
                           text<256>& failure) {
   placement p;
@@ -102,18 +117,7 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     if (p.storage[static_cast<std::size_t>(g.stream_in)] != p.storage[static_cast<std::size_t>(end)] && failure.empty())
       failure.append(
           "repeat: expected a block that ends by adding to its input (residual), found one that returns another value");
-
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < p.values.size(); ++i) order.push_back(i);
-  for (std::size_t i = 1; i < order.size(); ++i)  // insertion sort: stable and cheap in a constant evaluation
-    for (std::size_t k = i; k > 0 && p.values[order[k]].bytes > p.values[order[k - 1]].bytes; --k)
-      std::swap(order[k], order[k - 1]);
-  std::vector<placed_value> placed;
-  for (const auto i : order) {
-    p.values[i].offset = first_fit(placed, p.values[i]);
-    p.arena_bytes = (std::max)(p.arena_bytes, p.values[i].offset + aligned(p.values[i].bytes));
-    placed.push_back(p.values[i]);
-  }
+  fit_by_size(p);
   return p;
 }
 

@@ -145,6 +145,71 @@ class stream_rules : public graph_reader {
     }
     return n;
   }
+
+  constexpr node attention(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::attention;
+    n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim;
+    n.scale = o.scale, n.window = o.window;
+    n.softcap = o.softcap, n.sinks = o.weight;
+    return n;
+  }
+
+  constexpr node short_conv(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::short_conv;
+    n.taps = o.taps, n.multiplied = o.multiplied;
+    add_weight(n, o.weight);
+    return n;
+  }
+
+  constexpr node delta_net(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::delta_net;
+    n.delta = o.delta;
+    n.k_in = o.in[1], n.v_in = o.in[2];
+    add_weight(n, o.weight), add_weight(n, o.second);
+    return n;
+  }
+
+  constexpr node gated(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    // What decode walks or tells of are features whose gate and up are one product.
+    if (o.nearest != 0 || o.traced != 0) return n;
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::gated;
+    n.up_in = o.in[1];
+    n.act = o.act;
+    n.scale = o.scale;
+    n.by_layer = o.by_layer;
+    if (o.in[0] != o.in[1]) n.rule = rule_index("gated");
+    else if (uses(o.in[0]) == 2) n.stream = o.in[0];  // in its place
+    return n;
+  }
+
+  constexpr node weigh(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    const auto a = reader(o.out, kind::add, i, 1);
+    const bool updates = a != nowhere && may_update(i, a);
+    if (!updates && reader_norm(o.out, i, true) == nowhere) return n;
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::expert_sum;
+    n.choice = o.in[1], n.top_k = o.top_k;
+    if (!updates) return n;
+    take(n, a);
+    n.rule = rule_index("expert_sum");
+    n.stream = at(a).in[0];
+    n.out = at(a).out;
+    return n;
+  }
 };
 
 }  // namespace intaglio::plan

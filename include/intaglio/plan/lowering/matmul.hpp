@@ -41,17 +41,7 @@ struct coded_lowering : dispatch_builder {
       set("kv_size", w.source_rows[1]);
     }
     const std::uint32_t rows = n.experts == 0 ? w.rows : w.rows / n.experts, outputs = n.experts == 0 ? 1 : n.top_k;
-    if (n.experts != 0) {
-      const bool few = d_->kernel == kernels::kernel::matmul_few;
-      if (n.list_tokens != 0)
-        bind(few || chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
-      else bind_value("choice", n.choice, false);
-      set("experts_used", n.top_k);
-      if (!chunk)
-        set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
-      if (few || chunk) set("list_tokens", n.list_tokens);
-      d_->weight_bytes -= w.bytes - w.bytes / n.experts * (std::min)(n.experts, c_.tokens * n.top_k);
-    }
+    if (n.experts != 0) bind_experts(n, w, chunk);
     set("columns", w.columns);
     set("rows", rows);
     set("codec", w.codec);
@@ -71,6 +61,30 @@ struct coded_lowering : dispatch_builder {
     set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u
                   : c_.tokens == 1 && c_.target.matmul_subgroups > 1 ? kernels::staged_where_room
                                                                      : 0u);
+    share_groups(n, w, rows, outputs, tile);
+  }
+
+ private:
+  /// Subgroups of matmul_few that an H200 runs at once.
+  static constexpr std::uint32_t busy_subgroups = 2112;
+
+  /// Of 32 KiB of shared memory, what a norm in front leaves of it.
+  static constexpr std::uint64_t most_staged_bytes = 24576;
+  /// Which experts a token has, or which tokens an expert.
+  constexpr void bind_experts(const node& n, const weight& w, bool chunk) {
+    const bool few = d_->kernel == kernels::kernel::matmul_few;
+    if (n.list_tokens != 0)
+      bind(few || chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+    else bind_value("choice", n.choice, false);
+    set("experts_used", n.top_k);
+    if (!chunk)
+      set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
+    if (few || chunk) set("list_tokens", n.list_tokens);
+    d_->weight_bytes -= w.bytes - w.bytes / n.experts * (std::min)(n.experts, c_.tokens * n.top_k);
+  }
+  /// Workgroups of rows.
+  constexpr void share_groups(const node& n, const weight& w, std::uint32_t rows, std::uint32_t outputs,
+                              std::uint32_t tile) {
     const std::uint32_t row_groups = (rows + 3) / 4;
     d_->subgroups = c_.target.matmul_subgroups;
     if (c_.tokens == 1 && d_->subgroups > 1 &&
@@ -90,13 +104,6 @@ struct coded_lowering : dispatch_builder {
     d_->groups = {(std::min)(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups),
                   n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
-
- private:
-  /// Subgroups of matmul_few that an H200 runs at once.
-  static constexpr std::uint32_t busy_subgroups = 2112;
-
-  /// Of 32 KiB of shared memory, what a norm in front leaves of it.
-  static constexpr std::uint64_t most_staged_bytes = 24576;
 
   /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough
   /// subgroups to keep the device busy.
