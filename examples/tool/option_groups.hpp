@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Options that several commands have.
+#pragma once
+
+#include "commands.hpp"
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace intaglio::tool {
+
+inline void add_model(CLI::App& to, model_options& model) {
+  to.add_option("-m,--model", model.path,
+                "GGUF file or folder, or a file's https address; without it: the embedded fable")
+      ->type_name("MODEL")
+      ->check([](const std::string& path) { return path.empty() ? "expected a model's path, found ''" : ""; });
+  to.add_option_function<std::string>(
+        "--hf", [&model](const std::string& name) { model.path = "hf:" + name; },
+        "a model of the Hugging Face hub by its name, also -hf; QUANTISATION as its files name it, else Q4_K_M")
+      ->type_name("OWNER/REPO[:QUANTISATION]")
+      ->excludes("--model");
+  to.add_option("--i2s-layout", model.i2s_layout, "order of the codes in I2_S tensors, which no file states")
+      ->type_name("LAYOUT")
+      ->check(CLI::IsMember({"block128", "block64", "rows4"}))
+      ->default_str("block128");
+}
+
+inline void add_codec(CLI::App& to, model_options& model) {
+  to.add_option("--codec", model.codec,
+                "compute the layers' matrices in this codec where the file's is another, which changes their values; "
+                "embedding\nand head stay as the file has them; default: the file's own")
+      ->type_name("C");
+}
+
+inline void add_budget(CLI::App& to, model_options& model) {
+  to.add_option("--weight-budget", model.weight_budget,
+                "device memory that weights may take (6GB, 900MB): the FFNs of the last layers that it does not take "
+                "lie in the\n"
+                "host's memory and are read across the bus, slower; the same text")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("SIZE");
+}
+
+inline void add_context(CLI::App& to, model_options& model) {
+  to.add_option("--context", model.context,
+                "positions that the KV cache has room for, at most the model's own; by default those that a model was "
+                "engraved\nwith, else as many as fit, up to 16,384")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+}
+
+/// @param more what else the help says
+inline void add_devices(CLI::App& to, model_options& model, const char* more = "") {
+  to.add_option("--devices", model.devices,
+                "cut the model over several devices: their numbers, UUIDs or parts of their names, with commas, in the "
+                "order of the\nlayers" +
+                    std::string(more))
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->excludes("--device");
+  to.add_option("--cut", model.cut,
+                "layers in front of each cut, with commas: 16 ends the first stage behind layer 15; by default as the "
+                "devices' memory\nand rates have it")
+      ->type_name("LIST")
+      ->delimiter(',');
+}
+
+inline void add_mpi(CLI::App& to, model_options& model) {
+  to.add_flag(
+        "--mpi", model.mpi,
+        "cut the model over the ranks of MPI, each with its own device and the same file: mpirun -n 2 intaglio run "
+        "--mpi; for hosts\nthat trust each other")
+      ->excludes("--devices");
+}
+
+inline void add_sampling(CLI::App& to, sampling_flags& flags) {
+  to.add_option("--temperature", flags.temperature, "0 takes the most probable token (the default)")->type_name("T");
+  to.add_option("--top-k", flags.top_k, "draw from the K most probable tokens")->type_name("K");
+  to.add_option("--top-p", flags.top_p, "draw from the most probable tokens that hold P of the probability together")
+      ->type_name("P");
+  to.add_option("--min-p", flags.min_p, "leave out tokens under P times the most probable one's probability")
+      ->type_name("P");
+  to.add_option("--repeat-penalty", flags.repeat_penalty,
+                "make tokens of the last 64 positions less probable; 1 is off")
+      ->type_name("R");
+  to.add_option("--prompt-lookup", flags.prompt_lookup,
+                "draft N tokens at once from what the text has said before: the same text, sooner where it repeats "
+                "itself; 0 is off")
+      ->type_name("N");
+  to.add_option("--gpu-idle", flags.gpu_idle,
+                "leave the device idle for this share of the time, 0 to 0.95: slower, cooler, and others get their "
+                "turn; the same text")
+      ->type_name("SHARE");
+  to.add_option("--seed", flags.seed, "the same seed gives the same text; by default a random one, which is printed")
+      ->type_name("N")
+      ->check([](const std::string& text) {  // CLI11 takes a larger number for the largest
+        std::uint64_t seed = 0;
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        return problem == std::errc{} && end == text.data() + text.size()
+                   ? std::string{}
+                   : "expected a number 0 .. 18446744073709551615, found '" + printable(text, 40) + "'";
+      });
+}
+
+}  // namespace intaglio::tool
