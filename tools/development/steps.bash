@@ -65,6 +65,7 @@ step_layers() {
   format_sources --dry-run -Werror
   bench/plot --check
   result=$(tools/check_layers)
+  result+="; $(tools/check_sizes)"
 }
 
 # The tool is built once, as users get it; the tests of the tool run it.
