@@ -414,7 +414,8 @@ TEST_CASE("hf_config: ternary layers of a Llama do not become plain ones") {
   CHECK_FALSE(found.scale_divides);
   CHECK(found.warnings.empty());
   CHECK_FALSE(read(with("llama", R"("hidden_act":"silu")")).config.ternary);
-  for (const char* type : {"qwen3", "mixtral", "granite"})
+  CHECK((read(with("qwen3", bitnet)).config.ternary && read(with("qwen2", bitnet)).config.ternary));
+  for (const char* type : {"qwen3_moe", "mixtral", "granite"})
     CHECK_THAT(refusal(with(type, bitnet)), ContainsSubstring("quantization_config.quant_method: expected none"));
   CHECK_THAT(refusal(with("llama", R"("quantization_config":{"quant_method":"gptq"})")),
              ContainsSubstring("expected none for llama, found 'gptq'"));

@@ -4,7 +4,6 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +15,7 @@
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/io/convert.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "python.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;
@@ -27,13 +27,8 @@ const std::filesystem::path& made() {
   static const temporary_folder folder;
   static const std::filesystem::path out = [] {
     const std::filesystem::path source = conformance("gemma4d-tiny", "conformance2", "confgen2.py");
-    const char* chosen = std::getenv("INTAGLIO_PYTHON");
-    const std::string command = "'" + std::string(chosen != nullptr && *chosen != '\0' ? chosen : "python3") + "' '" +
-                                INTAGLIO_SOURCE + "/tests/runtime/gemma4_mixture.py' '" +
-                                shared("conformance2").string() + "' '" + source.string() + "' '" +
-                                (folder / "model").string() + "'";
-    INFO(command);
-    REQUIRE(std::system(command.c_str()) == 0);
+    run_python("tests/runtime/gemma4_mixture.py",
+               {shared("conformance2").string(), source.string(), (folder / "model").string()});
     io::convert_options options;
     options.codec = dtype::f32;
     io::convert(folder / "model", folder / "model/converted.gguf", options);

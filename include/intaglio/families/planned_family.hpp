@@ -48,6 +48,15 @@ struct weight_types {
   friend bool operator==(const weight_types&, const weight_types&) = default;
 };
 
+/// The layers of a Llama or of what is one with norms or biases, whose ternary products may read int8.
+template <graph::qk_norm Norm = graph::qk_norm::none, graph::qkv_bias Bias = graph::qkv_bias::none>
+void trace_llama(ir::trace& t, const decoder_config& c, const weight_types& types) {
+  constexpr dtype any = dtype::f16;
+  if (c.ternary && c.activation_type == dtype::i8)
+    models::llama_graph<any, graph::gated_ffn, Norm, Bias, dtype::i8>(c, types.head, types.embedding).forward(t);
+  else models::llama_graph<any, graph::gated_ffn, Norm, Bias>(c, types.head, types.embedding).forward(t);
+}
+
 /// The traced layers of a model with this config.
 inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
   // Layers name their tensors; the codec that the templates are written with is a placeholder.
@@ -91,28 +100,22 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       else models::bitnet_graph<dtype::i2_s, dtype::f32>(c, types.embedding).forward(t);
       break;
     case architecture::llama:
-      if (c.ternary && c.activation_type == dtype::i8)
-        models::llama_graph<any, graph::gated_ffn, graph::qk_norm::none, graph::qkv_bias::none, dtype::i8>(
-            c, types.head, types.embedding)
-            .forward(t);
-      else if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
-      else models::llama_graph<any>(c, types.head, types.embedding).forward(t);
+      if (c.num_local_experts != 0) models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
+      else trace_llama(t, c, types);
       break;
     case architecture::phi3:
     case architecture::smollm3:
     case architecture::granite:
-      models::llama_graph<any>(c, types.head, types.embedding).forward(t);
+      trace_llama(t, c, types);
       break;
     case architecture::qwen3:
-      models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      trace_llama<graph::qk_norm::rms>(t, c, types);
       break;
     case architecture::olmo2:
       models::olmo2_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::qwen2:
-      models::llama_graph<any, graph::gated_ffn, graph::qk_norm::none, graph::qkv_bias::added>(c, types.head,
-                                                                                               types.embedding)
-          .forward(t);
+      trace_llama<graph::qk_norm::none, graph::qkv_bias::added>(t, c, types);
       break;
     case architecture::qwen3moe:
       models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);

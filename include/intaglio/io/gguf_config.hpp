@@ -101,19 +101,26 @@ class gguf_config : public gguf_layers {
     config_.residual_multiplier = multiplier("residual_scale", 1.f);
     config_.logits_scaling = multiplier("logit_scale", 1.f);
   }
-  /// Codes of ternary matrices say that the layers are, and what their inputs are: programs that multiply by I2_S round
-  /// them to int8, those of TQ1_0 and TQ2_0 do not. Where a model is otherwise `convert` says so in a key of its own.
+  /// Codes of all matrices say that the layers are ternary, and what their inputs are: programs that multiply by I2_S
+  /// round them to int8, those of TQ1_0 and TQ2_0 do not. Where a model is otherwise `convert` says so in a key of its
+  /// own.
   [[gnu::cold]] void read_ternary() {
     std::optional<dtype> inputs;
-    for (const gguf_tensor& tensor : file_.tensors())
-      if (tensor.name.starts_with("blk.") && is_ternary(tensor.type) && inputs != dtype::i8)
-        inputs = tensor.type == dtype::i2_s ? dtype::i8 : dtype::f32;
+    bool all = true;
+    for (const gguf_tensor& tensor : file_.tensors()) {
+      if (!tensor.name.starts_with("blk.") || tensor.dimensions < 2) continue;
+      all = all && is_ternary(tensor.type);
+      if (is_ternary(tensor.type) && inputs != dtype::i8) inputs = tensor.type == dtype::i2_s ? dtype::i8 : dtype::f32;
+    }
+    if (!all && inputs != dtype::i8) inputs.reset();  // rows that are no whole blocks: decoded, as any codec
     if (const auto stated = file_.value<std::string>(activation_type_key)) {
       if (*stated != name(dtype::i8) && *stated != name(dtype::f32))
         refuse(std::string(activation_type_key), "i8 or f32", "'" + printable(*stated, 40) + "'");
       inputs = *stated == name(dtype::i8) ? dtype::i8 : dtype::f32;
     }
     if (!inputs) return;
+    if (config_.num_local_experts != 0)
+      refuse(key("expert_count"), "0 beside ternary layers", std::to_string(config_.num_local_experts));
     config_.ternary = true;
     config_.activation_type = *inputs;
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "intaglio/core/dtype.hpp"
+#include "intaglio/core/family.hpp"
 #include "intaglio/io/gguf_value.hpp"
 
 namespace intaglio::io {
@@ -245,8 +246,11 @@ class gguf_part {
     return found != nullptr && found->type == gguf_type::string ? *value<std::string>("general.architecture") : "";
   }
   bool architecture_is_bitnet() const { return architecture().starts_with("bitnet"); }
-  /// The fork writes ternary Llamas too.
-  bool has_i2_s() const { return bitnet_ || architecture() == "llama"; }
+  /// The fork writes ternary Llamas too, and `convert` all families that may be ternary.
+  bool has_i2_s() const {
+    const family* const of = family_with(&family::gguf_names, architecture());
+    return bitnet_ || (of != nullptr && of->may_be_ternary);
+  }
 
   void read_alignment() {
     const auto stated = value<std::uint32_t>("general.alignment");
@@ -331,7 +335,7 @@ class gguf_part {
       else out.append(out.empty() ? "" : " ").append(row.name);
       kind = row.name.substr(0, end);
     }
-    return out + (has_i2_s() ? "" : " (i2_s where general.architecture starts with bitnet or is llama)");
+    return out + (has_i2_s() ? "" : " (i2_s where general.architecture is of a family whose layers may be ternary)");
   }
 
   void place_tensors(const file_cursor& cursor) {

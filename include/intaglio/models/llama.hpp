@@ -39,6 +39,10 @@ constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_
   // clang-format on
 }
 
+/// Type of what products by W read in a model with this config.
+template <const decoder_config& c, dtype W>
+inline constexpr dtype inputs_of = is_ternary(W) ? c.activation_type : dtype::f32;
+
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head is held as the
 /// embedding is
 /// @tparam FFN gated_ffn, or walk_ffn or sparse_walk<K>::ffn (graph/layers/walk_ffn.hpp), whose features decode reads
@@ -48,10 +52,8 @@ template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_t
 struct llama {
   static constexpr const decoder_config& config = c;
 
-  /// Inputs of ternary weights are of the config's activation_type.
   static constexpr auto graph() {
-    constexpr dtype inputs = is_ternary(W) ? c.activation_type : dtype::f32;
-    return llama_graph<W, FFN, graph::qk_norm::none, graph::qkv_bias::none, inputs>(c, H, D);
+    return llama_graph<W, FFN, graph::qk_norm::none, graph::qkv_bias::none, inputs_of<c, W>>(c, H, D);
   }
 };
 

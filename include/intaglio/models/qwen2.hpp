@@ -13,7 +13,9 @@ template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_
 struct qwen2 {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() { return llama_graph<W, FFN, graph::qk_norm::none, graph::qkv_bias::added>(c, H, D); }
+  static constexpr auto graph() {
+    return llama_graph<W, FFN, graph::qk_norm::none, graph::qkv_bias::added, inputs_of<c, W>>(c, H, D);
+  }
 };
 
 /// Qwen/Qwen2.5-0.5B-Instruct, and Qwen/Qwen2-0.5B-Instruct. The base models of Qwen2 and Qwen2.5 differ in

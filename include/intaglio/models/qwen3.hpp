@@ -13,7 +13,9 @@ template <const decoder_config& c, dtype W = dtype::bf16, dtype H = graph::head_
 struct qwen3 {
   static constexpr const decoder_config& config = c;
 
-  static constexpr auto graph() { return llama_graph<W, FFN, graph::qk_norm::rms>(c, H, D); }
+  static constexpr auto graph() {
+    return llama_graph<W, FFN, graph::qk_norm::rms, graph::qkv_bias::none, inputs_of<c, W>>(c, H, D);
+  }
 };
 
 /// Qwen/Qwen3-0.6B
