@@ -59,7 +59,7 @@ list(TRANSFORM by_size REPLACE "^[0-9]+ " "")
 
 # Each header goes with the first of these that it includes; the longest chains are made first.
 add_custom_target(intaglio_verify_headers)
-foreach(precompiled IN ITEMS intaglio/runtime/executor.hpp vulkan/vulkan.hpp nlohmann/json.hpp "")
+foreach(precompiled IN ITEMS intaglio/runtime/executor.hpp nlohmann/json.hpp "")
   set(left "")
   foreach(name IN LISTS by_size)
     if(NOT precompiled OR precompiled IN_LIST included_${name})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Macros that headers of others define: Qt, windows.h and what it includes, X11, termios, and the switches by which a
-// program configures Vulkan-Hpp and nlohmann/json for itself. Every header of the library is compiled behind these.
+// program configures Vulkan and nlohmann/json for itself. Every header of the library is compiled behind these.
 #pragma once
 
 // Qt without QT_NO_KEYWORDS
@@ -62,7 +62,7 @@
 #define unix 1
 #define linux 1
 
-// Vulkan-Hpp and nlohmann/json as another part of the program wants them
+// Vulkan and nlohmann/json as another part of the program wants them
 #define VULKAN_HPP_NO_EXCEPTIONS
 #define VULKAN_HPP_NO_SMART_HANDLE
 #define VULKAN_HPP_DISPATCH_LOADER_DYNAMIC 1

@@ -109,11 +109,11 @@ TEST_CASE("a host program lends its device and queue") {
     gpu::feature_chain chain;
     gpu::enable(chain, gpu::required_features());
     const float priority = 1;
-    vk::DeviceQueueCreateInfo queue_info;
+    gpu::typed<VkDeviceQueueCreateInfo> queue_info;
     queue_info.queueFamilyIndex = *description.queue_family;
     queue_info.queueCount = 1;
     queue_info.pQueuePriorities = &priority;
-    vk::DeviceCreateInfo info;
+    gpu::typed<VkDeviceCreateInfo> info;
     info.pNext = chain.head();
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue_info;
@@ -127,7 +127,7 @@ TEST_CASE("a host program lends its device and queue") {
                           .enabled = gpu::required_features(),
                           .queue_mutex = &guard};
     CHECK(says(refusal([&] { gpu::device refused(lent); }), "one of them is null"));
-    REQUIRE(host.call().vkCreateDevice(physical, gpu::native(info), nullptr, &lent.device) == VK_SUCCESS);
+    REQUIRE(host.call().vkCreateDevice(physical, &info, nullptr, &lent.device) == VK_SUCCESS);
     host.call().vkGetDeviceQueue(lent.device, lent.queue_family, 0, &lent.queue);
 
     gpu::host_device poor = lent;

@@ -3,17 +3,16 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <string_view>
+#include <type_traits>
 
 using namespace intaglio;
 
 namespace {
 
-// The C view of a struct is the struct itself, const as it is.
-static_assert(
-    std::is_same_v<decltype(gpu::native(std::declval<const gpu::vk::BufferCreateInfo&>())), const VkBufferCreateInfo*>);
-static_assert(std::is_same_v<decltype(gpu::native(std::declval<gpu::vk::BufferCreateInfo&>())), VkBufferCreateInfo*>);
-static_assert(sizeof(gpu::vk::BufferCreateInfo) == sizeof(VkBufferCreateInfo) &&
-              std::is_standard_layout_v<gpu::vk::BufferCreateInfo>);
+// A typed struct is the plain one, so it is handed over in place.
+using typed_buffer_info = gpu::typed<VkBufferCreateInfo>;
+static_assert(std::is_convertible_v<typed_buffer_info*, VkBufferCreateInfo*>);
+static_assert(sizeof(typed_buffer_info) == sizeof(VkBufferCreateInfo) && std::is_standard_layout_v<typed_buffer_info>);
 
 const PFN_vkQueueWaitIdle by_loader = [](VkQueue) { return VK_NOT_READY; };
 const PFN_vkQueueWaitIdle by_driver = [](VkQueue) { return VK_SUCCESS; };
@@ -33,15 +32,12 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_device(VkDevice, const char* name) {
 
 }  // namespace
 
-TEST_CASE("dispatch: structs are handed over in place", "[gpu]") {
-  gpu::vk::BufferCreateInfo info;
-  info.size = 7;
-  CHECK(static_cast<const void*>(gpu::native(info)) == &info);
-  CHECK((gpu::native(info)->sType == VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO && gpu::native(info)->size == 7));
-  gpu::native(info)->size = 9;
-  CHECK(info.size == 9);
-  const auto& fixed = info;
-  CHECK(gpu::native(fixed)->size == 9);
+TEST_CASE("dispatch: structs begin with their type and with zeros", "[gpu]") {
+  const typed_buffer_info info;
+  const VkBufferCreateInfo* const plain = &info;
+  CHECK(static_cast<const void*>(plain) == &info);
+  CHECK((plain->sType == VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO && plain->pNext == nullptr && plain->size == 0));
+  CHECK(gpu::typed<VkPhysicalDeviceVulkan13Features>{}.sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES);
 }
 
 TEST_CASE("dispatch: a table holds what its loader gives, and nothing else", "[gpu]") {

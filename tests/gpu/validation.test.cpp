@@ -35,9 +35,9 @@ TEST_CASE("a mistake is heard, counted and kept") {
   const gpu::device on(options);
   REQUIRE(on.validated());
   CHECK(on.validation_message_count() == 0);
-  vk::BufferCreateInfo nonsense;  // neither size nor usage
+  gpu::typed<VkBufferCreateInfo> nonsense;  // neither size nor usage
   VkBuffer made = VK_NULL_HANDLE;
-  on.on()->call.vkCreateBuffer(on.handle(), gpu::native(nonsense), nullptr, &made);
+  on.on()->call.vkCreateBuffer(on.handle(), &nonsense, nullptr, &made);
   on.on()->call.vkDestroyBuffer(on.handle(), made, nullptr);
   CHECK(on.validation_message_count() >= 1);
   CHECK(on.validation_messages().size() == on.validation_message_count());

@@ -104,11 +104,11 @@ class exact_operands {
     std::size_t end = 0;
     std::uint32_t types = std::numeric_limits<std::uint32_t>::max();
     for (const std::size_t i : order) {
-      vk::BufferCreateInfo info;
+      gpu::typed<VkBufferCreateInfo> info;
       info.size = bytes[i];
-      info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eShaderDeviceAddress;
+      info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
       VkBuffer made = VK_NULL_HANDLE;
-      demand(on.on()->call.vkCreateBuffer(on.handle(), gpu::native(info), nullptr, &made));
+      demand(on.on()->call.vkCreateBuffer(on.handle(), &info, nullptr, &made));
       buffers_[i] = {on.on(), made};
       VkMemoryRequirements needs{};
       on.on()->call.vkGetBufferMemoryRequirements(on.handle(), made, &needs);
@@ -116,22 +116,22 @@ class exact_operands {
       offsets[i] = static_cast<std::size_t>((end + gap) / needs.alignment * needs.alignment);
       end = offsets[i] + static_cast<std::size_t>(needs.size);
     }
-    vk::MemoryAllocateFlagsInfo flags;
-    flags.flags = vk::MemoryAllocateFlagBits::eDeviceAddress;
-    vk::MemoryAllocateInfo info;
+    gpu::typed<VkMemoryAllocateFlagsInfo> flags;
+    flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+    gpu::typed<VkMemoryAllocateInfo> info;
     info.pNext = &flags;
     info.allocationSize = end + gap;
     info.memoryTypeIndex = host_type(on, types);
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    demand(on.on()->call.vkAllocateMemory(on.handle(), gpu::native(info), nullptr, &memory));
+    demand(on.on()->call.vkAllocateMemory(on.handle(), &info, nullptr, &memory));
     memory_ = {on.on(), memory};
     void* place = nullptr;
     demand(on.on()->call.vkMapMemory(on.handle(), memory, 0, VK_WHOLE_SIZE, 0, &place));
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       demand(on.on()->call.vkBindBufferMemory(on.handle(), buffers_[i].get(), memory, offsets[i]));
-      vk::BufferDeviceAddressInfo which;
-      which.buffer = vk::Buffer(buffers_[i].get());
-      addresses[i] = on.on()->call.vkGetBufferDeviceAddress(on.handle(), gpu::native(which));
+      gpu::typed<VkBufferDeviceAddressInfo> which;
+      which.buffer = buffers_[i].get();
+      addresses[i] = on.on()->call.vkGetBufferDeviceAddress(on.handle(), &which);
       contents[i] = {static_cast<std::byte*>(place) + offsets[i], static_cast<std::size_t>(bytes[i])};
       std::fill_n(contents[i].data() - guard, bytes[i] + 2 * guard, poison);
       std::ranges::fill(contents[i], std::byte{0});

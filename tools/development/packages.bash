@@ -18,7 +18,7 @@ need_for_build() {
   need cmake cmake
   need ninja-build ninja
   need ccache ccache
-  need libvulkan-dev /usr/include/vulkan/vulkan.hpp
+  need libvulkan-dev /usr/include/vulkan/vulkan_core.h
   need libvulkan1 '/usr/lib/*/libvulkan.so.1'
   need mesa-vulkan-drivers '/usr/share/vulkan/icd.d/*.json' '/etc/vulkan/icd.d/*.json'
   need "$boost" /usr/include/boost/hana.hpp

@@ -103,10 +103,12 @@ class error : public std::runtime_error {
 class file_error : public error {
  public:
   /// @param offset in bytes, where one is to blame  @param what the key, tensor or field
-  file_error(std::string path, std::optional<std::uint64_t> offset, std::string what, std::string expected = {},
-             std::string found = {}, std::vector<std::string> details = {})
-      : error(sentence(path, offset, what, expected, found), std::move(details)), path_(std::move(path)),
-        offset_(offset), expected_(std::move(expected)), found_(std::move(found)) {}
+  // Views and out of line: hundreds of places throw one, and each would make and destroy its strings by itself.
+  [[gnu::cold, gnu::noinline]] file_error(std::string_view path, std::optional<std::uint64_t> offset,
+                                          std::string_view what, std::string_view expected = {},
+                                          std::string_view found = {}, std::vector<std::string> details = {})
+      : error(sentence(path, offset, what, expected, found), std::move(details)), path_(path), offset_(offset),
+        expected_(expected), found_(found) {}
 
   /// The file.
   const std::string& path() const noexcept { return path_; }
@@ -119,8 +121,8 @@ class file_error : public error {
 
  private:
   /// Every part gets shorter before one of them is lost.
-  static std::string sentence(const std::string& path, std::optional<std::uint64_t> offset, const std::string& what,
-                              const std::string& expected, const std::string& found) {
+  static std::string sentence(std::string_view path, std::optional<std::uint64_t> offset, std::string_view what,
+                              std::string_view expected, std::string_view found) {
     const auto with = [&](std::size_t path_limit, std::size_t what_limit, std::size_t each) {
       return path_text(path, path_limit) + (offset ? ": offset " + hexadecimal(*offset) : "") + ": " +
              cut_text(what, what_limit) + (expected.empty() ? "" : ": expected " + cut_text(expected, each)) +
@@ -141,8 +143,8 @@ class mismatch_error : public file_error {
  public:
   /// @param differences one line a field: "num_hidden_layers: engraved 30, file 24"
   /// @param remedy the command that engraves the right program
-  mismatch_error(std::string path, std::vector<std::string> differences, std::string remedy)
-      : file_error(std::move(path), std::nullopt, text(differences, remedy), {}, {}, lines(differences, remedy)),
+  mismatch_error(std::string_view path, std::vector<std::string> differences, std::string remedy)
+      : file_error(path, std::nullopt, text(differences, remedy), {}, {}, lines(differences, remedy)),
         differences_(std::move(differences)), remedy_(std::move(remedy)) {}
 
   /// The fields that differ, a line each.
@@ -170,9 +172,10 @@ class mismatch_error : public file_error {
 class argument_error : public error {
  public:
   /// @param most bytes of `found` in the message: more where it is a sentence of ours
-  argument_error(std::string argument, std::string expected, std::string found, std::size_t most = 60)
+  [[gnu::cold, gnu::noinline]] argument_error(std::string_view argument, std::string_view expected,
+                                              std::string_view found, std::size_t most = 60)
       : error(cut_text(argument, 120) + ": expected " + cut_text(expected, 150) + ", found " + cut_text(found, most)),
-        argument_(std::move(argument)), expected_(std::move(expected)), found_(std::move(found)) {}
+        argument_(argument), expected_(expected), found_(found) {}
 
   /// The argument's name.
   const std::string& argument() const noexcept { return argument_; }
@@ -189,9 +192,9 @@ class argument_error : public error {
 class device_error : public error {
  public:
   /// @param result the VkResult, 0 when the refusal is ours
-  device_error(std::string device, std::string operation, std::string what, int result = 0)
-      : error((device.empty() ? "" : device + ": ") + operation + ": " + what), device_(std::move(device)),
-        operation_(std::move(operation)), result_(result) {}
+  [[gnu::cold, gnu::noinline]] device_error(std::string_view device, std::string_view operation, std::string_view what,
+                                            int result = 0)
+      : error(sentence(device, operation, what)), device_(device), operation_(operation), result_(result) {}
 
   /// The device's label; empty where none was chosen yet.
   const std::string& device() const noexcept { return device_; }
@@ -201,6 +204,10 @@ class device_error : public error {
   int result() const noexcept { return result_; }
 
  private:
+  static std::string sentence(std::string_view device, std::string_view operation, std::string_view what) {
+    std::string out(device);
+    return out.append(device.empty() ? "" : ": ").append(operation).append(": ").append(what);
+  }
   std::string device_, operation_;
   int result_;
 };

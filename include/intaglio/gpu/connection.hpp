@@ -108,8 +108,8 @@ struct connection : std::enable_shared_from_this<connection> {
   std::string fault_text() const {
 #ifdef VK_EXT_device_fault
     if (!reported || !contains(enabled, feature::device_fault) || call.vkGetDeviceFaultInfoEXT == nullptr) return {};
-    vk::DeviceFaultCountsEXT counts;
-    if (call.vkGetDeviceFaultInfoEXT(handle, native(counts), nullptr) != VK_SUCCESS) return {};
+    typed<VkDeviceFaultCountsEXT> counts;
+    if (call.vkGetDeviceFaultInfoEXT(handle, &counts, nullptr) != VK_SUCCESS) return {};
     std::vector<VkDeviceFaultAddressInfoEXT> addresses(counts.addressInfoCount);
     std::vector<VkDeviceFaultVendorInfoEXT> vendor(counts.vendorInfoCount);
     VkDeviceFaultInfoEXT info{};
@@ -117,7 +117,7 @@ struct connection : std::enable_shared_from_this<connection> {
     info.pAddressInfos = addresses.data();
     info.pVendorInfos = vendor.data();
     counts.vendorBinarySize = 0;
-    if (call.vkGetDeviceFaultInfoEXT(handle, native(counts), &info) < 0) return {};
+    if (call.vkGetDeviceFaultInfoEXT(handle, &counts, &info) < 0) return {};
     std::string out = detail::fixed_text(info.description);
     for (std::size_t i = 0; i < addresses.size() && i < counts.addressInfoCount; ++i)
       out += ", address " + hexadecimal(addresses[i].reportedAddress);

@@ -52,15 +52,15 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
 
 [[gnu::cold]] inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers,
                                           bool multiprocessors, device_description& out) {
-  vk::PhysicalDeviceProperties2 properties;
-  vk::PhysicalDeviceVulkan11Properties core11;
-  vk::PhysicalDeviceVulkan12Properties core12;
-  vk::PhysicalDeviceVulkan13Properties core13;
-  vk::PhysicalDeviceExternalMemoryHostPropertiesEXT host;
+  typed<VkPhysicalDeviceProperties2> properties;
+  typed<VkPhysicalDeviceVulkan11Properties> core11;
+  typed<VkPhysicalDeviceVulkan12Properties> core12;
+  typed<VkPhysicalDeviceVulkan13Properties> core13;
+  typed<VkPhysicalDeviceExternalMemoryHostPropertiesEXT> host;
   properties.pNext = &core11;
   core11.pNext = &core12;
   core12.pNext = &core13;
-  vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV multi;
+  typed<VkPhysicalDeviceShaderSMBuiltinsPropertiesNV> multi;
   void** end = &core13.pNext;
   const auto link = [&](bool wanted, auto& part) {
     if (!wanted) return;
@@ -69,12 +69,12 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   };
   link(host_pointers, host);
   link(multiprocessors, multi);
-  call.vkGetPhysicalDeviceProperties2(physical, native(properties));
+  call.vkGetPhysicalDeviceProperties2(physical, &properties);
 
-  const VkPhysicalDeviceLimits& limits = native(properties)->properties.limits;
-  const VkPhysicalDeviceVulkan11Properties& p11 = *native(core11);
-  const VkPhysicalDeviceVulkan12Properties& p12 = *native(core12);
-  const VkPhysicalDeviceVulkan13Properties& p13 = *native(core13);
+  const VkPhysicalDeviceLimits& limits = properties.properties.limits;
+  const VkPhysicalDeviceVulkan11Properties& p11 = core11;
+  const VkPhysicalDeviceVulkan12Properties& p12 = core12;
+  const VkPhysicalDeviceVulkan13Properties& p13 = core13;
   std::copy_n(p11.deviceUUID, VK_UUID_SIZE, out.uuid.begin());
   std::copy_n(p11.driverUUID, VK_UUID_SIZE, out.driver_uuid.begin());
   out.driver_name = fixed_text(p12.driverName);
@@ -95,7 +95,7 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
       (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? p11.subgroupSupportedOperations : 0;
   to.int8_dot_product_accelerated = p13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
   to.mixed_dot_product_accelerated = p13.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
-  to.multiprocessors = multiprocessors ? native(multi)->shaderSMCount : 0;
+  to.multiprocessors = multiprocessors ? multi.shaderSMCount : 0;
   to.max_allocation_bytes = p11.maxMemoryAllocationSize;
   to.max_buffer_bytes = p13.maxBufferSize;
   to.max_storage_range_bytes = limits.maxStorageBufferRange;
@@ -142,7 +142,7 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   };
   feature_chain supported;
   supported.link_extensions(present);
-  call.vkGetPhysicalDeviceFeatures2(physical, native(supported.base));
+  call.vkGetPhysicalDeviceFeatures2(physical, &supported.base);
   for (const auto& entry : feature_table) {
     const bool known = entry.extension != nullptr || entry.member != nullptr;
     const bool offered = known && (entry.extension == nullptr || present(entry.extension)) &&

@@ -160,18 +160,18 @@ INTAGLIO_DEFINITION void device::create(const feature_set& wanted) {
   enable(chain, wanted);
 
   const float priority = 1.0F;
-  vk::DeviceQueueCreateInfo queue;
+  typed<VkDeviceQueueCreateInfo> queue;
   queue.queueFamilyIndex = on_->queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  vk::DeviceCreateInfo info;
+  typed<VkDeviceCreateInfo> info;
   info.pNext = chain.head();
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   const dispatch_table& call = on_->from->call();
-  on_->check(call.vkCreateDevice(on_->physical, native(info), nullptr, &on_->handle), "open the device");
+  on_->check(call.vkCreateDevice(on_->physical, &info, nullptr, &on_->handle), "open the device");
   look_up();
   on_->enabled = wanted;
   on_->call.vkGetDeviceQueue(on_->handle, on_->queue_family, 0, &on_->queue);

@@ -14,14 +14,14 @@ namespace intaglio::gpu {
 /// Features structs linked as Vulkan wants them: query with it, or set members and hand head() to vkCreateDevice.
 /// It links to itself and so neither copies nor moves.
 struct feature_chain {
-  vk::PhysicalDeviceFeatures2 base;
-  vk::PhysicalDeviceVulkan11Features core11;
-  vk::PhysicalDeviceVulkan12Features core12;
-  vk::PhysicalDeviceVulkan13Features core13;
-  vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR pipeline_executable;
-  vk::PhysicalDeviceRobustness2FeaturesEXT robustness2;
+  typed<VkPhysicalDeviceFeatures2> base;
+  typed<VkPhysicalDeviceVulkan11Features> core11;
+  typed<VkPhysicalDeviceVulkan12Features> core12;
+  typed<VkPhysicalDeviceVulkan13Features> core13;
+  typed<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR> pipeline_executable;
+  typed<VkPhysicalDeviceRobustness2FeaturesEXT> robustness2;
 #ifdef VK_EXT_device_fault
-  vk::PhysicalDeviceFaultFeaturesEXT fault;
+  typed<VkPhysicalDeviceFaultFeaturesEXT> fault;
 #endif
   cooperative_matrix_features cooperative_matrix;
 
@@ -134,7 +134,7 @@ INTAGLIO_DEFINITION feature_set required_features() {
 }
 
 /// Sets the members of `chain` for `wanted`; a program that makes its own device passes chain.head() as pNext of
-/// vk::DeviceCreateInfo.
+/// VkDeviceCreateInfo.
 inline void enable(feature_chain& chain, const feature_set& wanted) {
   for (const auto& entry : feature_table)
     if (entry.member != nullptr && contains(wanted, entry.id)) *entry.member(chain) = VK_TRUE;

@@ -77,36 +77,36 @@ class instance {
 
   void create(validation validate) {
     std::vector<const char*> layers, extensions;
-    std::vector<vk::ValidationFeatureEnableEXT> enables;
+    std::vector<VkValidationFeatureEnableEXT> enables;
     if (validate != validation::off) {
       require_layer();
       layers.push_back(layer);
       extensions = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
     }
-    if (validate == validation::synchronization) enables = {vk::ValidationFeatureEnableEXT::eSynchronizationValidation};
-    if (validate == validation::best_practices) enables = {vk::ValidationFeatureEnableEXT::eBestPractices};
+    if (validate == validation::synchronization)
+      enables = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+    if (validate == validation::best_practices) enables = {VK_VALIDATION_FEATURE_ENABLE_BEST_PRACTICES_EXT};
     if (validate == validation::gpu_assisted)
-      enables = {vk::ValidationFeatureEnableEXT::eGpuAssisted,
-                 vk::ValidationFeatureEnableEXT::eGpuAssistedReserveBindingSlot};
+      enables = {VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT,
+                 VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT};
 
-    vk::ApplicationInfo application;
+    typed<VkApplicationInfo> application;
     application.pApplicationName = "intaglio";
     application.pEngineName = "intaglio";
     application.apiVersion = VK_API_VERSION_1_3;
-    vk::DebugUtilsMessengerCreateInfoEXT messenger;
-    using severity = vk::DebugUtilsMessageSeverityFlagBitsEXT;
-    using kind = vk::DebugUtilsMessageTypeFlagBitsEXT;
-    messenger.messageSeverity = severity::eWarning | severity::eError;
-    messenger.messageType = kind::eValidation | kind::ePerformance;
-    // by C type: newer Vulkan-Hpp spells the type of this member anew
-    native(messenger)->pfnUserCallback = &message_log::receive;
+    typed<VkDebugUtilsMessengerCreateInfoEXT> messenger;
+    messenger.messageSeverity =
+        VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    messenger.messageType =
+        VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+    messenger.pfnUserCallback = &message_log::receive;
     messenger.pUserData = &log_;
-    vk::ValidationFeaturesEXT checks;
+    typed<VkValidationFeaturesEXT> checks;
     checks.pNext = &messenger;
     checks.enabledValidationFeatureCount = static_cast<std::uint32_t>(enables.size());
     checks.pEnabledValidationFeatures = enables.data();
 
-    vk::InstanceCreateInfo info;
+    typed<VkInstanceCreateInfo> info;
     info.pApplicationInfo = &application;
     info.enabledLayerCount = static_cast<std::uint32_t>(layers.size());
     info.ppEnabledLayerNames = layers.data();
@@ -115,7 +115,7 @@ class instance {
     if (validate != validation::off) info.pNext = &checks;
 
     const auto make = loader_.global<PFN_vkCreateInstance>("vkCreateInstance");
-    const VkResult result = make(native(info), nullptr, &handle_);
+    const VkResult result = make(&info, nullptr, &handle_);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
       fail(
           result, "", "make a Vulkan instance",
@@ -124,7 +124,7 @@ class instance {
     try {
       look_up();
       if (validate == validation::off) return;
-      const VkResult made = call_.vkCreateDebugUtilsMessengerEXT(handle_, native(messenger), nullptr, &messenger_);
+      const VkResult made = call_.vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &messenger_);
       if (made != VK_SUCCESS) fail(made, "", "register for validation messages");
     } catch (...) {
       destroy();

@@ -27,15 +27,15 @@ struct heap_status {
 
 inline std::vector<heap_status> memory_status(const device& of) {
   return translated([&] {
-    vk::PhysicalDeviceMemoryProperties2 properties;
-    vk::PhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    typed<VkPhysicalDeviceMemoryProperties2> properties;
+    typed<VkPhysicalDeviceMemoryBudgetPropertiesEXT> budget;
     const bool known = of.has(feature::memory_budget);
     if (known) properties.pNext = &budget;
-    of.on()->from->call().vkGetPhysicalDeviceMemoryProperties2(of.on()->physical, native(properties));
-    const VkPhysicalDeviceMemoryProperties& memory = native(properties)->memoryProperties;
+    of.on()->from->call().vkGetPhysicalDeviceMemoryProperties2(of.on()->physical, &properties);
+    const VkPhysicalDeviceMemoryProperties& memory = properties.memoryProperties;
     std::vector<heap_status> out;
     for (std::uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
-      const std::uint64_t limit = native(budget)->heapBudget[i], used = native(budget)->heapUsage[i];
+      const std::uint64_t limit = budget.heapBudget[i], used = budget.heapUsage[i];
       const bool local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
       out.push_back({{memory.memoryHeaps[i].size, local},
                      known ? limit - (std::min)(limit, used) : memory.memoryHeaps[i].size,
@@ -105,12 +105,12 @@ class buffer {
 
   void create(const std::shared_ptr<connection>& on, std::uint64_t size, placement where, std::string_view purpose) {
     check_size(*on, size, purpose);
-    vk::BufferCreateInfo info;
+    typed<VkBufferCreateInfo> info;
     info.size = size;
-    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc |
-                 vk::BufferUsageFlagBits::eTransferDst | vk::BufferUsageFlagBits::eShaderDeviceAddress;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
     VkBuffer made = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateBuffer(on->handle, native(info), nullptr, &made), "make a buffer for", purpose);
+    on->check(on->call.vkCreateBuffer(on->handle, &info, nullptr, &made), "make a buffer for", purpose);
     buffer_ = {on, made};
 
     VkMemoryRequirements needs{};
@@ -137,9 +137,9 @@ class buffer {
                              bytes_text((std::min)(limits.max_buffer_bytes, limits.max_allocation_bytes)));
   }
   void ask_address(const connection& on, VkBuffer of, std::string_view purpose) {
-    vk::BufferDeviceAddressInfo which;
-    which.buffer = vk::Buffer(of);
-    address_ = on.call.vkGetBufferDeviceAddress(on.handle, native(which));
+    typed<VkBufferDeviceAddressInfo> which;
+    which.buffer = of;
+    address_ = on.call.vkGetBufferDeviceAddress(on.handle, &which);
     if (address_ == 0)
       throw device_error(on.label, "ask the address of " + std::string(purpose), "the driver gives none");
   }
@@ -153,41 +153,40 @@ class buffer {
     if (const auto place = reinterpret_cast<std::uintptr_t>(host.data()); place % step != 0 || host.size() % step != 0)
       throw argument_error("memory for " + std::string(purpose), "multiples of " + std::to_string(step) + " bytes",
                            hexadecimal(place) + " and " + std::to_string(host.size()) + " bytes");
-    constexpr auto kind = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
-    vk::ExternalMemoryBufferCreateInfo outside;
+    constexpr auto kind = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+    typed<VkExternalMemoryBufferCreateInfo> outside;
     outside.handleTypes = kind;
-    vk::BufferCreateInfo info;
+    typed<VkBufferCreateInfo> info;
     info.pNext = &outside;
     info.size = host.size();
-    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc |
-                 vk::BufferUsageFlagBits::eShaderDeviceAddress;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
     VkBuffer made = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateBuffer(on->handle, native(info), nullptr, &made), "make a buffer for", purpose);
+    on->check(on->call.vkCreateBuffer(on->handle, &info, nullptr, &made), "make a buffer for", purpose);
     buffer_ = {on, made};
 
     VkMemoryRequirements needs{};
     on->call.vkGetBufferMemoryRequirements(on->handle, made, &needs);
     void* const place =
         const_cast<std::byte*>(host.data());  // the structs of Vulkan know no const; the buffer's usage has no writing
-    vk::MemoryHostPointerPropertiesEXT possible;
-    on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(
-                  on->handle, static_cast<VkExternalMemoryHandleTypeFlagBits>(kind), place, native(possible)),
-              "read in place", purpose);
+    typed<VkMemoryHostPointerPropertiesEXT> possible;
+    on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(on->handle, kind, place, &possible), "read in place",
+              purpose);
     const std::uint32_t types = needs.memoryTypeBits & possible.memoryTypeBits;
     if (types == 0 || needs.size > host.size())
       throw device_error(on->label, "read " + std::string(purpose) + " in place", "no type of memory fits");
-    vk::ImportMemoryHostPointerInfoEXT from;
+    typed<VkImportMemoryHostPointerInfoEXT> from;
     from.handleType = kind;
     from.pHostPointer = place;
-    vk::MemoryAllocateFlagsInfo flags;
-    flags.flags = vk::MemoryAllocateFlagBits::eDeviceAddress;
+    typed<VkMemoryAllocateFlagsInfo> flags;
+    flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
     flags.pNext = &from;
-    vk::MemoryAllocateInfo allocate;
+    typed<VkMemoryAllocateInfo> allocate;
     allocate.pNext = &flags;
     allocate.allocationSize = host.size();
     allocate.memoryTypeIndex = static_cast<std::uint32_t>(std::countr_zero(types));
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    on->check(on->call.vkAllocateMemory(on->handle, native(allocate), nullptr, &memory), "read in place", purpose);
+    on->check(on->call.vkAllocateMemory(on->handle, &allocate, nullptr, &memory), "read in place", purpose);
     memory_ = {on, memory};
     on->counters.allocations += 1;
     on->check(on->call.vkBindBufferMemory(on->handle, made, memory_.get(), 0), "bind the memory for", purpose);
@@ -197,9 +196,9 @@ class buffer {
 
   /// Tries the memory types from the best down and returns the one that gave.
   std::uint32_t allocate(connection& on, const VkMemoryRequirements& needs, placement where, std::string_view purpose) {
-    vk::MemoryAllocateFlagsInfo flags;
-    flags.flags = vk::MemoryAllocateFlagBits::eDeviceAddress;
-    vk::MemoryAllocateInfo info;
+    typed<VkMemoryAllocateFlagsInfo> flags;
+    flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+    typed<VkMemoryAllocateInfo> info;
     info.pNext = &flags;
     info.allocationSize = needs.size;
     VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
@@ -210,7 +209,7 @@ class buffer {
       tried |= 1U << *type;
       info.memoryTypeIndex = *type;
       VkDeviceMemory memory = VK_NULL_HANDLE;
-      result = on.call.vkAllocateMemory(on.handle, native(info), nullptr, &memory);
+      result = on.call.vkAllocateMemory(on.handle, &info, nullptr, &memory);
       if (result == VK_SUCCESS) {
         memory_ = {buffer_.on(), memory};
         taken_ = needs.size;

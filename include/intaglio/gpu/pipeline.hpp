@@ -45,13 +45,12 @@ class pipeline {
       std::vector<std::string> out;
       if (!pipeline_ || !keeps_statistics_) return out;
       const connection& on = *pipeline_.on();
-      vk::PipelineExecutableInfoKHR which;
-      which.pipeline = vk::Pipeline(pipeline_.get());
+      typed<VkPipelineExecutableInfoKHR> which;
+      which.pipeline = pipeline_.get();
       std::uint32_t count = 0;
-      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, native(which), &count, nullptr) != VK_SUCCESS)
-        return out;
-      std::vector<VkPipelineExecutableStatisticKHR> all(count, *native(vk::PipelineExecutableStatisticKHR{}));
-      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, native(which), &count, all.data()) < 0) return out;
+      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, &which, &count, nullptr) != VK_SUCCESS) return out;
+      std::vector<VkPipelineExecutableStatisticKHR> all(count, typed<VkPipelineExecutableStatisticKHR>{});
+      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, &which, &count, all.data()) < 0) return out;
       for (const auto& each : all)
         out.push_back(
             std::string(each.name) + ": " +
@@ -113,63 +112,64 @@ class pipeline {
     std::vector<std::uint32_t> words(of.spirv.size() /
                                      4);  // an aligned copy: the module may come from a string literal
     std::memcpy(words.data(), of.spirv.data(), of.spirv.size());
-    vk::ShaderModuleCreateInfo code;
+    typed<VkShaderModuleCreateInfo> code;
     code.codeSize = of.spirv.size();
     code.pCode = words.data();
     VkShaderModule made_module = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateShaderModule(on->handle, native(code), nullptr, &made_module), "make the shader module",
+    on->check(on->call.vkCreateShaderModule(on->handle, &code, nullptr, &made_module), "make the shader module",
               of.name);
     const owned_handle<VkShaderModule, &dispatch_table::vkDestroyShaderModule> shader(on, made_module);
 
-    vk::PushConstantRange range;
-    range.stageFlags = vk::ShaderStageFlagBits::eCompute;
+    VkPushConstantRange range{};
+    range.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
     range.size = of.push_constant_bytes;
-    vk::PipelineLayoutCreateInfo layout;
+    typed<VkPipelineLayoutCreateInfo> layout;
     layout.pushConstantRangeCount = of.push_constant_bytes != 0 ? 1 : 0;
     layout.pPushConstantRanges = &range;
     VkPipelineLayout made_layout = VK_NULL_HANDLE;
-    on->check(on->call.vkCreatePipelineLayout(on->handle, native(layout), nullptr, &made_layout),
-              "make the pipeline layout", of.name);
+    on->check(on->call.vkCreatePipelineLayout(on->handle, &layout, nullptr, &made_layout), "make the pipeline layout",
+              of.name);
     layout_ = {on, made_layout};
 
-    std::vector<vk::SpecializationMapEntry> entries(of.constants.size());
+    std::vector<VkSpecializationMapEntry> entries(of.constants.size());
     for (std::size_t i = 0; i < entries.size(); ++i) {
       entries[i].constantID = of.constants[i].id;
       entries[i].offset = static_cast<std::uint32_t>(i * sizeof(specialization) + offsetof(specialization, value));
       entries[i].size = sizeof(std::uint32_t);
     }
-    vk::SpecializationInfo constants;
+    VkSpecializationInfo constants{};
     constants.mapEntryCount = static_cast<std::uint32_t>(entries.size());
     constants.pMapEntries = entries.data();
     constants.dataSize = of.constants.size_bytes();
     constants.pData = of.constants.data();
 
-    vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup;
+    typed<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo> subgroup;
     subgroup.requiredSubgroupSize = of.required_subgroup_size;
-    vk::PipelineCreationFeedback whole, stage;
-    vk::PipelineCreationFeedbackCreateInfo feedback;
+    VkPipelineCreationFeedback whole{}, stage{};
+    typed<VkPipelineCreationFeedbackCreateInfo> feedback;
     feedback.pPipelineCreationFeedback = &whole;
     feedback.pipelineStageCreationFeedbackCount = 1;
     feedback.pPipelineStageCreationFeedbacks = &stage;
-    vk::ComputePipelineCreateInfo info;
+    typed<VkComputePipelineCreateInfo> info;
     info.pNext = &feedback;
-    info.stage.stage = vk::ShaderStageFlagBits::eCompute;
-    info.stage.module = vk::ShaderModule(shader.get());
+    info.stage = typed<VkPipelineShaderStageCreateInfo>{};
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.module = shader.get();
     info.stage.pName = "main";
     info.stage.pSpecializationInfo = &constants;
     if (of.required_subgroup_size != 0) info.stage.pNext = &subgroup;
-    if (of.full_subgroups) info.stage.flags = vk::PipelineShaderStageCreateFlagBits::eRequireFullSubgroups;
-    info.layout = vk::PipelineLayout(layout_.get());
+    if (of.full_subgroups) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    info.layout = layout_.get();
     keeps_statistics_ = of.keep_statistics && contains(on->enabled, feature::pipeline_executable_info);
-    if (keeps_statistics_) info.flags |= vk::PipelineCreateFlagBits::eCaptureStatisticsKHR;
+    if (keeps_statistics_) info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
     VkPipeline made = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateComputePipelines(on->handle, cache, 1, native(info), nullptr, &made),
-              "make the pipeline", of.name);
+    on->check(on->call.vkCreateComputePipelines(on->handle, cache, 1, &info, nullptr, &made), "make the pipeline",
+              of.name);
     pipeline_ = {on, made};
     on->counters.pipelines += 1;
     constexpr VkPipelineCreationFeedbackFlags hit =
         VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT | VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
-    cached_ = (native(whole)->flags & hit) == hit;
+    cached_ = (whole.flags & hit) == hit;
   }
 
   owned_handle<VkPipelineLayout, &dispatch_table::vkDestroyPipelineLayout> layout_;

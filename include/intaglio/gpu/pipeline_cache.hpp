@@ -90,10 +90,10 @@ class pipeline_cache {
       if (!problem.empty()) warn(problem);
     }
     VkPipelineCache made = VK_NULL_HANDLE;
-    vk::PipelineCacheCreateInfo info;
+    typed<VkPipelineCacheCreateInfo> info;
     info.initialDataSize = stored_data_.size();
     info.pInitialData = stored_data_.data();
-    VkResult result = on->call.vkCreatePipelineCache(on->handle, native(info), nullptr, &made);
+    VkResult result = on->call.vkCreatePipelineCache(on->handle, &info, nullptr, &made);
     if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST && loaded_) {  // a driver that chokes on its own data
       warn("the driver refused the data");
       loaded_ = false;
@@ -101,7 +101,7 @@ class pipeline_cache {
       note_.clear();
       info.initialDataSize = 0;
       info.pInitialData = nullptr;
-      result = on->call.vkCreatePipelineCache(on->handle, native(info), nullptr, &made);
+      result = on->call.vkCreatePipelineCache(on->handle, &info, nullptr, &made);
     }
     on->check(result, "make a pipeline cache");
     cache_ = {on, made};

@@ -54,14 +54,14 @@ class queue {
       const auto& on = semaphore_.on();
       on->require_alive("submit");
       const std::uint64_t value = submitted_ + 1;
-      const vk::Semaphore semaphore(semaphore_.get());
-      vk::TimelineSemaphoreSubmitInfo timeline;
+      const VkSemaphore semaphore = semaphore_.get();
+      typed<VkTimelineSemaphoreSubmitInfo> timeline;
       timeline.signalSemaphoreValueCount = 1;
       timeline.pSignalSemaphoreValues = &value;
-      vk::SubmitInfo info;
+      typed<VkSubmitInfo> info;
       info.pNext = &timeline;
       info.commandBufferCount = static_cast<std::uint32_t>(commands.size());
-      info.pCommandBuffers = reinterpret_cast<const vk::CommandBuffer*>(commands.data());
+      info.pCommandBuffers = commands.data();
       info.signalSemaphoreCount = 1;
       info.pSignalSemaphores = &semaphore;
       VkResult result = VK_SUCCESS;
@@ -69,7 +69,7 @@ class queue {
         const std::lock_guard own(on->queue_mutex);
         std::unique_lock<std::mutex> host;
         if (on->host_mutex != nullptr) host = std::unique_lock(*on->host_mutex);
-        result = on->call.vkQueueSubmit(on->queue, 1, native(info), VK_NULL_HANDLE);
+        result = on->call.vkQueueSubmit(on->queue, 1, &info, VK_NULL_HANDLE);
       }
       auto& kept = labels_[value % labels_.size()];
       kept.fill('\0');
@@ -188,23 +188,23 @@ class queue {
   }
   void create(const std::shared_ptr<connection>& on) {
     on->require_alive("make a queue");
-    vk::SemaphoreTypeCreateInfo type;
-    type.semaphoreType = vk::SemaphoreType::eTimeline;
-    vk::SemaphoreCreateInfo info;
+    typed<VkSemaphoreTypeCreateInfo> type;
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    typed<VkSemaphoreCreateInfo> info;
     info.pNext = &type;
     VkSemaphore made = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateSemaphore(on->handle, native(info), nullptr, &made), "make a timeline semaphore");
+    on->check(on->call.vkCreateSemaphore(on->handle, &info, nullptr, &made), "make a timeline semaphore");
     semaphore_ = {on, made};
   }
 
   VkResult ask(std::uint64_t submission, std::chrono::nanoseconds limit) const noexcept {
     const auto& on = semaphore_.on();
-    const vk::Semaphore semaphore(semaphore_.get());
-    vk::SemaphoreWaitInfo info;
+    const VkSemaphore semaphore = semaphore_.get();
+    typed<VkSemaphoreWaitInfo> info;
     info.semaphoreCount = 1;
     info.pSemaphores = &semaphore;
     info.pValues = &submission;
-    return on->call.vkWaitSemaphores(on->handle, native(info),
+    return on->call.vkWaitSemaphores(on->handle, &info,
                                      limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()));
   }
 

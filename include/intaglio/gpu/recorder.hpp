@@ -19,12 +19,11 @@ class timestamps {
       on.on()->require_alive("measure time");
       if (on.limits().timestamp_bits == 0)
         throw device_error(on.label(), "measure time", "its compute queue has no timestamps");
-      vk::QueryPoolCreateInfo info;
-      info.queryType = vk::QueryType::eTimestamp;
+      typed<VkQueryPoolCreateInfo> info;
+      info.queryType = VK_QUERY_TYPE_TIMESTAMP;
       info.queryCount = capacity;
       VkQueryPool made = VK_NULL_HANDLE;
-      on.on()->check(on.on()->call.vkCreateQueryPool(on.handle(), native(info), nullptr, &made),
-                     "make a pool of timestamps");
+      on.on()->check(on.on()->call.vkCreateQueryPool(on.handle(), &info, nullptr, &made), "make a pool of timestamps");
       pool_ = {on.on(), made};
     });
   }
@@ -148,33 +147,30 @@ class recorder {
 
   /// What was written by dispatches before is read and overwritten safely by dispatches after.
   recorder& barrier() {
-    using stage = vk::PipelineStageFlagBits2;
-    using access = vk::AccessFlagBits2;
-    return barrier(stage::eComputeShader, access::eShaderStorageWrite, stage::eComputeShader,
-                   access::eShaderStorageRead | access::eShaderStorageWrite);
+    return barrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                   VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                   VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT);
   }
 
   /// A memory barrier between any stages: transfers before or after dispatches.
-  recorder& barrier(vk::PipelineStageFlags2 from, vk::AccessFlags2 written, vk::PipelineStageFlags2 to,
-                    vk::AccessFlags2 used) {
-    vk::MemoryBarrier2 memory;
+  recorder& barrier(VkPipelineStageFlags2 from, VkAccessFlags2 written, VkPipelineStageFlags2 to, VkAccessFlags2 used) {
+    typed<VkMemoryBarrier2> memory;
     memory.srcStageMask = from;
     memory.srcAccessMask = written;
     memory.dstStageMask = to;
     memory.dstAccessMask = used;
-    vk::DependencyInfo info;
+    typed<VkDependencyInfo> info;
     info.memoryBarrierCount = 1;
     info.pMemoryBarriers = &memory;
-    on_->call.vkCmdPipelineBarrier2(out_.commands_, native(info));
+    on_->call.vkCmdPipelineBarrier2(out_.commands_, &info);
     on_->counters.recorded_commands += 1;
     return *this;
   }
 
   /// All dispatches and copies before are done and visible to all after.
   recorder& full_barrier() {
-    using access = vk::AccessFlagBits2;
-    constexpr auto writes = access::eShaderStorageWrite | access::eTransferWrite;
-    return barrier(work, writes, work, writes | access::eShaderStorageRead | access::eTransferRead);
+    constexpr auto writes = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
+    return barrier(work, writes, work, writes | VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT);
   }
 
   /// Copies bytes between buffers.
@@ -183,11 +179,11 @@ class recorder {
                  std::uint64_t size_bytes) {
     check_range("source of the copy", from, from_offset, size_bytes);
     check_range("target of the copy", to, to_offset, size_bytes);
-    vk::BufferCopy region;
+    VkBufferCopy region{};
     region.srcOffset = from_offset;
     region.dstOffset = to_offset;
     region.size = size_bytes;
-    on_->call.vkCmdCopyBuffer(out_.commands_, from.handle(), to.handle(), 1, native(region));
+    on_->call.vkCmdCopyBuffer(out_.commands_, from.handle(), to.handle(), 1, &region);
     on_->counters.recorded_commands += 1;
     return *this;
   }
@@ -208,17 +204,16 @@ class recorder {
   /// @error out_of_memory
   recording finish() {
     return translated([&] {
-      using stage = vk::PipelineStageFlagBits2;
-      using access = vk::AccessFlagBits2;
-      barrier(work, access::eShaderStorageWrite | access::eTransferWrite, stage::eHost, access::eHostRead);
+      barrier(work, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_2_HOST_BIT,
+              VK_ACCESS_2_HOST_READ_BIT);
       on_->check(on_->call.vkEndCommandBuffer(out_.commands_), "record", out_.name_);
       return std::move(out_);
     });
   }
 
  private:
-  static constexpr vk::PipelineStageFlags2 work =
-      vk::PipelineStageFlagBits2::eComputeShader | vk::PipelineStageFlagBits2::eAllTransfer;
+  static constexpr VkPipelineStageFlags2 work =
+      VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT;
 
   void begin(std::string name) {
     on_->require_alive("record commands");
@@ -227,9 +222,9 @@ class recorder {
     if (out_.pool_)
       on_->check(on_->call.vkResetCommandPool(on_->handle, out_.pool_.get(), 0), "record anew", out_.name_);
     else make_pool();
-    vk::CommandBufferBeginInfo info;
-    info.flags = vk::CommandBufferUsageFlagBits::eSimultaneousUse;
-    on_->check(on_->call.vkBeginCommandBuffer(out_.commands_, native(info)), "record", out_.name_);
+    typed<VkCommandBufferBeginInfo> info;
+    info.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+    on_->check(on_->call.vkBeginCommandBuffer(out_.commands_, &info), "record", out_.name_);
     if (measure_ != nullptr) {
       on_->call.vkCmdResetQueryPool(out_.commands_, measure_->handle(), 0, measure_->capacity());
       on_->counters.recorded_commands += 1;
@@ -238,16 +233,16 @@ class recorder {
   }
 
   void make_pool() {
-    vk::CommandPoolCreateInfo pool;
+    typed<VkCommandPoolCreateInfo> pool;
     pool.queueFamilyIndex = on_->queue_family;
     VkCommandPool made = VK_NULL_HANDLE;
-    on_->check(on_->call.vkCreateCommandPool(on_->handle, native(pool), nullptr, &made), "make a command pool for",
+    on_->check(on_->call.vkCreateCommandPool(on_->handle, &pool, nullptr, &made), "make a command pool for",
                out_.name_);
     out_.pool_ = {on_, made};
-    vk::CommandBufferAllocateInfo allocate;
-    allocate.commandPool = vk::CommandPool(made);
+    typed<VkCommandBufferAllocateInfo> allocate;
+    allocate.commandPool = made;
     allocate.commandBufferCount = 1;
-    on_->check(on_->call.vkAllocateCommandBuffers(on_->handle, native(allocate), &out_.commands_),
+    on_->check(on_->call.vkAllocateCommandBuffers(on_->handle, &allocate, &out_.commands_),
                "allocate a command buffer for", out_.name_);
   }
 

@@ -58,12 +58,12 @@ class safetensors_header_reader : public json_reader {
   std::vector<safetensors_tensor> tensors;
   std::vector<std::array<std::uint64_t, 2>> ranges;  ///< data_offsets of each
 
-  bool null() { return wrong("null"); }
-  bool boolean(bool) { return wrong("a truth value"); }
-  bool binary(json::binary_t&) { return wrong("binary"); }
-  bool number_integer(json::number_integer_t value) { return wrong(std::to_string(value)); }
-  bool number_float(json::number_float_t, const std::string& text) { return wrong(printable(text, 40)); }
-  bool number_unsigned(json::number_unsigned_t value) {
+  bool null() override { return wrong("null"); }
+  bool boolean(bool) override { return wrong("a truth value"); }
+  bool binary(json::binary_t&) override { return wrong("binary"); }
+  bool number_integer(json::number_integer_t value) override { return wrong(std::to_string(value)); }
+  bool number_float(json::number_float_t, const std::string& text) override { return wrong(printable(text, 40)); }
+  bool number_unsigned(json::number_unsigned_t value) override {
     if (place_ != place::list) return wrong(std::to_string(value));
     if (field_ == "shape") {
       if (tensors.back().shape.size() == safetensors_limits::dimensions)
@@ -75,7 +75,7 @@ class safetensors_header_reader : public json_reader {
     }
     return true;
   }
-  bool string(std::string& value) {
+  bool string(std::string& value) override {
     if (place_ == place::metadata) return true;
     if (place_ != place::entry || field_ != "dtype") return wrong("'" + printable(value, 40) + "'");
     for (const auto& row : safetensors_dtypes)
@@ -88,7 +88,7 @@ class safetensors_header_reader : public json_reader {
     for (const auto& row : safetensors_dtypes) known.append(known.empty() ? "" : " ").append(row.name);
     refuse(where() + ": dtype", known, "'" + printable(value, 40) + "'");
   }
-  bool start_object(std::size_t) {
+  bool start_object(std::size_t) override {
     if (place_ == place::outside) place_ = place::header;
     else if (place_ == place::header) {
       if (name_ == "__metadata__") {
@@ -102,25 +102,25 @@ class safetensors_header_reader : public json_reader {
     } else return wrong("an object");
     return true;
   }
-  bool end_object() {
+  bool end_object() override {
     if (place_ == place::entry && fields_ != 7)
       refuse(where() + " lacks a field", "dtype, shape and data_offsets", std::to_string(std::popcount(fields_)));
     place_ = place_ == place::header ? place::outside : place::header;
     return true;
   }
-  bool start_array(std::size_t) {
+  bool start_array(std::size_t) override {
     if (place_ != place::entry || field_ == "dtype") return wrong("an array");
     place_ = place::list;
     offsets_ = 0;
     return true;
   }
-  bool end_array() {
+  bool end_array() override {
     if (field_ == "data_offsets" && offsets_ != 2)
       refuse(where() + ": data_offsets", "[begin, end]", std::to_string(offsets_) + " numbers");
     place_ = place::entry;
     return true;
   }
-  bool key(std::string& name) {
+  bool key(std::string& name) override {
     if (place_ == place::header) {
       if (name.empty() || name.size() > safetensors_limits::name_bytes || !is_printable(name))
         refuse("tensor name",
@@ -241,8 +241,9 @@ class safetensors_file {
   static std::string pair(const std::array<std::uint64_t, 2>& range) {
     return "[" + std::to_string(range[0]) + ", " + std::to_string(range[1]) + "]";
   }
-  [[noreturn]] void refuse(std::uint64_t offset, std::string what, std::string expected, std::string found) const {
-    throw file_error(file_.path(), offset, std::move(what), std::move(expected), std::move(found));
+  [[noreturn, gnu::cold]] void refuse(std::uint64_t offset, std::string_view what, std::string_view expected,
+                                      std::string_view found) const {
+    throw file_error(file_.path(), offset, what, expected, found);
   }
 
   mapped_file file_;

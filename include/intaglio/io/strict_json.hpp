@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/io/json_text.hpp"
 #include "intaglio/io/mapped_file.hpp"
 
 namespace intaglio::io {
@@ -46,12 +47,12 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
     // The lexer takes NUL for the end of the text and would ignore what follows.
     if (const auto nul = text.find('\0'); nul != std::string_view::npos)
       throw file_error(path_, nul, "JSON", "text", "a NUL byte");
-    json::sax_parse(text.begin(), text.end(), this);
+    parse_json(text, *this);
   }
 
   json& root() { return root_; }
   const std::string& path() const { return path_; }
-  [[noreturn]] void refuse(const std::string& where, const std::string& expected, const std::string& found) const {
+  [[noreturn, gnu::cold]] void refuse(std::string_view where, std::string_view expected, std::string_view found) const {
     throw file_error(path_, std::nullopt, where, expected, found);
   }
 
@@ -189,7 +190,7 @@ class json_place {
            : value < -most ? -std::numeric_limits<float>::infinity()
                            : static_cast<float>(value);
   }
-  [[noreturn]] void refuse(const std::string& expected) const {
+  [[noreturn, gnu::cold]] void refuse(std::string_view expected) const {
     throw file_error(*file_, std::nullopt, where_, expected,
                      present() ? printable(value_->dump(-1, ' ', false, json::error_handler_t::replace)) : "nothing");
   }

@@ -33,16 +33,16 @@ class weight_index_reader : public json_reader {
   std::vector<std::string> files;
   std::uint64_t total_bytes = 0;  ///< metadata.total_size, 0 where absent
 
-  bool null() { return other("null"); }
-  bool boolean(bool) { return other("a truth value"); }
-  bool binary(json::binary_t&) { return other("binary"); }
-  bool number_integer(json::number_integer_t) { return other("a number"); }
-  bool number_unsigned(json::number_unsigned_t value) {
+  bool null() override { return other("null"); }
+  bool boolean(bool) override { return other("a truth value"); }
+  bool binary(json::binary_t&) override { return other("binary"); }
+  bool number_integer(json::number_integer_t) override { return other("a number"); }
+  bool number_unsigned(json::number_unsigned_t value) override {
     if (depth_ == 2 && top_ == "metadata" && key_ == "total_size") total_bytes = value;
     return other("a number");
   }
-  bool number_float(json::number_float_t, const std::string&) { return other("a number"); }
-  bool string(std::string& value) {
+  bool number_float(json::number_float_t, const std::string&) override { return other("a number"); }
+  bool string(std::string& value) override {
     if (!in_map()) return true;
     check_name(value);
     const auto [at, added] = numbers_.try_emplace(value, files.size());
@@ -53,14 +53,14 @@ class weight_index_reader : public json_reader {
       refuse("number of tensors", "at most " + std::to_string(weight_limits::tensors), "more");
     return true;
   }
-  bool start_object(std::size_t) {
+  bool start_object(std::size_t) override {
     if (depth_ == 1 && top_ == "weight_map") seen_ = true;
     return deeper();
   }
-  bool start_array(std::size_t) { return depth_ == 1 && top_ == "weight_map" ? other("a list") : deeper(); }
-  bool end_object() { return --depth_, true; }
-  bool end_array() { return --depth_, true; }
-  bool key(std::string& name) {
+  bool start_array(std::size_t) override { return depth_ == 1 && top_ == "weight_map" ? other("a list") : deeper(); }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool key(std::string& name) override {
     if (depth_ == 1) {
       if (!tops_.insert(name).second) refuse("key '" + printable(name, 70) + "' occurs twice", "once");
       if (tops_.size() > 64) refuse("number of keys", "at most 64", "more");
