@@ -16,6 +16,7 @@
 #include "bench/measuring.hpp"
 #include "examples/tool/stream_read.hpp"
 #include "intaglio/core/float16.hpp"
+#include "intaglio/core/joining_thread.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/state.hpp"
@@ -343,7 +344,7 @@ int main(int count, char** arguments) try {
       }
   {
     std::atomic<std::size_t> next{0};
-    std::vector<std::jthread> makers;
+    std::vector<joining_thread> makers;
     for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
       makers.emplace_back([&] {
         for (std::size_t at = next++; at < jobs.size(); at = next++) try {

@@ -4,7 +4,6 @@
 #include <intaglio/io/prompt.hpp>
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 
 #include "api.hpp"
@@ -15,12 +14,7 @@ namespace intaglio::serve {
 namespace {
 
 /// The double that is written as shortly as the float.
-double as_double(float value) {
-  const std::string text = number_text(value);
-  double out = 0;
-  std::from_chars(text.data(), text.data() + text.size(), out);
-  return out;
-}
+double as_double(float value) { return number_of_text(number_text(value)).value_or(static_cast<double>(value)); }
 
 json as_numbers(const std::vector<float>& of) {
   json out = json::array();

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
+using intaglio::number_of_text;
 using intaglio::number_text;
 
 TEST_CASE("numbers are written as people write them") {
@@ -29,4 +30,14 @@ TEST_CASE("numbers read back as they were") {
     if (number == number && std::strtof(number_text(number).c_str(), nullptr) != number) ++wrong;
   }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a text is a number as a whole or not at all") {
+  CHECK(number_of_text("1.5") == 1.5);
+  CHECK(number_of_text("-0.25") == -0.25);
+  CHECK(number_of_text("1e3") == 1000.0);
+  CHECK(number_of_text("0.1") == 0.1);
+  CHECK(number_of_text("17976931348623157e292") == std::numeric_limits<double>::max());
+  for (const char* const none : {"", " 1", "1 ", "+1", "1,5", "1.5x", "0x10", "inf", "nan", "-", "1e", "1e400", "--1"})
+    CHECK_FALSE(number_of_text(none));
 }

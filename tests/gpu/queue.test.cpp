@@ -2,6 +2,7 @@
 #include "gpu/checked_device.hpp"
 #include "gpu/fault_shim.hpp"
 
+#include <intaglio/core/joining_thread.hpp>
 #include <intaglio/gpu/queue.hpp>
 #include <intaglio/gpu/recorder.hpp>
 
@@ -34,7 +35,7 @@ TEST_CASE("several threads wait for submissions of a line while another one subm
   const VkCommandBuffer handle = nothing.handle();
   std::atomic<std::uint64_t> handed{0};
   std::atomic<int> seen{0};
-  std::vector<std::jthread> threads;
+  std::vector<intaglio::joining_thread> threads;
   for (std::uint64_t i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
       for (std::uint64_t number = i + 1; number <= 40; number += 4) {
@@ -52,7 +53,7 @@ TEST_CASE("several threads wait for submissions of a line while another one subm
 TEST_CASE("several lines share the device from several threads") {
   const checked_device checked;
   const gpu::recording nothing = gpu::recorder(checked.device, "nothing").finish();
-  std::vector<std::jthread> threads;
+  std::vector<intaglio::joining_thread> threads;
   std::atomic<int> done{0};
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {

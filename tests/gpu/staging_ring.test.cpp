@@ -2,6 +2,7 @@
 #include "gpu/checked_device.hpp"
 #include "gpu/fault_shim.hpp"
 
+#include <intaglio/core/joining_thread.hpp>
 #include <intaglio/gpu/staging_ring.hpp>
 #include <intaglio/gpu/transfer.hpp>
 
@@ -24,7 +25,7 @@ TEST_CASE("a staging ring copies what several threads put into its places, howev
   CHECK(ring.places() == 4);
   for (std::size_t first = 0; first < pieces; first += ring.places()) {
     {
-      std::vector<std::jthread> threads;
+      std::vector<intaglio::joining_thread> threads;
       for (std::size_t i = 0; i < ring.places(); ++i)
         threads.emplace_back(
             [&, i] { std::memcpy(ring.place(i).data(), expected.data() + (first + i) * piece, piece); });

@@ -7,7 +7,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <version>
+#if !defined(__cpp_lib_to_chars)  // libc++ reads no floats by from_chars before version 20
+#include <locale>
+#include <sstream>
+#endif
 
 namespace intaglio {
 
@@ -18,6 +25,23 @@ inline std::string number_text(float value) {
   const auto end = plain ? std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed)
                          : std::to_chars(text.data(), text.data() + text.size(), value);
   return std::string(text.data(), end.ptr);
+}
+
+/// The number that the whole text is: digits with a point and an exponent, whatever the locale. Nothing where it is
+/// another text, or beyond what double holds.
+inline std::optional<double> number_of_text(std::string_view text) {
+  if (text.empty() || text.front() == '+' || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos)
+    return std::nullopt;
+  double out = 0;
+#if defined(__cpp_lib_to_chars)
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+#else
+  std::istringstream from{std::string(text)};
+  from.imbue(std::locale::classic());
+  if (!(from >> out) || from.peek() != std::istringstream::traits_type::eof()) return std::nullopt;
+#endif
+  return out;
 }
 
 }  // namespace intaglio

@@ -12,6 +12,8 @@
 #include <span>
 #include <thread>
 
+#include "intaglio/core/joining_thread.hpp"
+
 namespace intaglio::gpu {
 
 /// What a pipeline is made of. The spans and texts must live until build_pipelines returns.
@@ -212,7 +214,7 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
     };
     if (threads == 0) threads = (std::min)(16U, (std::max)(1U, std::thread::hardware_concurrency()));
     {
-      std::vector<std::jthread> workers;
+      std::vector<joining_thread> workers;
       try {
         for (std::size_t i = 1; i < (std::min<std::size_t>)(threads, descriptions.size()); ++i)
           workers.emplace_back(work);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/number_text.hpp"
 #include "intaglio/io/jinja_filters.hpp"
 #include "intaglio/io/jinja_lexer.hpp"
 
@@ -415,7 +417,7 @@ class expression_parser {
       return constant(std::move(text));
     }
     if (now().kind == token_kind::integer) return constant(whole(take()));
-    if (now().kind == token_kind::real) return constant(std::strtod(take().text.c_str(), nullptr));
+    if (now().kind == token_kind::real) return constant(number_of_text(take().text).value_or(0));
     if (accept("(")) {
       expression out = parse_tuple();
       expect(")");

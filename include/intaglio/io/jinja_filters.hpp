@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/number_text.hpp"
 #include "intaglio/io/jinja_text.hpp"
 
 namespace intaglio::io::jinja {
@@ -244,12 +244,10 @@ inline value number_filter(const std::string& name, const arguments& a) {
     const value* otherwise = a.find(1, "default");
     if (of.is_number() && name == "float") return of.number();
     if (of.is_number()) return of.is_float() ? static_cast<std::int64_t>(of.number()) : of.integer();
-    double out = 0;
-    const std::string text = of.is_string() ? strip(of.text(), std::nullopt, true, true) : "";
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (text.empty() || problem != std::errc{} || end != text.data() + text.size() || std::fabs(out) > 9e18)
+    const auto out = number_of_text(of.is_string() ? strip(of.text(), std::nullopt, true, true) : "");
+    if (!out || std::fabs(*out) > 9e18)
       return otherwise != nullptr ? *otherwise : name == "int" ? value(std::int64_t{0}) : value(0.0);
-    return name == "int" ? value(static_cast<std::int64_t>(out)) : value(out);
+    return name == "int" ? value(static_cast<std::int64_t>(*out)) : value(*out);
   }
   // round: Python rounds by the decimal digits, exact halves to even.
   const value *precision = a.find(1, "precision"), *method = a.find(2, "method");
@@ -261,7 +259,7 @@ inline value number_filter(const std::string& name, const arguments& a) {
   if (how == "floor") return std::floor(of.number() * scale) / scale;
   char digits[400];
   std::snprintf(digits, sizeof digits, "%.*f", static_cast<int>(places), of.number());
-  return std::strtod(digits, nullptr);
+  return std::strtod(digits, nullptr);  // of the locale that snprintf wrote in
 }
 
 /// A filter of a list or of what has elements.

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "intaglio/core/joining_thread.hpp"
+
 namespace intaglio::io {
 
 /// `threads`, or for 0 one for each of the machine's.
@@ -29,7 +31,7 @@ inline unsigned worker_threads(unsigned threads) {
 template <class Make, class Take>
 void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, Make&& make, Take&& take) {
   threads = static_cast<unsigned>((std::min<std::size_t>)(threads, count));
-  std::vector<std::jthread> workers;
+  std::vector<joining_thread> workers;
   std::mutex guard;
   std::condition_variable changed;
   enum class state : unsigned char { free, busy, full };
@@ -61,7 +63,7 @@ void ordered_work(unsigned threads, std::size_t slot_count, std::size_t count, M
     std::mutex& guard;
     std::condition_variable& changed;
     bool& ended;
-    std::vector<std::jthread>& workers;
+    std::vector<joining_thread>& workers;
     ~ending() {
       {
         const std::lock_guard lock(guard);

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "intaglio/core/joining_thread.hpp"
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
@@ -21,7 +22,7 @@ class compile_ahead {
   /// @param calls of a device's plan, which outlives this
   compile_ahead(const gpu::device& on, module_source source, std::span<const plan::dispatch> calls) {
     try {
-      thread_ = std::jthread([on, source, calls]() noexcept {
+      thread_ = joining_thread([on, source, calls]() noexcept {
         try {
           const gpu::device other = on.another();
           kernel_set kernels(other, source);
@@ -45,7 +46,7 @@ class compile_ahead {
   }
 
  private:
-  std::jthread thread_;
+  joining_thread thread_;
 };
 
 }  // namespace intaglio::runtime

@@ -18,6 +18,7 @@
 
 #include "intaglio/core/definition.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/joining_thread.hpp"
 #include "intaglio/core/number_text.hpp"
 #include "intaglio/runtime/kernel_trial.hpp"
 #include "intaglio/runtime/proofs_of_attention.hpp"
@@ -247,7 +248,7 @@ class kernel_proof {
     }
   };
   {
-    std::vector<std::jthread> workers;
+    std::vector<joining_thread> workers;
     try {
       for (std::size_t i = 1;
            i < (std::min<std::size_t>)({16, (std::max)(1u, std::thread::hardware_concurrency()), claims.size()}); ++i)

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/joining_thread.hpp"
 #include "intaglio/gpu/pipeline.hpp"
 #include "intaglio/plan/device_plan.hpp"
 #include "intaglio/runtime/device_class.hpp"
@@ -129,7 +130,7 @@ class kernel_set {
         : device_(on), source_(source), keep_statistics_(keep_statistics), wanted_(std::move(wanted)),
           first_count_(first_count), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
       if (apart) try {
-          thread_ = std::jthread([this]() noexcept { run(); });
+          thread_ = joining_thread([this]() noexcept { run(); });
           return;
         } catch (const std::system_error&) {  // no thread to be had
         }
@@ -222,7 +223,7 @@ class kernel_set {
     std::exception_ptr failure_;
     std::mutex mutex_;  ///< of the four above
     std::condition_variable changed_;
-    std::jthread thread_;  // goes first
+    joining_thread thread_;  // goes first
   };
   std::vector<key> wanted_of(std::span<const plan::sequence* const> sequences) const {
     std::vector<key> wanted;

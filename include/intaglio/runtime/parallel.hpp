@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "intaglio/core/joining_thread.hpp"
+
 namespace intaglio::runtime {
 
 /// Calls body(i) for every i < count on up to `threads` threads, this one among them. After a failure no further item
@@ -34,7 +36,7 @@ void parallel(unsigned threads, std::size_t count, Body&& body) {
     }
   };
   {
-    std::vector<std::jthread> workers;
+    std::vector<joining_thread> workers;
     try {
       for (std::size_t i = 1; i < (std::min<std::size_t>)(threads, count); ++i) workers.emplace_back(work);
     } catch (...) {  // no more threads to be had: those that run and this one do it all
