@@ -30,15 +30,19 @@
 #include <set>
 #include <utility>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
+#include <intaglio/platform/sockets.hpp>
 
 #include "api_error.hpp"
 #include "uri.hpp"
 
 namespace intaglio::serve {
+
+bool is_address(const std::string& text) {
+  boost::system::error_code problem;
+  boost::asio::ip::make_address(text, problem);
+  return !problem;
+}
+
 namespace {
 
 namespace net = boost::asio;
@@ -142,16 +146,7 @@ class socket_stream {
     socket_.close(ignored);
   }
 
-  enum class peer { there, half_closed, gone };
-  /// Whether the other side has said that it sends no more, or is not there at all.
-  peer look() {
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    if (::getsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return peer::gone;
-    return info.tcpi_state == TCP_CLOSE        ? peer::gone
-           : info.tcpi_state == TCP_CLOSE_WAIT ? peer::half_closed
-                                               : peer::there;
-  }
+  platform::peer_state look() { return platform::state_of_peer(socket_.native_handle()); }
 
  private:
   tcp::socket socket_;
@@ -528,9 +523,9 @@ task<bool> connection::wait_for_news(std::string_view probe) {
     news_came_ = false;
   }
   const auto now = stream_.look();
-  if (now == socket_stream::peer::gone) co_return false;
-  if (now == socket_stream::peer::half_closed && stream_.is_secure()) co_return false;
-  if (now == socket_stream::peer::half_closed && !probed_ && !http_10_) {
+  if (now == platform::peer_state::gone) co_return false;
+  if (now == platform::peer_state::half_closed && stream_.is_secure()) co_return false;
+  if (now == platform::peer_state::half_closed && !probed_ && !http_10_) {
     probed_ = true;
     due_in(server_.limit.write);
     try {
@@ -579,11 +574,7 @@ void server_core::listen() {
   if (!problem) acceptor.listen(1024, problem);
   if (problem) throw std::runtime_error("cannot listen on " + where + ": " + problem.message());
   // As many descriptors as the connections need.
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < limit.connections + 256u) {
-    files.rlim_cur = std::min<rlim_t>(files.rlim_max, limit.connections + 256u);
-    ::setrlimit(RLIMIT_NOFILE, &files);
-  }
+  platform::allow_open_files(limit.connections + 256u);
 #ifdef INTAGLIO_SERVE_TLS
   if (!options.certificate.empty()) {
     tls.emplace(net::ssl::context::tls_server);

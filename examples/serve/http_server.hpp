@@ -45,4 +45,7 @@ class http_server {
   std::unique_ptr<parts> parts_;
 };
 
+/// Whether it is an IP address, of version 4 or 6.
+bool is_address(const std::string& text);
+
 }  // namespace intaglio::serve

@@ -3,11 +3,11 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <ctime>
 
-#include <unistd.h>
+#include <intaglio/platform/clock.hpp>
+#include <intaglio/platform/console.hpp>
 
 #include "json_document.hpp"
 
@@ -21,8 +21,7 @@ std::string now() {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   const auto milliseconds =
       std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
+  const std::tm parts = platform::utc_time(seconds).value_or(std::tm{});
   std::array<char, 40> text{};
   const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
   const std::string fraction = std::to_string(1000 + milliseconds).substr(1);
@@ -40,7 +39,7 @@ void log_line(std::string_view level, std::string_view event,
   for (const auto& [name, value] : fields) std::visit([&](const auto& each) { line[std::string(name)] = each; }, value);
   const std::string text = json_text(line) + '\n';
   // One write, so that lines of several threads stay whole.
-  while (::write(STDERR_FILENO, text.data(), text.size()) < 0 && errno == EINTR) {}
+  platform::write_some(platform::standard_error, std::as_bytes(std::span(text)));
 }
 
 }  // namespace intaglio::serve

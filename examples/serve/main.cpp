@@ -18,8 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include <arpa/inet.h>
-#include <unistd.h>
+#include <intaglio/platform/console.hpp>
 
 #include "api.hpp"
 #include "batch_engine.hpp"
@@ -32,10 +31,6 @@ namespace serve = intaglio::serve;
 
 namespace {
 
-bool is_address(const std::string& text) {
-  std::array<unsigned char, 16> out{};
-  return ::inet_pton(AF_INET, text.c_str(), out.data()) == 1 || ::inet_pton(AF_INET6, text.c_str(), out.data()) == 1;
-}
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 /// Where a browser on this machine finds the server.
@@ -250,7 +245,7 @@ void check(settings& of, const CLI::App& app) {
   if (!of.listen.certificate.empty() && !serve::has_tls())
     throw std::runtime_error(
         "--tls-certificate: this build has no TLS: build it where OpenSSL's headers are (libssl-dev)");
-  if (!is_address(of.listen.address))
+  if (!serve::is_address(of.listen.address))
     throw std::runtime_error("--host: expected an IP address or localhost, found '" + of.listen.address + "'");
   if (!is_loopback(of.listen.address) && of.api.access.api_key.empty() && !of.allow_without_key)
     throw std::runtime_error(
@@ -267,6 +262,7 @@ void check(settings& of, const CLI::App& app) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  intaglio::platform::console console(count, arguments);
   CLI::App app(
       "A language model behind OpenAI's, Anthropic's and Ollama's APIs and a web page, engraved for Vulkan.\nPaths: / "
       "(chat) "
@@ -280,9 +276,9 @@ int main(int count, char** arguments) {
       "SIGTERM or SIGINT, 1 bad option, file or address, 3 no device or "
       "model to serve.");
   try {
-    app.parse(with_environment(app, {arguments + 1, arguments + count}));
+    app.parse(with_environment(app, {console.words() + 1, console.words() + console.count()}));
   } catch (const CLI::ParseError& refusal) { return app.exit(refusal) == 0 ? 0 : 1; }
-  std::signal(SIGPIPE, SIG_IGN);
+  intaglio::platform::ignore_broken_pipes();
   try {
     check(wanted, app);
     if (wanted.quiet) serve::set_quiet_log();
@@ -295,7 +291,7 @@ int main(int count, char** arguments) {
     };
     wanted.engine.load_failed = [&] {
       failed = true;
-      ::kill(::getpid(), SIGTERM);  // the same way out as by hand
+      intaglio::platform::ask_to_stop();  // the same way out as by hand
     };
     wanted.api.log = [](const serve::http_request& request, int status, double seconds) {
       serve::log_line("info", "request",

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <intaglio/io/unicode.hpp>
+#include <intaglio/platform/clock.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -46,9 +47,8 @@ inline std::string without_tag(const std::string& name) {
 
 /// "2026-11-26T18:40:00Z"
 inline std::string utc_text(std::time_t at) {
-  std::tm parts{};
   char out[40] = "";
-  if (::gmtime_r(&at, &parts) != nullptr) std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (const auto parts = platform::utc_time(at)) std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &*parts);
   return out;
 }
 

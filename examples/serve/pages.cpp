@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "pages.hpp"
 
+#include <cstddef>
+
+#include "file_in_program.hpp"
+
 #ifndef INTAGLIO_SERVE_PAGES
 #error "expected INTAGLIO_SERVE_PAGES, the folder of the web page as a string"
 #endif
 
-#define INTAGLIO_SERVE_FILE(name, file)                                                         \
-  __asm__(".section .rodata\n" #name ":\n.incbin \"" INTAGLIO_SERVE_PAGES "/" file "\"\n" #name \
-          "_end:\n.byte 0\n.previous\n");                                                       \
-  extern "C" {                                                                                  \
-  extern const char name[];                                                                     \
-  extern const char name##_end[];                                                               \
-  }
+#define INTAGLIO_SERVE_FILE(name, file) INTAGLIO_FILE_IN_PROGRAM(name, INTAGLIO_SERVE_PAGES "/" file)
 
 INTAGLIO_SERVE_FILE(intaglio_serve_chat_html, "chat.html")
 INTAGLIO_SERVE_FILE(intaglio_serve_chat_css, "chat.css")
@@ -26,8 +24,8 @@ INTAGLIO_SERVE_FILE(intaglio_serve_tldr_html, "tldr.html")
 namespace intaglio::serve {
 
 std::vector<page_file> page_files() {
-  const auto text = [](const char* begin, const char* end) {
-    return std::string_view(begin, static_cast<std::size_t>(end - begin));
+  const auto text = [](const std::byte* begin, const std::byte* end) {
+    return std::string_view(reinterpret_cast<const char*>(begin), static_cast<std::size_t>(end - begin));
   };
   constexpr std::string_view html = "text/html; charset=utf-8", script = "text/javascript; charset=utf-8",
                              style = "text/css; charset=utf-8";

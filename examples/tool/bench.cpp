@@ -11,6 +11,9 @@
 #include "stream_read.hpp"
 
 #include <intaglio/io/atomic_file.hpp>
+#include <intaglio/platform/facts.hpp>
+#include <intaglio/platform/files.hpp>
+#include <intaglio/platform/program.hpp>
 #include <intaglio/runtime/load_session.hpp>
 #include <intaglio/runtime/synthetic_weights.hpp>
 
@@ -21,8 +24,6 @@
 #include <fstream>
 #include <string_view>
 #include <utility>
-
-#include <unistd.h>
 
 namespace intaglio::tool {
 namespace {
@@ -35,8 +36,8 @@ class own_folder {
  public:
   own_folder() {
     std::error_code failure;
-    path_ = (std::filesystem::temp_directory_path(failure) / "intaglio-bench-XXXXXX").string();
-    if (failure || ::mkdtemp(path_.data()) == nullptr)
+    path_ = (std::filesystem::temp_directory_path(failure) / "intaglio-bench").string();
+    if (failure || !platform::make_private_folder(path_))
       throw file_error(path_, std::nullopt, "cannot make the folder of the pipeline cache");
   }
   ~own_folder() {
@@ -51,23 +52,13 @@ class own_folder {
   std::string path_;
 };
 
-/// The most that the process had in memory, bytes.
-std::uint64_t host_peak_bytes() {
-  std::ifstream status("/proc/self/status");
-  std::string key;
-  std::uint64_t kilobytes = 0;
-  while (status >> key)
-    if (key == "VmHWM:" && status >> kilobytes) break;
-  return kilobytes * 1024;
-}
-
 /// One model on one device.
 class bench_run {
  public:
   bench_run(const bench_options& options, const common_options& common) : options_(options) {
     // A driver's own cache of other runs would make the cold start a warm one.
     for (const char* const name : {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"})
-      ::setenv(name, folder_.path().c_str(), 1);
+      platform::set_environment(name, folder_.path());
     plans_ = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model)), 0, options.codec)
                                        : &engraved_model_by_name(options.synthetic, options.codec);
     if (file_) judge_codecs(*file_, *plans_, options.codec);
@@ -125,7 +116,7 @@ class bench_run {
     for (const std::string& each : options_.ab)
       for (const ab_pair& pair : ab_pairs)
         if (pair.name == each) out_.ab.push_back(compare(pair));
-    out_.host_peak_bytes = host_peak_bytes();
+    out_.host_peak_bytes = platform::memory_of_process().most;
     if (device_->limits().timestamp_bits == 0) return;
     const plan::table& table = *out_.table;
     out_.timed.push_back(run_->timed(pass_kind::decode, out_.context, 1));

@@ -6,11 +6,11 @@
 #include "bench_variants.hpp"
 #include "console.hpp"
 
+#include <intaglio/platform/clock.hpp>
 #include <intaglio/runtime/executor.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
 namespace intaglio::tool {
 
@@ -133,14 +133,10 @@ class bench_driver {
     std::uint64_t allocations, submits, waits, commands;
 
     explicit reading(const gpu::device& on)
-        : thread(clock_us(CLOCK_THREAD_CPUTIME_ID)), process(clock_us(CLOCK_PROCESS_CPUTIME_ID)),
+        : thread(microseconds(platform::processor_time_of_thread())), process(microseconds(platform::processor_time())),
           allocations(allocations_of_thread()), submits(on.counters().submits), waits(on.counters().waits),
           commands(on.counters().recorded_commands) {}
-    static double clock_us(clockid_t which) {
-      std::timespec at{};
-      ::clock_gettime(which, &at);
-      return static_cast<double>(at.tv_sec) * 1e6 + static_cast<double>(at.tv_nsec) / 1e3;
-    }
+    static double microseconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
     decode_cost since(const reading& before, std::uint32_t tokens) const {
       const auto each = [&](auto now, auto then) { return static_cast<double>(now - then) / tokens; };
       return {.seconds = 0,

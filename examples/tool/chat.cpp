@@ -12,6 +12,8 @@
 #include "thought_text.hpp"
 
 #include <intaglio/core/letters_between.hpp>
+#include <intaglio/core/number_text.hpp>
+#include <intaglio/platform/console.hpp>
 #include <intaglio/platform/terminal.hpp>
 #include <intaglio/runtime/sampling.hpp>
 
@@ -25,6 +27,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -81,7 +84,8 @@ class chat_loop {
  public:
   chat_loop(const chat_options& options, const common_options& common)
       : common_(common), model_(options.model), wanted_(generation_of(options.sampling, 0.7f, true)),
-        terminal_(is_terminal(STDIN_FILENO) && is_terminal(STDOUT_FILENO)), colour_(colours::of(terminal_)) {
+        terminal_(is_terminal(platform::standard_input) && is_terminal(platform::standard_output)),
+        colour_(colours::of(terminal_)) {
     wanted_.max_tokens = options.tokens;
     said_.system = options.system;
     engine_ = std::make_unique<engine>(model_, common_);
@@ -206,7 +210,7 @@ class chat_loop {
 
   /// An answer to a command: never on stdout, which has replies alone.
   void tell(const std::string& sentence) const {
-    note(is_terminal(STDERR_FILENO) ? colour_.aside + sentence + colour_.plain : sentence);
+    note(is_terminal(platform::standard_error) ? colour_.aside + sentence + colour_.plain : sentence);
   }
 
   void reset() {
@@ -230,11 +234,18 @@ class chat_loop {
     const std::string name = text.substr(0, blank), value = blank == std::string::npos ? "" : text.substr(blank + 1);
     if (name == "markdown") return set_markdown(value);
     generate_options next = wanted_;
-    const auto number = [&](auto& to) {
-      const char* const end = value.data() + value.size();
-      const auto read = std::from_chars(value.data(), end, to);
-      if (read.ec != std::errc{} || read.ptr != end || value.empty())
-        throw argument_error(name, "a number", "'" + printable(value, 40) + "'");
+    const auto number = [&]<class T>(T& to) {
+      bool whole = false;
+      if constexpr (std::is_floating_point_v<T>) {
+        const auto read = number_of_text(value);
+        if (read) to = static_cast<T>(*read);
+        whole = read.has_value();
+      } else {
+        const char* const end = value.data() + value.size();
+        const auto read = std::from_chars(value.data(), end, to);
+        whole = read.ec == std::errc{} && read.ptr == end;
+      }
+      if (!whole || value.empty()) throw argument_error(name, "a number", "'" + printable(value, 40) + "'");
     };
     if (name == "temperature") number(next.temperature);
     else if (name == "top_k") {

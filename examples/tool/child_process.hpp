@@ -13,7 +13,4 @@ namespace intaglio::tool {
 /// @throws input_error: it cannot be started; interrupted
 int run_program(const std::vector<std::string>& arguments, const std::function<void(const std::string&)>& each_line);
 
-/// True where a program of that name is on the PATH.
-bool program_exists(const std::string& name);
-
 }  // namespace intaglio::tool

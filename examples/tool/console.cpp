@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "console.hpp"
 
+#include <intaglio/platform/console.hpp>
+
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -10,8 +12,6 @@
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace intaglio::tool {
 namespace {
@@ -25,8 +25,7 @@ volatile std::sig_atomic_t received_signal = 0, graceful_depth = 0;
 /// @return 0, or errno
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t count = ::write(descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
+    const std::int64_t count = platform::write_some(descriptor, std::as_bytes(std::span(text)));
     if (count < 0) return errno;
     text.remove_prefix(static_cast<std::size_t>(count));
   }
@@ -34,11 +33,11 @@ int write_all(int descriptor, std::string_view text) {
 }
 
 void say(std::string_view sentence) {
-  write_all(STDERR_FILENO, std::string(sentence) + "\n");
+  write_all(platform::standard_error, std::string(sentence) + "\n");
 }  // no stderr, nobody to tell
 
 extern "C" void on_signal(int number) {
-  if (graceful_depth == 0 || received_signal != 0) ::_exit(128 + number);
+  if (graceful_depth == 0 || received_signal != 0) platform::end_process(128 + number);
   received_signal = number;
 }
 
@@ -54,17 +53,17 @@ void print_line(std::string_view text) {
 }
 void flush_output() {
   const std::string text = std::exchange(pending_output, {});
-  if (const int error = write_all(STDOUT_FILENO, text); error != 0)
+  if (const int error = write_all(platform::standard_output, text); error != 0)
     throw input_error("standard output: cannot write: " + std::generic_category().message(error));
 }
 
-bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
+bool is_terminal(int descriptor) { return platform::is_terminal(descriptor); }
 
 void set_quiet() { quiet = true; }
 void note(std::string_view sentence) {
   if (quiet) return;
   const std::lock_guard lock(notes_mutex);
-  if (is_terminal(STDERR_FILENO)) say(sentence);
+  if (is_terminal(platform::standard_error)) say(sentence);
   else pending_notes.emplace_back(sentence);
 }
 void warn(std::string_view sentence) { note("warning: " + std::string(sentence)); }
@@ -83,17 +82,8 @@ std::string error_text(std::string_view sentence, std::span<const std::string> d
 void show_error(std::string_view sentence) { say("intaglio: " + std::string(sentence)); }
 
 void watch_signals() {
-  struct sigaction ignore {
-  }, stop{};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, nullptr);
-  stop.sa_handler = on_signal;
-  for (const int number : {SIGINT, SIGTERM}) {
-    struct sigaction before {};
-    ::sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN)
-      ::sigaction(number, &stop, nullptr);  // nohup and background jobs ignore on purpose
-  }
+  platform::ignore_broken_pipes();
+  platform::on_stop(&on_signal);
 }
 
 graceful_stop::graceful_stop() { graceful_depth = graceful_depth + 1; }
@@ -137,7 +127,7 @@ void progress_bar::show(double share, std::string_view detail) {
   last_ = now;
   share = share < 0 ? 0 : share > 1 ? 1 : share;
   if (progress_watcher) progress_watcher(label_, share, detail);
-  if (quiet || !is_terminal(STDERR_FILENO)) return;
+  if (quiet || !is_terminal(platform::standard_error)) return;
   constexpr int width = 24;
   const int full = static_cast<int>(share * width);
   std::string line = "\r" + label_ + " [";
@@ -146,12 +136,12 @@ void progress_bar::show(double share, std::string_view detail) {
   if (!detail.empty()) line += "  " + std::string(detail);
   const double seconds = std::chrono::duration<double>(now - start_).count();
   if (share > 0.02 && seconds > 1) line += "  " + fixed(seconds / share * (1 - share), 0) + " s left";
-  write_all(STDERR_FILENO, line + "\x1b[K");
+  write_all(platform::standard_error, line + "\x1b[K");
   drawn_ = true;
 }
 
 void progress_bar::clear() {
-  if (drawn_) write_all(STDERR_FILENO, "\r\x1b[K");
+  if (drawn_) write_all(platform::standard_error, "\r\x1b[K");
   drawn_ = false;
 }
 

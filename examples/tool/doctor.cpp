@@ -9,13 +9,12 @@
 
 #include <intaglio/core/version.hpp>
 #include <intaglio/gpu/doctor.hpp>
+#include <intaglio/platform/facts.hpp>
 #include <intaglio/runtime/device_class.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-
-#include <sys/utsname.h>
 
 namespace intaglio::tool {
 namespace {
@@ -103,10 +102,7 @@ void doctor(const doctor_options& options, const common_options& common) {
 #elif defined(__GNUC__)
   own.entries.emplace_back("compiler", "g++ " __VERSION__);
 #endif
-  ::utsname system{};
-  if (::uname(&system) == 0)
-    own.entries.emplace_back("system",
-                             printable(std::string(system.sysname) + " " + system.release + " " + system.machine));
+  own.entries.emplace_back("system", printable(platform::system_name()));
   for (const auto& each : engraved_models()) own.entries.emplace_back("engraved", std::string(each.name));
   found.insert(found.begin(), std::move(own));
 

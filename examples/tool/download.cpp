@@ -9,8 +9,10 @@
 #include <intaglio/gpu/cache_file.hpp>
 #include <intaglio/io/sha256.hpp>
 #include <intaglio/platform/files.hpp>
+#include <intaglio/platform/library.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
@@ -23,15 +25,9 @@
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #if __has_include(<curl/curl.h>)
 #define CURL_DISABLE_TYPECHECK  // its macros would stand in the way of pointers to the functions
 #include <curl/curl.h>
-
-#include <dlfcn.h>
 #define INTAGLIO_HAS_LIBCURL 1
 #endif
 
@@ -58,18 +54,33 @@ struct curl_library {
   INTAGLIO_CURL_FUNCTIONS(INTAGLIO_CURL_MEMBER)
 #undef INTAGLIO_CURL_MEMBER
 
+#if defined(_WIN32)
+  static constexpr std::array files{"libcurl.dll", "libcurl-x64.dll", "libcurl-4.dll"};
+  static constexpr const char* comes_with = "curl.se, vcpkg or MSYS2";
+#elif defined(__APPLE__)
+  static constexpr std::array files{"libcurl.4.dylib"};
+  static constexpr const char* comes_with = "macOS has it";
+#else
+  static constexpr std::array files{"libcurl.so.4", "libcurl-gnutls.so.4"};
+  static constexpr const char* comes_with = "Debian and Ubuntu: libcurl4";
+#endif
+
   curl_library() {
-    void* handle = nullptr;
-    for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"})
-      if (handle == nullptr) handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    bool whole = handle != nullptr;
-#define INTAGLIO_CURL_FIND(name) \
-  if (whole) whole = (this->name = reinterpret_cast<decltype(&::name)>(::dlsym(handle, #name))) != nullptr;
-    INTAGLIO_CURL_FUNCTIONS(INTAGLIO_CURL_FIND)
+    bool whole = false;
+    std::string problem;
+    for (const char* const file : files) {
+      if (whole) break;
+      whole = true;
+#define INTAGLIO_CURL_FIND(name)                                                                                    \
+  if (whole)                                                                                                        \
+    whole = (this->name = reinterpret_cast<decltype(&::name)>(platform::library_function(file, #name, problem))) != \
+            nullptr;
+      INTAGLIO_CURL_FUNCTIONS(INTAGLIO_CURL_FIND)
 #undef INTAGLIO_CURL_FIND
+    }
     if (!whole)
-      throw input_error(
-          "models from the net need libcurl.so.4 (Debian and Ubuntu: libcurl4), which is not on this machine");
+      throw input_error(std::string("models from the net need ") + files[0] + " (" + comes_with +
+                        "), which is not on this machine");
     this->curl_global_init(CURL_GLOBAL_DEFAULT);
   }
 };
@@ -156,7 +167,7 @@ class transfer_run {
   transfer_run(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep,
                const download_watch& watch)
       : from_(from), path_(path), state_(state), keep_(keep), watch_(watch), bar_("downloading") {
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    file_ = platform::open_file(path, platform::file_access::journal_no_link);
     if (file_ < 0) fail_file("cannot open", errno);
     hash_what_is_there();
     if (state_.validator.empty() || (state_.size && done_ > *state_.size)) start_anew();
@@ -164,7 +175,7 @@ class transfer_run {
   transfer_run(const transfer_run&) = delete;
   transfer_run& operator=(const transfer_run&) = delete;
   ~transfer_run() {
-    if (file_ >= 0) ::close(file_);
+    if (file_ >= 0) platform::close_file(file_);
   }
 
   std::string run() {
@@ -208,16 +219,14 @@ class transfer_run {
   bool ends() const { return watch_.ends && watch_.ends(); }
 
   [[noreturn]] void fail_file(const std::string& what, int number) const {
-    throw file_error(
-        path_, done_,
-        what + ": " + std::generic_category().message(number) +
-            (number == ENOSPC || number == EDQUOT ? "; what is there is kept, the next run goes on from it" : ""));
+    throw file_error(path_, done_,
+                     what + ": " + platform::system_text(number) +
+                         (platform::is_full(number) ? "; what is there is kept, the next run goes on from it" : ""));
   }
   void hash_what_is_there() {
     std::vector<std::byte> piece(std::size_t{1} << 20);
     for (;;) {
-      const ::ssize_t count = ::pread(file_, piece.data(), piece.size(), static_cast<::off_t>(done_));
-      if (count < 0 && errno == EINTR) continue;
+      const std::int64_t count = platform::read_at(file_, done_, piece);
       if (count < 0) fail_file("cannot read", errno);
       if (count == 0) break;
       hash_.add(std::span(piece).first(static_cast<std::size_t>(count)));
@@ -229,7 +238,7 @@ class transfer_run {
     empty();
   }
   void empty() {
-    if (::ftruncate(file_, 0) != 0) fail_file("cannot be emptied", errno);
+    if (!platform::cut_file(file_, 0)) fail_file("cannot be emptied", errno);
     done_ = 0;
     hash_ = {};
     state_ = {};
@@ -444,8 +453,7 @@ class transfer_run {
     if (state_.size && data.size() > *state_.size - done_)
       refuse("length of the file", std::to_string(*state_.size) + " bytes", "more");
     for (std::string_view left = data; !left.empty();) {
-      const ::ssize_t count = ::pwrite(file_, left.data(), left.size(), static_cast<::off_t>(done_));
-      if (count < 0 && errno == EINTR) continue;
+      const std::int64_t count = platform::write_at(file_, done_, std::as_bytes(std::span(left)));
       if (count <= 0) fail_file("cannot write", errno);
       hash_.add(std::as_bytes(std::span(left.data(), static_cast<std::size_t>(count))));
       done_ += static_cast<std::uint64_t>(count);
@@ -468,7 +476,7 @@ class transfer_run {
         keep_();
         refuse("SHA-256 of the file", expected, found);
       }
-    if (::fsync(file_) != 0) fail_file("cannot flush", errno);
+    if (!platform::flush_file(file_)) fail_file("cannot flush", errno);
     return found;
   }
 
@@ -478,7 +486,7 @@ class transfer_run {
   const std::function<void()>& keep_;
   const download_watch& watch_;
   progress_bar bar_;
-  int file_ = -1;
+  platform::file_number file_ = -1;
   std::uint64_t done_ = 0, asked_from_ = 0;
   io::sha256 hash_;
   answer_headers answer_;

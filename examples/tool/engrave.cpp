@@ -9,6 +9,7 @@
 #include <intaglio/core/version.hpp>
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/io/model_config.hpp>
+#include <intaglio/platform/program.hpp>
 #include <intaglio/runtime/recoding.hpp>
 
 #include <algorithm>
@@ -217,9 +218,9 @@ tool_home find_home() {
                         ": INTAGLIO_SOURCE: expected the sources of intaglio, found no examples/tool/CMakeLists.txt");
     return {fs::canonical(sources), {}};
   }
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure), top = program.parent_path().parent_path(),
+  const fs::path program = platform::own_program(), top = program.parent_path().parent_path(),
                  sources = top / "share" / "intaglio" / "tool", archive = top / "lib" / "intaglio";
-  if (failure || !fs::exists(sources / "CMakeLists.txt", failure))
+  if (program.empty() || !fs::exists(sources / "CMakeLists.txt", failure))
     throw input_error(
         printable(sources.string(), 240) +
         ": expected the tool's sources beside this program, found no CMakeLists.txt; install intaglio whole, or set "
@@ -312,9 +313,9 @@ void engrave(const engrave_options& options) {
                                      "-DINTAGLIO_TOOL_ARCHIVE=" + home.archive.string()};
   if (std::getenv("CXX") == nullptr && fs::exists(INTAGLIO_CXX_COMPILER, failure))
     configure.push_back(std::string("-DCMAKE_CXX_COMPILER=") + INTAGLIO_CXX_COMPILER);
-  if (program_exists("ninja")) configure.insert(configure.end(), {"-G", "Ninja"});
-  if (program_exists("ccache")) configure.emplace_back("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache");
-  if (!program_exists("cmake"))
+  if (platform::program_exists("ninja")) configure.insert(configure.end(), {"-G", "Ninja"});
+  if (platform::program_exists("ccache")) configure.emplace_back("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache");
+  if (!platform::program_exists("cmake"))
     throw input_error(
         "cmake: expected it on the PATH to build the tool, found none (Debian, Ubuntu: apt install cmake ninja-build "
         "g++)");

@@ -4,18 +4,16 @@
 #include "console.hpp"
 #include "line_history.hpp"
 
+#include <intaglio/platform/console.hpp>
+#include <intaglio/platform/library.hpp>
+
 #include <cerrno>
 #include <clocale>
 #include <cstdlib>
 #include <deque>
 
-#include <poll.h>
-#include <unistd.h>
-
 #if __has_include(<histedit.h>)
 #include <histedit.h>
-
-#include <dlfcn.h>
 #define INTAGLIO_HAS_LIBEDIT 1
 #endif
 
@@ -34,13 +32,11 @@ void replace_all(std::string& in, std::string_view from, std::string_view to) {
 int typed_byte() {
   for (;;) {
     if (graceful_stop::received() != 0) return -1;
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (const int ready = ::poll(&input, 1, 200); ready == 0 || (ready < 0 && errno == EINTR))
-      continue;  // a signal may have come just before
-    unsigned char byte = 0;
-    const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+    if (!platform::input_comes(200)) continue;  // a signal may have come just before
+    std::byte byte{};
+    const std::int64_t count = platform::read_input({&byte, 1});
     if (count < 0 && errno == EINTR) continue;
-    return count == 1 ? byte : -1;
+    return count == 1 ? std::to_integer<int>(byte) : -1;
   }
 }
 
@@ -61,7 +57,11 @@ std::optional<std::string> plain_line() {
 /// libedit's functions, opened at run time, so that a program without it starts. Not in a namespace without a name:
 /// `parts` has one.
 struct edit_library {
-  void* handle = ::dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
+#if defined(__APPLE__)
+  static constexpr const char* file = "libedit.3.dylib";
+#else
+  static constexpr const char* file = "libedit.so.2";
+#endif
   decltype(&::el_init) init = nullptr;
   decltype(&::el_end) end = nullptr;
   decltype(&::el_set) set = nullptr;
@@ -92,7 +92,8 @@ struct edit_library {
  private:
   template <class F>
   void find(const char* name, F& function) {
-    if (handle != nullptr) function = reinterpret_cast<F>(::dlsym(handle, name));
+    std::string problem;
+    function = reinterpret_cast<F>(platform::library_function(file, name, problem));
   }
 };
 
@@ -138,10 +139,7 @@ int next_byte() {
   return out;
 }
 /// True where another byte comes at once, as behind the escape of a key.
-bool byte_follows() {
-  pollfd input{STDIN_FILENO, POLLIN, 0};
-  return !waiting_bytes.empty() || ::poll(&input, 1, 25) == 1;
-}
+bool byte_follows() { return !waiting_bytes.empty() || platform::input_comes(25); }
 /// Takes the bytes if they are what comes next.
 bool takes(std::string_view bytes) {
   std::string read;
@@ -196,15 +194,12 @@ int read_character(EditLine*, wchar_t* out) {
 #endif
 
 std::string state_folder() {
-  const char* const state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && state[0] == '/') return std::string(state) + "/intaglio";
-  const char* const home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.local/state/intaglio";
-  return {};
+  const std::string home = platform::state_home();
+  return home.empty() ? home : home + "/intaglio";
 }
 
 struct line_editor::parts {
-  bool terminal = is_terminal(STDIN_FILENO) && is_terminal(STDOUT_FILENO);
+  bool terminal = is_terminal(platform::standard_input) && is_terminal(platform::standard_output);
   line_history lines;
 #ifdef INTAGLIO_HAS_LIBEDIT
   edit_library library;
@@ -219,7 +214,8 @@ struct line_editor::parts {
     const char* const kind = std::getenv("TERM");
     if (library.whole() && kind != nullptr && std::string_view(kind) != "dumb" && *kind != '\0') start();
     if (edit == nullptr)
-      note(library.whole() ? "This terminal cannot edit lines." : "libedit.so.2 is not here: lines cannot be edited.");
+      note(library.whole() ? std::string("This terminal cannot edit lines.")
+                           : std::string(edit_library::file) + " is not here: lines cannot be edited.");
 #else
     note("Built without libedit: lines cannot be edited.");
 #endif

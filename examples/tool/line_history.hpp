@@ -4,6 +4,7 @@
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/io/atomic_file.hpp>
+#include <intaglio/platform/files.hpp>
 
 #include <cerrno>
 #include <filesystem>
@@ -12,9 +13,6 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace intaglio::tool {
 
@@ -44,27 +42,26 @@ class line_history {
     entries_.push_back(entry);
     if (path_.empty()) return true;
     // One write at the end of the file, so that entries of two runs do not mix.
-    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const platform::file_number file = platform::open_file(path_, platform::file_access::append_private);
     if (file < 0) return true;
     const std::string line = entry + "\n";
-    [[maybe_unused]] const ssize_t written =
-        ::write(file, line.data(), line.size());  // a full disk loses the entry, no more
-    ::close(file);
+    platform::write_some(file, std::as_bytes(std::span(line)));  // a full disk loses the entry, no more
+    platform::close_file(file);
     return true;
   }
 
  private:
   void load() {
-    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const platform::file_number file = platform::open_file(path_, platform::file_access::read);
     if (file < 0) {
-      if (errno != ENOENT) warning_ = path_ + ": cannot be read: " + std::generic_category().message(errno);
+      if (errno != ENOENT) warning_ = path_ + ": cannot be read: " + platform::system_text(errno);
       return;
     }
     std::string text(std::size_t{4} << 20, '\0');
     std::size_t size = 0;
-    for (ssize_t count = 1; count > 0 && size < text.size(); size += static_cast<std::size_t>(count))
-      if ((count = ::read(file, text.data() + size, text.size() - size)) < 0) break;
-    ::close(file);
+    for (std::int64_t count = 1; count > 0 && size < text.size(); size += static_cast<std::size_t>(count))
+      if ((count = platform::read_some(file, std::as_writable_bytes(std::span(text)).subspan(size))) < 0) break;
+    platform::close_file(file);
     text.resize(size);
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = text.find('\n', at);

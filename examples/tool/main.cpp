@@ -10,10 +10,10 @@
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/core/version.hpp>
+#include <intaglio/platform/console.hpp>
+#include <intaglio/platform/program.hpp>
 
 #include <CLI/CLI.hpp>
-
-#include <unistd.h>
 
 #include <charconv>
 #include <cstdint>
@@ -162,11 +162,9 @@ class command_line : public walk_commands {
 
 /// The server, beside this program or on the PATH, takes the place of this process.
 [[noreturn]] void become_server(char** argv) {
-  std::error_code problem;
-  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", problem);
-  const std::string beside = problem ? std::string() : (own.parent_path() / "intaglio-serve").string();
-  if (!beside.empty()) ::execv(beside.c_str(), argv + 1);
-  ::execvp("intaglio-serve", argv + 1);
+  const std::filesystem::path own = platform::own_program();
+  if (!own.empty()) platform::become_program(own.parent_path() / "intaglio-serve", argv + 1);
+  platform::become_program_named("intaglio-serve", argv + 1);
   throw input_error("serve: expected the program intaglio-serve beside this one or on the PATH, found none");
 }
 
@@ -199,8 +197,9 @@ int guarded(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  intaglio::platform::console console(argc, argv);
   intaglio::tool::watch_signals();
-  const int code = guarded(argc, argv);
+  const int code = guarded(console.count(), console.words());
   intaglio::tool::show_notes();
   intaglio::tool::end_ranks(code);
   return code;

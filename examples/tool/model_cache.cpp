@@ -9,6 +9,7 @@
 #include <intaglio/gpu/cache_file.hpp>
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/io/sha256.hpp>
+#include <intaglio/platform/files.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -20,10 +21,6 @@
 #include <iterator>
 #include <system_error>
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 namespace intaglio::tool {
 namespace {
 
@@ -32,8 +29,8 @@ namespace fs = std::filesystem;
 fs::path model_cache_folder() {
   const std::string cache = gpu::default_cache_folder();
   if (cache.empty())
-    throw input_error(
-        "models from the net need a cache: expected an absolute path in XDG_CACHE_HOME or HOME, found none");
+    throw input_error(std::string("models from the net need a cache: expected an absolute path in ") +
+                      platform::home_variables + ", found none");
   return fs::path(cache) / "models";
 }
 
@@ -41,21 +38,18 @@ fs::path model_cache_folder() {
 class entry_lock {
  public:
   explicit entry_lock(const fs::path& folder)
-      : file_(::open((folder / "lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
+      : file_(platform::open_file(folder / "lock", platform::file_access::journal)) {
     if (file_ < 0)
-      throw file_error((folder / "lock").string(), std::nullopt,
-                       "cannot open: " + std::generic_category().message(errno));
+      throw file_error((folder / "lock").string(), std::nullopt, "cannot open: " + platform::system_text(errno));
   }
   entry_lock(const entry_lock&) = delete;
   entry_lock& operator=(const entry_lock&) = delete;
-  ~entry_lock() { ::close(file_); }
-  bool try_take() { return ::flock(file_, LOCK_EX | LOCK_NB) == 0; }
-  void take() {
-    while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {}
-  }
+  ~entry_lock() { platform::close_file(file_); }
+  bool try_take() { return platform::lock_file(file_); }
+  void take() { platform::lock_file(file_, true); }
 
  private:
-  int file_;
+  platform::file_number file_;
 };
 
 /// model.json of an entry: what is known of an address and its file.
@@ -135,8 +129,8 @@ std::string fetched(const model_url& from, const std::function<void(const std::s
   if (begins) begins(entry.part().string());
   entry.sha256 = download(
       from, entry.part().string(), entry.state, [&] { entry.write(); }, watch);
-  if (std::rename(entry.part().c_str(), entry.whole().c_str()) != 0)
-    throw file_error(entry.part().string(), std::nullopt, "cannot rename: " + std::generic_category().message(errno));
+  if (!platform::replace_file(entry.part(), entry.whole()))
+    throw file_error(entry.part().string(), std::nullopt, "cannot rename: " + platform::system_text(errno));
   entry.write();
   note("kept as " + printable(entry.whole().string(), 240) + ", SHA-256 " + entry.sha256);
   return entry.whole().string();

@@ -6,6 +6,7 @@
 #include "model_cache.hpp"
 
 #include <intaglio/io/checkpoint.hpp>
+#include <intaglio/platform/console.hpp>
 
 #include <array>
 #include <cerrno>
@@ -14,9 +15,6 @@
 #include <memory>
 #include <span>
 #include <system_error>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace intaglio::tool {
 namespace {
@@ -109,20 +107,21 @@ std::vector<std::int32_t> parse_ids(const std::string& list) {
 std::string read_text(const std::string& path) {
   constexpr std::size_t most = std::size_t{1} << 30;
   const bool from_stdin = path == "-";
-  const int descriptor = from_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw file_error(path, std::nullopt, "cannot open: " + std::generic_category().message(errno));
+  const platform::file_number file =
+      from_stdin ? platform::standard_input : platform::open_file(path, platform::file_access::stream);
+  if (file < 0) throw file_error(path, std::nullopt, "cannot open: " + platform::system_text(errno));
   std::string out;
   std::array<char, 1 << 16> piece;
   int failure = 0;
   for (;;) {
-    const ssize_t count = ::read(descriptor, piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
+    const auto room = std::as_writable_bytes(std::span(piece));
+    const std::int64_t count = from_stdin ? platform::read_input(room) : platform::read_some(file, room);
     if (count < 0) failure = errno;
     if (count <= 0 || out.size() > most) break;
     out.append(piece.data(), static_cast<std::size_t>(count));
   }
-  if (!from_stdin) ::close(descriptor);
-  if (failure != 0) throw file_error(path, out.size(), "cannot read: " + std::generic_category().message(failure));
+  if (!from_stdin) platform::close_file(file);
+  if (failure != 0) throw file_error(path, out.size(), "cannot read: " + platform::system_text(failure));
   if (out.size() > most) throw file_error(path, std::nullopt, "text", "at most 1 GiB", "more");
   return out;
 }

@@ -5,6 +5,8 @@
 #include "walk_page.hpp"
 #include "walked_files.hpp"
 
+#include <intaglio/platform/facts.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <array>
@@ -69,14 +71,6 @@ double streaming_rate() {
       best = std::max(best, static_cast<double>(sizeof(float) * memory.size()) / seconds);
   }
   return best;
-}
-
-/// A figure of /proc/self/status in bytes.
-double status_bytes(std::string_view name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(name)) return 1024 * std::atof(line.c_str() + name.size() + 1);
-  return 0;
 }
 
 /// Gate, up or down, of a layer or of all its experts.
@@ -391,7 +385,10 @@ void walk_memory(const walk_options& options) {
   struct figures {
     double anonymous = 0, mapped = 0;
   };
-  const auto now = [] { return figures{status_bytes("RssAnon:"), status_bytes("RssFile:")}; };
+  const auto now = [] {
+    const platform::memory_use use = platform::memory_of_process();
+    return figures{static_cast<double>(use.own), static_cast<double>(use.of_files)};
+  };
   const figures before = now();
   const auto measured = [&](const reference::walk_choice* choice) {
     // Vectors are read from the mapped files a layer at a time and not kept.

@@ -26,11 +26,3 @@ TEST_CASE("a CPU driver hangs where the process computes nothing, turn after tur
     CHECK_FALSE(watch.hangs(8, computed));
   CHECK(watch.hangs(8, computed));
 }
-
-TEST_CASE("the process's processor time grows with what it computes") {
-  const auto before = gpu::processor_time();
-  volatile std::uint64_t sum = 0;
-  const auto end = std::chrono::steady_clock::now() + 20ms;
-  while (std::chrono::steady_clock::now() < end) sum = sum + 1;
-  CHECK(gpu::processor_time() > before);
-}

@@ -3,10 +3,12 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "temporary_folder.hpp"
 
@@ -132,4 +134,54 @@ TEST_CASE("files: folders and files of one user alone", "[files]") {
   CHECK(std::filesystem::exists(name));
   CHECK_FALSE(make_private_folders(std::filesystem::path(name) / "below a file"));
   close_file(file);
+}
+
+TEST_CASE("files: what is added comes to the end, and links are not followed", "[files]") {
+  const temporary_folder folder;
+  const auto path = folder / "file";
+  const file_number one = open_file(path, file_access::append_private),
+                    other = open_file(path, file_access::append_private);
+  REQUIRE((one >= 0 && other >= 0));
+  CHECK(write_some(one, bytes_of("ab")) == 2);
+  CHECK(write_some(other, bytes_of("c")) == 1);
+  CHECK(write_some(one, bytes_of("d")) == 1);
+  close_file(one);
+  close_file(other);
+  CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::others_read) ==
+        std::filesystem::perms::none);
+  const file_number stream = open_file(path, file_access::stream);
+  std::string found(3, '.');
+  CHECK(read_some(stream, std::as_writable_bytes(std::span(found))) == 3);
+  CHECK(found == "abc");
+  CHECK(read_some(stream, std::as_writable_bytes(std::span(found))) == 1);
+  CHECK(read_some(stream, std::as_writable_bytes(std::span(found))) == 0);
+  close_file(stream);
+  std::filesystem::create_symlink(path, folder / "link");
+  for (const file_access how : {file_access::append_private, file_access::journal_no_link}) {
+    CHECK(open_file(folder / "link", how) < 0);
+    CHECK(errno == ELOOP);
+    const file_number plain = open_file(path, how);
+    CHECK(plain >= 0);
+    close_file(plain);
+  }
+}
+
+TEST_CASE("files: a lock is waited for, and a new folder is one user's", "[files]") {
+  const temporary_folder folder;
+  const file_number one = open_file(folder / "file", file_access::journal),
+                    other = open_file(folder / "file", file_access::journal);
+  REQUIRE(lock_file(one));
+  std::thread ending([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    close_file(one);
+  });
+  CHECK(lock_file(other, true));
+  ending.join();
+  close_file(other);
+  std::string first = (folder / "made").string(), second = first;
+  CHECK((make_private_folder(first) && make_private_folder(second)));
+  CHECK(first != second);
+  CHECK((std::filesystem::status(first).permissions() & std::filesystem::perms::all) ==
+        std::filesystem::perms::owner_all);
+  CHECK((is_full(ENOSPC) && !is_full(EACCES)));
 }

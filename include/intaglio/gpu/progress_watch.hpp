@@ -10,17 +10,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 
 namespace intaglio::gpu {
-
-/// Processor time of all threads of the process. The C library of Windows gives the time of day's clock instead, so no
-/// CPU driver hangs there.
-inline std::chrono::nanoseconds processor_time() {
-  const std::clock_t now = std::clock();
-  if (now == static_cast<std::clock_t>(-1)) return {};
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 / CLOCKS_PER_SEC * static_cast<double>(now)));
-}
 
 class progress_watch {
  public:
@@ -29,7 +20,7 @@ class progress_watch {
   static constexpr std::uint32_t quiet_turns_of_cpu = 6;
 
   /// @param turn how long one turn of waiting lasts  @param ended submissions that ended so far  @param computed
-  /// processor_time()
+  /// platform::processor_time()
   progress_watch(bool is_cpu, std::chrono::nanoseconds turn, std::uint64_t ended, std::chrono::nanoseconds computed)
       : is_cpu_(is_cpu), turn_(turn), ended_(ended), computed_(computed) {}
 

@@ -6,6 +6,7 @@
 
 #include <intaglio/gpu/device.hpp>
 #include <intaglio/gpu/progress_watch.hpp>
+#include <intaglio/platform/clock.hpp>
 
 #include <chrono>
 #include <span>
@@ -137,12 +138,13 @@ class queue {
       };
       std::uint64_t now_at = value();
       if (now_at >= submission) return;
-      progress_watch watch(on->description.type == device_type::cpu, limit_, now_at + on->ended, processor_time());
+      progress_watch watch(on->description.type == device_type::cpu, limit_, now_at + on->ended,
+                           platform::processor_time());
       const auto start = std::chrono::steady_clock::now();
       for (auto turn = start; now_at < submission; now_at = value()) {
         const auto now = std::chrono::steady_clock::now();
         if (now - turn > limit_) {
-          if (watch.hangs(now_at + on->ended, processor_time())) give_up(watch.quiet(), {});
+          if (watch.hangs(now_at + on->ended, platform::processor_time())) give_up(watch.quiet(), {});
           turn = now;
         }
         // So rarely in the end that looking computes next to nothing.
@@ -167,9 +169,10 @@ class queue {
     if (ends(limit / 8)) return {};
     const auto& on = semaphore_.on();
     const auto ended = [&] { return reached() + on->ended; };
-    progress_watch watch(on->description.type == device_type::cpu, limit, ended(), processor_time());
+    progress_watch watch(on->description.type == device_type::cpu, limit, ended(), platform::processor_time());
     while (!ends(limit))
-      if (watch.hangs(ended(), processor_time())) return (std::max)(watch.quiet(), std::chrono::nanoseconds(1));
+      if (watch.hangs(ended(), platform::processor_time()))
+        return (std::max)(watch.quiet(), std::chrono::nanoseconds(1));
     return {};
   }
   void finish(std::uint64_t submission) {

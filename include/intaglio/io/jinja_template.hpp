@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "intaglio/io/jinja_expression.hpp"
+#include "intaglio/platform/clock.hpp"
 
 namespace intaglio::io::jinja {
 
@@ -349,9 +350,8 @@ inline void add_globals(scope& to, std::time_t now) {
          }));
   to.set("strftime_now", function([now](const arguments& a) -> value {
            char out[256] = "";
-           std::tm local{};
-           if (::localtime_r(&now, &local) != nullptr)
-             std::strftime(out, sizeof out, a.positional.at(0).text().c_str(), &local);
+           if (const auto local = platform::local_time(now))
+             std::strftime(out, sizeof out, a.positional.at(0).text().c_str(), &*local);
            return std::string(out);
          }));
 }

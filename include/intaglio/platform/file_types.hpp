@@ -4,6 +4,7 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,9 +18,12 @@ namespace intaglio::platform {
 using file_number = int;
 
 enum class file_access : std::uint8_t {
-  read,       ///< what is there; others may write it meanwhile. Never waits on a pipe
-  write_new,  ///< EEXIST where the name is taken
-  journal     ///< read and write, made where there is none
+  read,             ///< what is there; others may write it meanwhile. Never waits on a pipe
+  stream,           ///< the same, and waits on a pipe
+  write_new,        ///< EEXIST where the name is taken
+  journal,          ///< read and write, made where there is none
+  journal_no_link,  ///< the same; a symbolic link is refused where the system can
+  append_private    ///< write at the end, whatever others write; made for this user alone. No symbolic link, likewise
 };
 enum class file_kind : std::uint8_t { regular, folder, pipe, socket, device };
 
@@ -32,6 +36,13 @@ struct file_status {
 
 /// The system's words for a number that errno had.
 inline std::string system_text(int number) { return std::generic_category().message(number); }
+/// Whether that number says that there is no more room, on the disk or for the user.
+inline bool is_full(int number) {
+#if defined(EDQUOT)
+  if (number == EDQUOT) return true;
+#endif
+  return number == ENOSPC;
+}
 
 /// Reads a whole file into memory. @return whether it is still what it was when it was opened
 using whole_reader = std::function<bool(std::span<std::byte>)>;

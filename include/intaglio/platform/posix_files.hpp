@@ -48,10 +48,12 @@ inline file_status status_from(const struct ::stat& from) {
 }  // namespace detail
 
 inline file_number open_file(const std::filesystem::path& path, file_access how) {
-  const int flags = how == file_access::read        ? O_RDONLY | O_NONBLOCK | O_NOCTTY
-                    : how == file_access::write_new ? O_WRONLY | O_CREAT | O_EXCL
-                                                    : O_RDWR | O_CREAT;
-  return detail::repeated([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+  constexpr int flags[] = {O_RDONLY | O_NONBLOCK | O_NOCTTY, O_RDONLY | O_NOCTTY,
+                           O_WRONLY | O_CREAT | O_EXCL,      O_RDWR | O_CREAT,
+                           O_RDWR | O_CREAT | O_NOFOLLOW,    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW};
+  const ::mode_t rights = how == file_access::append_private ? 0600 : 0666;
+  return detail::repeated(
+      [&] { return ::open(path.c_str(), flags[static_cast<std::size_t>(how)] | O_CLOEXEC, rights); });
 }
 /// @return whether all that was written had arrived
 inline bool close_file(file_number file) { return ::close(file) == 0; }
@@ -80,6 +82,10 @@ inline std::int64_t read_at(file_number file, std::uint64_t offset, std::span<st
 inline std::int64_t write_at(file_number file, std::uint64_t offset, std::span<const std::byte> bytes) {
   return detail::repeated([&] { return ::pwrite(file, bytes.data(), bytes.size(), static_cast<::off_t>(offset)); });
 }
+/// From where a pipe or terminal is. @return bytes, 0 at the end, -1
+inline std::int64_t read_some(file_number file, std::span<std::byte> out) {
+  return detail::repeated([&] { return ::read(file, out.data(), out.size()); });
+}
 /// Behind what was written before.
 inline std::int64_t write_some(file_number file, std::span<const std::byte> bytes) {
   return detail::repeated([&] { return ::write(file, bytes.data(), bytes.size()); });
@@ -102,9 +108,12 @@ inline bool replace_file(const std::filesystem::path& from, const std::filesyste
 }
 inline bool remove_file(const std::filesystem::path& path) { return ::unlink(path.c_str()) == 0; }
 
-/// Locks a file against other processes that lock it, until it is closed. Never waits.
+/// Locks a file against other processes that lock it, until it is closed.
+/// @param waits for one that has it
 /// @return false: errno is EWOULDBLOCK where another has it
-inline bool lock_file(file_number file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
+inline bool lock_file(file_number file, bool waits = false) {
+  return detail::repeated([&] { return ::flock(file, waits ? LOCK_EX : LOCK_EX | LOCK_NB); }) == 0;
+}
 /// A folder likewise. @return negative as of lock_file, or where it cannot be opened
 inline file_number lock_folder(const std::filesystem::path& path) {
   const file_number opened = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -124,14 +133,21 @@ inline const void* map_file(file_number file, std::size_t size) {
 }
 inline void unmap_file(const void* address, std::size_t size) { ::munmap(const_cast<void*>(address), size); }
 
-/// $XDG_CACHE_HOME, else ~/.cache; empty where neither variable holds an absolute path.
-inline std::string cache_home() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return cache;
+namespace detail {
+inline std::string home_of(const char* variable, const char* below_home) {
+  const char* const chosen = std::getenv(variable);
+  if (chosen != nullptr && chosen[0] == '/') return chosen;
   const char* const home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache";
+  if (home != nullptr && home[0] == '/') return std::string(home) + below_home;
   return {};
 }
+}  // namespace detail
+/// What cache_home() and state_home() look at, for people.
+inline constexpr const char* home_variables = "XDG_CACHE_HOME or HOME";
+/// $XDG_CACHE_HOME, else ~/.cache; empty where neither variable holds an absolute path.
+inline std::string cache_home() { return detail::home_of("XDG_CACHE_HOME", "/.cache"); }
+/// $XDG_STATE_HOME, else ~/.local/state; empty likewise.
+inline std::string state_home() { return detail::home_of("XDG_STATE_HOME", "/.local/state"); }
 /// Makes the folder, for this user alone, and all above it; one that is there is fine. @return whether it is there
 inline bool make_private_folders(const std::filesystem::path& folder) {
   const std::string whole = folder.string();
@@ -152,6 +168,12 @@ inline bool make_private_folders(const std::filesystem::path& folder) {
 inline file_number make_private_file(std::string& path) {
   path += ".XXXXXX";
   return ::mkostemp(path.data(), O_CLOEXEC);
+}
+
+/// A new folder that this user alone may read, named `path` and some letters more. @param path gets those
+inline bool make_private_folder(std::string& path) {
+  path += ".XXXXXX";
+  return ::mkdtemp(path.data()) != nullptr;
 }
 
 inline std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }

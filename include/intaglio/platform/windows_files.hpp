@@ -70,20 +70,39 @@ inline OVERLAPPED place(std::uint64_t offset) {
   out.OffsetHigh = static_cast<DWORD>(offset >> 32);
   return out;
 }
+/// The path as CreateFileW takes it at any length: whole and behind \\?\. Devices (NUL, CON) stay as they are.
+inline std::wstring long_path(const std::filesystem::path& path) {
+  std::wstring out(1024, L'\0');
+  for (DWORD size = 0;; out.resize(size)) {
+    size = ::GetFullPathNameW(path.c_str(), static_cast<DWORD>(out.size()), out.data(), nullptr);
+    if (size == 0) return path.native();
+    if (size >= out.size()) continue;
+    out.resize(size);
+    break;
+  }
+  if (out.starts_with(L"\\\\?\\") || out.starts_with(L"\\\\.\\")) return out;
+  return out.starts_with(L"\\\\") ? L"\\\\?\\UNC" + out.substr(1) : L"\\\\?\\" + out;
+}
 inline DWORD at_once(std::size_t bytes) { return static_cast<DWORD>((std::min<std::size_t>)(bytes, 1u << 30)); }
 }  // namespace detail
 
 inline file_number open_file(const std::filesystem::path& path, file_access how) {
-  const bool reads = how == file_access::read;
-  const DWORD wanted = reads ? GENERIC_READ : GENERIC_READ | GENERIC_WRITE,
+  const bool reads = how == file_access::read || how == file_access::stream,
+             appends = how == file_access::append_private;
+  const DWORD wanted = reads     ? GENERIC_READ
+                       : appends ? FILE_APPEND_DATA
+                                 : GENERIC_READ | GENERIC_WRITE,
               shared = FILE_SHARE_READ | FILE_SHARE_DELETE | (how == file_access::write_new ? 0 : FILE_SHARE_WRITE),
               makes = reads                           ? OPEN_EXISTING
                       : how == file_access::write_new ? CREATE_NEW
-                                                      : OPEN_ALWAYS;
-  // A folder opens with this flag alone; status_of says then what it is.
-  return detail::number_of(::CreateFileW(path.c_str(), wanted, shared, nullptr, makes,
-                                         reads ? FILE_FLAG_BACKUP_SEMANTICS : FILE_ATTRIBUTE_NORMAL, nullptr),
-                           reads ? _O_RDONLY : _O_RDWR);
+                                                      : OPEN_ALWAYS,
+              // A folder opens with this flag alone; status_of says then what it is.
+      flags = reads ? FILE_FLAG_BACKUP_SEMANTICS : FILE_ATTRIBUTE_NORMAL;
+  return detail::number_of(
+      ::CreateFileW(detail::long_path(path).c_str(), wanted, shared, nullptr, makes, flags, nullptr),
+      reads     ? _O_RDONLY
+      : appends ? _O_WRONLY | _O_APPEND
+                : _O_RDWR);
 }
 inline bool close_file(file_number file) { return ::_close(file) == 0; }
 /// The same open file once more; nobody may write it while that is open.
@@ -126,6 +145,11 @@ inline std::int64_t write_at(file_number file, std::uint64_t offset, std::span<c
   if (::WriteFile(detail::handle_of(file), bytes.data(), detail::at_once(bytes.size()), &count, &to)) return count;
   return detail::failed();
 }
+inline std::int64_t read_some(file_number file, std::span<std::byte> out) {
+  DWORD count = 0;
+  if (::ReadFile(detail::handle_of(file), out.data(), detail::at_once(out.size()), &count, nullptr)) return count;
+  return ::GetLastError() == ERROR_BROKEN_PIPE || ::GetLastError() == ERROR_HANDLE_EOF ? 0 : detail::failed();
+}
 inline std::int64_t write_some(file_number file, std::span<const std::byte> bytes) {
   DWORD count = 0;
   if (::WriteFile(detail::handle_of(file), bytes.data(), detail::at_once(bytes.size()), &count, nullptr)) return count;
@@ -140,24 +164,25 @@ inline bool flush_file(file_number file) {
 /// Windows keeps names by itself.
 inline void flush_folder(const std::filesystem::path&) {}
 inline bool replace_file(const std::filesystem::path& from, const std::filesystem::path& over) {
-  return ::MoveFileExW(from.c_str(), over.c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ||
+  return ::MoveFileExW(detail::long_path(from).c_str(), detail::long_path(over).c_str(),
+                       MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ||
          detail::failed() == 0;
 }
 inline bool remove_file(const std::filesystem::path& path) {
-  return ::DeleteFileW(path.c_str()) || detail::failed() == 0;
+  return ::DeleteFileW(detail::long_path(path).c_str()) || detail::failed() == 0;
 }
 
 /// The lock is on a byte that no file has, so that others may read what is locked.
-inline bool lock_file(file_number file) {
+inline bool lock_file(file_number file, bool waits = false) {
   OVERLAPPED at = detail::place(~std::uint64_t{0} >> 1);
-  return ::LockFileEx(detail::handle_of(file), LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at) ||
-         detail::failed() == 0;
+  const DWORD how = LOCKFILE_EXCLUSIVE_LOCK | (waits ? 0 : LOCKFILE_FAIL_IMMEDIATELY);
+  return ::LockFileEx(detail::handle_of(file), how, 0, 1, 0, &at) || detail::failed() == 0;
 }
 /// By a file in it that only one process can have, and that goes with the process.
 inline file_number lock_folder(const std::filesystem::path& path) {
   const file_number out =
-      detail::number_of(::CreateFileW((path / ".lock").c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, OPEN_ALWAYS,
-                                      FILE_FLAG_DELETE_ON_CLOSE | FILE_ATTRIBUTE_HIDDEN, nullptr),
+      detail::number_of(::CreateFileW(detail::long_path(path / ".lock").c_str(), GENERIC_READ | GENERIC_WRITE, 0,
+                                      nullptr, OPEN_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE | FILE_ATTRIBUTE_HIDDEN, nullptr),
                         _O_RDWR);
   if (out < 0 && errno == EACCES) errno = EWOULDBLOCK;
   return out;
@@ -174,11 +199,14 @@ inline const void* map_file(file_number file, std::size_t) {
 }
 inline void unmap_file(const void* address, std::size_t) { ::UnmapViewOfFile(address); }
 
+inline constexpr const char* home_variables = "LOCALAPPDATA";
 /// %LOCALAPPDATA%; empty without it.
 inline std::string cache_home() {
   const wchar_t* const local = ::_wgetenv(L"LOCALAPPDATA");
-  return local != nullptr ? std::filesystem::path(local).string() : std::string{};
+  return local != nullptr ? utf8_of(local) : std::string{};
 }
+/// Windows tells caches and what a program remembers not apart.
+inline std::string state_home() { return cache_home(); }
 inline bool make_private_folders(const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);  // what is below a profile is its user's alone
@@ -195,6 +223,19 @@ inline file_number make_private_file(std::string& path) {
     return out;
   }
   return -1;
+}
+
+inline bool make_private_folder(std::string& path) {
+  for (unsigned attempt = 0; attempt < 1000; ++attempt) {
+    const std::string name = path + "." + std::to_string(::GetCurrentProcessId()) + "-" + std::to_string(attempt);
+    if (!::CreateDirectoryW(detail::long_path(wide_of(name)).c_str(), nullptr)) {
+      if (::GetLastError() == ERROR_ALREADY_EXISTS) continue;
+      return detail::failed() == 0;
+    }
+    path = name;
+    return true;
+  }
+  return false;
 }
 
 inline std::uint64_t page_size() {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// platform/program.hpp where the system is a POSIX one. Included by that header alone.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__APPLE__)
+#include <crt_externs.h>
+#include <mach-o/dyld.h>
+#endif
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "intaglio/platform/files.hpp"
+
+namespace intaglio::platform {
+
+namespace detail {
+inline char** environment_of_process() {
+#if defined(__APPLE__)
+  return *::_NSGetEnviron();
+#else
+  return ::environ;
+#endif
+}
+}  // namespace detail
+
+/// A program that runs beside this one with an empty standard input. What it prints, on stdout and stderr, is read
+/// here.
+class child_program {
+ public:
+  child_program() = default;
+  child_program(const child_program&) = delete;
+  child_program& operator=(const child_program&) = delete;
+  ~child_program() {
+    if (output_ >= 0) ::close(output_);
+    if (child_ > 0) wait();
+  }
+
+  /// Once. @param words the program's name, which is looked for on the PATH, and its arguments
+  /// @return whether it runs; errno says why not
+  bool start(const std::vector<std::string>& words) {
+    std::vector<std::string> copies = words;
+    std::vector<char*> pointers;
+    for (std::string& each : copies) pointers.push_back(each.data());
+    pointers.push_back(nullptr);
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) return false;
+    for (const int end : ends) ::fcntl(end, F_SETFD, FD_CLOEXEC);
+    ::posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    const int failure =
+        ::posix_spawnp(&child_, pointers[0], &actions, nullptr, pointers.data(), detail::environment_of_process());
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    output_ = ends[0];
+    if (failure == 0) return true;
+    child_ = -1;
+    errno = failure;
+    return false;
+  }
+  /// @return bytes of what it printed, 0 at the end, -1 where nothing came in time; a signal ends the wait
+  std::int64_t read(std::span<std::byte> out, unsigned milliseconds) {
+    ::pollfd waiting{output_, POLLIN, 0};
+    return ::poll(&waiting, 1, static_cast<int>(milliseconds)) > 0 ? read_some(output_, out) : -1;
+  }
+  /// Asks it to end.
+  void end() { ::kill(child_, SIGTERM); }
+  /// Waits for its end. @return its status, 128 + n where signal n ended it
+  int wait() {
+    int status = 0;
+    while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {}
+    child_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  ::pid_t child_ = -1;
+  int output_ = -1;
+};
+
+/// Whether a program of that name is on the PATH.
+inline bool program_exists(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+  while (!rest.empty()) {
+    const auto colon = rest.find(':');
+    const std::string candidate = std::string(rest.substr(0, colon)) + "/" + name;
+    if (::access(candidate.c_str(), X_OK) == 0) return true;
+    rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+  }
+  return false;
+}
+
+/// Where this program lies; empty where the system does not say.
+inline std::filesystem::path own_program() {
+  std::error_code failure;
+#if defined(__APPLE__)
+  std::array<char, 4096> found{};
+  std::uint32_t size = found.size();
+  if (::_NSGetExecutablePath(found.data(), &size) != 0) return {};
+  return std::filesystem::canonical(found.data(), failure);
+#else
+  return std::filesystem::read_symlink("/proc/self/exe", failure);
+#endif
+}
+
+/// Another program in the place of this process. Returns where it cannot be run.
+/// @param words the arguments, the program's name before them and null behind
+inline void become_program(const std::filesystem::path& program, char** words) { ::execv(program.c_str(), words); }
+/// The same for a name that is looked for on the PATH.
+inline void become_program_named(const char* name, char** words) { ::execvp(name, words); }
+
+inline void set_environment(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+
+}  // namespace intaglio::platform

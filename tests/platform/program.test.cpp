@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/platform/program.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+using namespace intaglio::platform;
+
+namespace {
+
+/// All that it prints, up to its end.
+std::string output_of(child_program& child) {
+  std::string out, piece(100, ' ');
+  for (;;) {
+    const auto count = child.read(std::as_writable_bytes(std::span(piece)), 5000);
+    if (count <= 0) return count < 0 ? out + "<nothing came>" : out;
+    out.append(piece, 0, static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("program: what it prints and its status come back", "[program]") {
+  child_program child;
+  REQUIRE(child.start({"sh", "-c", "echo \"$1\"; echo other >&2; cat; exit 7", "sh", "a \"word\" and \\"}));
+  CHECK(output_of(child) == "a \"word\" and \\\nother\n");
+  CHECK(child.wait() == 7);
+}
+
+TEST_CASE("program: it is asked to end, and one that is not there does not start", "[program]") {
+  child_program child;
+  REQUIRE(child.start({"sleep", "60"}));
+  std::string piece(10, ' ');
+  CHECK(child.read(std::as_writable_bytes(std::span(piece)), 20) == -1);
+  child.end();
+  CHECK(child.wait() == 128 + 15);
+
+  child_program none;
+  CHECK_FALSE(none.start({"no such program"}));
+  CHECK(errno == ENOENT);
+}
+
+TEST_CASE("program: what is on the PATH, and this one", "[program]") {
+  CHECK(program_exists("sh"));
+  CHECK_FALSE(program_exists("no such program"));
+  CHECK(std::filesystem::is_regular_file(own_program()));
+  set_environment("INTAGLIO_TEST_VARIABLE", "a b");
+  child_program child;
+  REQUIRE(child.start({"sh", "-c", "echo \"$INTAGLIO_TEST_VARIABLE\""}));
+  CHECK(output_of(child) == "a b\n");
+}
