@@ -15,6 +15,7 @@
 
 #include "../tool/console.hpp"
 #include "../tool/download.hpp"
+#include "../tool/driver_trial.hpp"
 #include "../tool/engraved_models.hpp"
 #include "../tool/known_models.hpp"
 #include "../tool/model_file.hpp"
@@ -500,10 +501,9 @@ class batch_engine : public token_engine {
       facts_.created =
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     }
-    gpu::device_options device_options;
-    device_options.selector = options_.device;
-    const gpu::device device(device_options);
+    const gpu::device device({.selector = options_.device});
     if (const std::string note = device.note(); !note.empty()) log("device", note);
+    tool::try_driver(device);
     session_options loading;
     loading.templates = tool::template_engine();
     loading.progress = [&](const load_progress& at) {

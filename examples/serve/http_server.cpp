@@ -30,6 +30,7 @@
 #include <set>
 #include <utility>
 
+#include <intaglio/platform/console.hpp>
 #include <intaglio/platform/sockets.hpp>
 
 #include "api_error.hpp"
@@ -575,6 +576,7 @@ void server_core::listen() {
   if (problem) throw std::runtime_error("cannot listen on " + where + ": " + problem.message());
   // As many descriptors as the connections need.
   platform::allow_open_files(limit.connections + 256u);
+  platform::ignore_broken_pipes();
 #ifdef INTAGLIO_SERVE_TLS
   if (!options.certificate.empty()) {
     tls.emplace(net::ssl::context::tls_server);

@@ -278,7 +278,6 @@ int main(int count, char** arguments) {
   try {
     app.parse(with_environment(app, {console.words() + 1, console.words() + console.count()}));
   } catch (const CLI::ParseError& refusal) { return app.exit(refusal) == 0 ? 0 : 1; }
-  intaglio::platform::ignore_broken_pipes();
   try {
     check(wanted, app);
     if (wanted.quiet) serve::set_quiet_log();

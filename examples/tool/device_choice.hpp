@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "driver_trial.hpp"
 
 #include <intaglio/gpu/device.hpp>
 
@@ -23,6 +24,7 @@ inline gpu::device open_device(const common_options& common, std::future<gpu::de
   if (!begun.valid()) begun = begin_opening(common);
   gpu::device out = begun.get();
   if (const std::string words = out.note(); !words.empty()) note("note: " + words);
+  try_driver(out);
   return out;
 }
 

@@ -38,7 +38,7 @@ std::size_t escape_at(std::string_view text, std::size_t at) {
 }
 
 /// A piece of text with the escape sequences around it; a word, or the space behind one.
-struct run {
+struct styled_text {
   std::string text;
   std::string style;
 };
@@ -76,15 +76,15 @@ class line_filler {
  private:
   void put_word() {
     std::size_t width = 0;
-    for (const run& each : word_) width += columns_of(each.text);
+    for (const styled_text& each : word_) width += columns_of(each.text);
     if (width == 0) return;
     const bool gap = std::exchange(space_, false) && at_ > start_;
     if (at_ > start_ && at_ + (gap ? 1 : 0) + width > columns_) next_line();
     else if (gap) put(" ", space_style_, 1);
-    for (const run& each : std::exchange(word_, {})) put_whole(each);
+    for (const styled_text& each : std::exchange(word_, {})) put_whole(each);
   }
   /// A word that no line has room for is cut.
-  void put_whole(const run& word) {
+  void put_whole(const styled_text& word) {
     for (std::size_t from = 0, at = 0; at < word.text.size();) {
       const std::size_t from_column = at_;
       std::size_t width = 0;
@@ -113,7 +113,7 @@ class line_filler {
   std::size_t columns_;
   std::string rest_, line_;
   std::size_t at_, start_;
-  std::vector<run> word_;
+  std::vector<styled_text> word_;
   bool space_ = false;
   std::string space_style_;
   std::vector<std::string> lines_;
@@ -329,10 +329,10 @@ class page {
     if (runs_.empty() || verbatim_) return;
     fill(std::exchange(runs_, {}));
   }
-  void fill(const std::vector<run>& runs) {
+  void fill(const std::vector<styled_text>& runs) {
     const std::string first = front();
     line_filler filler(columns_, first, indent());
-    for (const run& each : runs)
+    for (const styled_text& each : runs)
       if (each.text == "\n") filler.end_line();
       else filler.add(each.text, each.style);
     for (std::string& each : filler.finish()) lines_.push_back(std::move(each));
@@ -340,7 +340,7 @@ class page {
   /// Lines as they are, cut where the terminal ends.
   void code_block() {
     std::string all;
-    for (const run& each : std::exchange(runs_, {})) all += each.text;
+    for (const styled_text& each : std::exchange(runs_, {})) all += each.text;
     while (all.ends_with('\n')) all.pop_back();
     const std::string in_front = front();
     const std::size_t room = columns_ - (std::min)(columns_of(in_front), columns_ / 2);
@@ -386,7 +386,7 @@ class page {
     const auto rows = std::exchange(rows_, {});
     for (std::size_t r = 0; r < rows.size(); ++r) {
       if (all > columns_) {
-        std::vector<run> cells;
+        std::vector<styled_text> cells;
         for (const auto& cell : rows[r]) {
           if (!cells.empty()) cells.push_back({" | ", dim});
           cells.insert(cells.end(), cell.begin(), cell.end());
@@ -404,17 +404,17 @@ class page {
       if (r == 0) lines_.push_back(indent() + dim + repeated("─", all - columns_of(indent())) + plain);
     }
   }
-  static std::string line_of(const std::vector<run>& cell) {
+  static std::string line_of(const std::vector<styled_text>& cell) {
     std::string out;
-    for (const run& each : cell) out += each.style.empty() ? each.text : each.style + each.text + plain;
+    for (const styled_text& each : cell) out += each.style.empty() ? each.text : each.style + each.text + plain;
     return out;
   }
 
   std::size_t columns_;
   std::vector<std::string> lines_, indents_, styles_;
   std::vector<list> lists_;
-  std::vector<run> runs_;
-  std::vector<std::vector<std::vector<run>>> rows_;  ///< of a table, its cells
+  std::vector<styled_text> runs_;
+  std::vector<std::vector<std::vector<styled_text>>> rows_;  ///< of a table, its cells
   std::string mark_, address_, link_text_;
   bool verbatim_ = false;
 };

@@ -30,66 +30,67 @@ enum class role : unsigned char { plain, create, destroy };
 // specification.
 #define FAULTS_HOST VK_ERROR_OUT_OF_HOST_MEMORY
 #define FAULTS_MEMORY VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY
-#define FAULTS_FUNCTIONS(X)                                                                                \
-  X(vkEnumerateInstanceVersion, plain, FAULTS_HOST)                                                        \
-  X(vkEnumerateInstanceLayerProperties, plain, FAULTS_MEMORY, VK_INCOMPLETE)                               \
-  X(vkCreateInstance, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_LAYER_NOT_PRESENT,   \
-    VK_ERROR_EXTENSION_NOT_PRESENT, VK_ERROR_INCOMPATIBLE_DRIVER)                                          \
-  X(vkDestroyInstance, destroy)                                                                            \
-  X(vkCreateDebugUtilsMessengerEXT, create, FAULTS_HOST)                                                   \
-  X(vkDestroyDebugUtilsMessengerEXT, destroy)                                                              \
-  X(vkEnumeratePhysicalDevices, plain, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_INCOMPLETE)       \
-  X(vkEnumerateDeviceExtensionProperties, plain, FAULTS_MEMORY, VK_ERROR_LAYER_NOT_PRESENT, VK_INCOMPLETE) \
-  X(vkGetPhysicalDeviceProperties, plain)                                                                  \
-  X(vkGetPhysicalDeviceProperties2, plain)                                                                 \
-  X(vkGetPhysicalDeviceFeatures2, plain)                                                                   \
-  X(vkGetPhysicalDeviceMemoryProperties, plain)                                                            \
-  X(vkGetPhysicalDeviceMemoryProperties2, plain)                                                           \
-  X(vkGetPhysicalDeviceQueueFamilyProperties, plain)                                                       \
-  X(vkCreateDevice, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_EXTENSION_NOT_PRESENT, \
-    VK_ERROR_FEATURE_NOT_PRESENT, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_DEVICE_LOST)                         \
-  X(vkDestroyDevice, destroy)                                                                              \
-  X(vkGetDeviceQueue, plain)                                                                               \
-  X(vkCreateBuffer, create, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                        \
-  X(vkDestroyBuffer, destroy)                                                                              \
-  X(vkGetBufferMemoryRequirements, plain)                                                                  \
-  X(vkAllocateMemory, create, FAULTS_MEMORY, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_INVALID_EXTERNAL_HANDLE,  \
-    VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                                                               \
-  X(vkFreeMemory, destroy)                                                                                 \
-  X(vkBindBufferMemory, plain, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                     \
-  X(vkMapMemory, plain, FAULTS_MEMORY, VK_ERROR_MEMORY_MAP_FAILED)                                         \
-  X(vkGetBufferDeviceAddress, plain)                                                                       \
-  X(vkCreateShaderModule, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV)                               \
-  X(vkDestroyShaderModule, destroy)                                                                        \
-  X(vkCreatePipelineLayout, create, FAULTS_MEMORY)                                                         \
-  X(vkDestroyPipelineLayout, destroy)                                                                      \
-  X(vkCreatePipelineCache, create, FAULTS_MEMORY)                                                          \
-  X(vkDestroyPipelineCache, destroy)                                                                       \
-  X(vkGetPipelineCacheData, plain, FAULTS_MEMORY, VK_INCOMPLETE)                                           \
-  X(vkCreateComputePipelines, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV)                           \
-  X(vkDestroyPipeline, destroy)                                                                            \
-  X(vkCreateCommandPool, create, FAULTS_MEMORY)                                                            \
-  X(vkDestroyCommandPool, destroy)                                                                         \
-  X(vkResetCommandPool, plain, VK_ERROR_OUT_OF_DEVICE_MEMORY)                                              \
-  X(vkAllocateCommandBuffers, plain, FAULTS_MEMORY)                                                        \
-  X(vkBeginCommandBuffer, plain, FAULTS_MEMORY)                                                            \
-  X(vkEndCommandBuffer, plain, FAULTS_MEMORY)                                                              \
-  X(vkCmdBindPipeline, plain)                                                                              \
-  X(vkCmdPushConstants, plain)                                                                             \
-  X(vkCmdDispatch, plain)                                                                                  \
-  X(vkCmdPipelineBarrier2, plain)                                                                          \
-  X(vkCmdCopyBuffer, plain)                                                                                \
-  X(vkCmdFillBuffer, plain)                                                                                \
-  X(vkCmdResetQueryPool, plain)                                                                            \
-  X(vkCmdWriteTimestamp2, plain)                                                                           \
-  X(vkCreateSemaphore, create, FAULTS_MEMORY)                                                              \
-  X(vkDestroySemaphore, destroy)                                                                           \
-  X(vkQueueSubmit, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                             \
-  X(vkQueueWaitIdle, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                           \
-  X(vkWaitSemaphores, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_TIMEOUT)                              \
-  X(vkGetSemaphoreCounterValue, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                \
-  X(vkCreateQueryPool, create, FAULTS_MEMORY)                                                              \
-  X(vkDestroyQueryPool, destroy)                                                                           \
+#define FAULTS_FUNCTIONS(X)                                                                                  \
+  X(vkEnumerateInstanceVersion, plain, FAULTS_HOST)                                                          \
+  X(vkEnumerateInstanceLayerProperties, plain, FAULTS_MEMORY, VK_INCOMPLETE)                                 \
+  X(vkEnumerateInstanceExtensionProperties, plain, FAULTS_MEMORY, VK_ERROR_LAYER_NOT_PRESENT, VK_INCOMPLETE) \
+  X(vkCreateInstance, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_LAYER_NOT_PRESENT,     \
+    VK_ERROR_EXTENSION_NOT_PRESENT, VK_ERROR_INCOMPATIBLE_DRIVER)                                            \
+  X(vkDestroyInstance, destroy)                                                                              \
+  X(vkCreateDebugUtilsMessengerEXT, create, FAULTS_HOST)                                                     \
+  X(vkDestroyDebugUtilsMessengerEXT, destroy)                                                                \
+  X(vkEnumeratePhysicalDevices, plain, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_INCOMPLETE)         \
+  X(vkEnumerateDeviceExtensionProperties, plain, FAULTS_MEMORY, VK_ERROR_LAYER_NOT_PRESENT, VK_INCOMPLETE)   \
+  X(vkGetPhysicalDeviceProperties, plain)                                                                    \
+  X(vkGetPhysicalDeviceProperties2, plain)                                                                   \
+  X(vkGetPhysicalDeviceFeatures2, plain)                                                                     \
+  X(vkGetPhysicalDeviceMemoryProperties, plain)                                                              \
+  X(vkGetPhysicalDeviceMemoryProperties2, plain)                                                             \
+  X(vkGetPhysicalDeviceQueueFamilyProperties, plain)                                                         \
+  X(vkCreateDevice, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_EXTENSION_NOT_PRESENT,   \
+    VK_ERROR_FEATURE_NOT_PRESENT, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_DEVICE_LOST)                           \
+  X(vkDestroyDevice, destroy)                                                                                \
+  X(vkGetDeviceQueue, plain)                                                                                 \
+  X(vkCreateBuffer, create, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                          \
+  X(vkDestroyBuffer, destroy)                                                                                \
+  X(vkGetBufferMemoryRequirements, plain)                                                                    \
+  X(vkAllocateMemory, create, FAULTS_MEMORY, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_INVALID_EXTERNAL_HANDLE,    \
+    VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                                                                 \
+  X(vkFreeMemory, destroy)                                                                                   \
+  X(vkBindBufferMemory, plain, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                       \
+  X(vkMapMemory, plain, FAULTS_MEMORY, VK_ERROR_MEMORY_MAP_FAILED)                                           \
+  X(vkGetBufferDeviceAddress, plain)                                                                         \
+  X(vkCreateShaderModule, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV)                                 \
+  X(vkDestroyShaderModule, destroy)                                                                          \
+  X(vkCreatePipelineLayout, create, FAULTS_MEMORY)                                                           \
+  X(vkDestroyPipelineLayout, destroy)                                                                        \
+  X(vkCreatePipelineCache, create, FAULTS_MEMORY)                                                            \
+  X(vkDestroyPipelineCache, destroy)                                                                         \
+  X(vkGetPipelineCacheData, plain, FAULTS_MEMORY, VK_INCOMPLETE)                                             \
+  X(vkCreateComputePipelines, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV)                             \
+  X(vkDestroyPipeline, destroy)                                                                              \
+  X(vkCreateCommandPool, create, FAULTS_MEMORY)                                                              \
+  X(vkDestroyCommandPool, destroy)                                                                           \
+  X(vkResetCommandPool, plain, VK_ERROR_OUT_OF_DEVICE_MEMORY)                                                \
+  X(vkAllocateCommandBuffers, plain, FAULTS_MEMORY)                                                          \
+  X(vkBeginCommandBuffer, plain, FAULTS_MEMORY)                                                              \
+  X(vkEndCommandBuffer, plain, FAULTS_MEMORY)                                                                \
+  X(vkCmdBindPipeline, plain)                                                                                \
+  X(vkCmdPushConstants, plain)                                                                               \
+  X(vkCmdDispatch, plain)                                                                                    \
+  X(vkCmdPipelineBarrier2, plain)                                                                            \
+  X(vkCmdCopyBuffer, plain)                                                                                  \
+  X(vkCmdFillBuffer, plain)                                                                                  \
+  X(vkCmdResetQueryPool, plain)                                                                              \
+  X(vkCmdWriteTimestamp2, plain)                                                                             \
+  X(vkCreateSemaphore, create, FAULTS_MEMORY)                                                                \
+  X(vkDestroySemaphore, destroy)                                                                             \
+  X(vkQueueSubmit, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                               \
+  X(vkQueueWaitIdle, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                             \
+  X(vkWaitSemaphores, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_TIMEOUT)                                \
+  X(vkGetSemaphoreCounterValue, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                  \
+  X(vkCreateQueryPool, create, FAULTS_MEMORY)                                                                \
+  X(vkDestroyQueryPool, destroy)                                                                             \
   X(vkGetQueryPoolResults, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_NOT_READY)
 
 /// One function that the shim stands before.
@@ -252,6 +253,8 @@ inline PFN_vkGetInstanceProcAddr real_entry() {
 
 /// Changes what devices say of their limits, where it is set: see lowered_limits.
 inline std::function<void(VkPhysicalDeviceLimits&)> lowering;
+/// The VkDriverId that devices say they are of, where it is not zero.
+inline VkDriverId told_driver{};
 
 /// While it lives, devices say that they have at most these limits. 0: what the driver says. The driver keeps its own.
 struct lowered_limits {
@@ -338,6 +341,10 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
     } else if constexpr (Which == id::vkGetPhysicalDeviceProperties2) {
       real.load()(arguments...);
       if (lowering) lowering(std::get<1>(given)->properties.limits);
+      if (told_driver != VkDriverId{})
+        for (auto* each = static_cast<VkBaseOutStructure*>(std::get<1>(given)->pNext); each; each = each->pNext)
+          if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES)
+            reinterpret_cast<VkPhysicalDeviceVulkan12Properties*>(each)->driverID = told_driver;
     } else {
       return real.load()(arguments...);
     }

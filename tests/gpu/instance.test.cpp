@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <string_view>
 
 using namespace intaglio;
 
@@ -63,5 +64,48 @@ TEST_CASE("drivers stay loaded behind an instance, so that a process may make an
   for (const std::string& each : used) {
     INFO(each);
     CHECK(left.contains(each));
+  }
+}
+
+namespace {
+/// A loader that has VK_KHR_portability_enumeration or has it not, and what an instance of it was made with.
+struct portability_loader {
+  static inline bool offers = false;
+  static inline VkInstanceCreateFlags flags = 0;
+  static inline std::set<std::string> extensions;
+
+  static VkResult list(const char* layer, std::uint32_t* count, VkExtensionProperties* items) {
+    const VkResult result =
+        real<PFN_vkEnumerateInstanceExtensionProperties>("vkEnumerateInstanceExtensionProperties")(layer, count, items);
+    for (std::uint32_t i = 0; items != nullptr && !offers && i < *count; ++i)
+      if (std::string_view(items[i].extensionName) == VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)
+        items[i].extensionName[0] = 'X';
+    return result;
+  }
+  static VkResult make(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* memory, VkInstance* out) {
+    flags = info->flags;
+    extensions = {info->ppEnabledExtensionNames, info->ppEnabledExtensionNames + info->enabledExtensionCount};
+    return real<PFN_vkCreateInstance>("vkCreateInstance")(info, memory, out);
+  }
+  static PFN_vkVoidFunction entry(VkInstance instance, const char* name) {
+    if (std::string_view(name) == "vkEnumerateInstanceExtensionProperties")
+      return reinterpret_cast<PFN_vkVoidFunction>(&list);
+    if (std::string_view(name) == "vkCreateInstance") return reinterpret_cast<PFN_vkVoidFunction>(&make);
+    return gpu::loader().entry()(instance, name);
+  }
+  template <class Function>
+  static Function real(const char* name) {
+    return reinterpret_cast<Function>(gpu::loader().entry()(VK_NULL_HANDLE, name));
+  }
+};
+}  // namespace
+
+TEST_CASE("drivers of a part of Vulkan are listed where the loader can") {
+  for (const bool offers : {true, false}) {
+    portability_loader::offers = offers;
+    const gpu::instance made{gpu::loader(&portability_loader::entry)};
+    CHECK_FALSE(made.physical_devices().empty());
+    CHECK(portability_loader::flags == (offers ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0u));
+    CHECK(portability_loader::extensions.contains(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == offers);
   }
 }

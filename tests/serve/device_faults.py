@@ -47,6 +47,22 @@ def start_stream(server, **more):
     return link
 
 
+# A driver that ends the process is met by another one, and one that did not is remembered.
+def try_driver():
+    return subprocess.run([os.path.join(os.path.dirname(PROGRAM), "intaglio"), "run", "--prompt", "Once", "-n", "1"], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **LAYER, "INTAGLIO_DRIVER_TRIAL": "always", "XDG_CACHE_HOME": f"{folder}/cache"})
+
+
+fault("crash")
+refused = try_driver()
+check.equal(refused.returncode, 3, f"a driver that ends the process: {refused.stderr}")
+check("signal 6 (abort) ended it" in refused.stderr.splitlines()[0], f"it is said how: {refused.stderr}")
+os.remove(f"{folder}/crash")
+taken = try_driver()
+check.equal(taken.returncode, 0, f"a driver that does not: {taken.stderr}")
+check("in a process of its own" in taken.stderr, f"it was tried: {taken.stderr}")
+check("in a process of its own" not in try_driver().stderr, "and is not tried again")
+
 server = Server("--drain-seconds", "2", environment=LAYER)
 ask = server.ask
 status, _, before = ask("POST", TEXT, good)

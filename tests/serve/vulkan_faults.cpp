@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A Vulkan layer that takes the device away and refuses memory when a file in the folder INTAGLIO_FAULTS says so, and,
 // preloaded, a wall clock that jumps by an hour at every look. Built and used by device_faults.py.
-//   lost         the next submission ends with VK_ERROR_DEVICE_LOST, as do all later calls of that device; the file is
-//   taken away full         no memory of the device while the file is there allocation   its content N: the N-th
-//   allocation from the start is refused, the file is taken away then
+// lost: the next submission ends with VK_ERROR_DEVICE_LOST, as do all later calls of that device; the file is taken
+// away.
+// full: no memory of the device while the file is there.
+// crash: the process ends where it makes a pipeline, while the file is there.
+// allocation: its content N: the N-th allocation from the start is refused, the file is taken away then.
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vulkan/vk_layer.h>
@@ -103,9 +105,17 @@ VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue on, std::uint32_t count, const VkS
   return next_of<PFN_vkQueueSubmit>(on, "vkQueueSubmit")(on, count, info, fence);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL make_pipelines(VkDevice on, VkPipelineCache cache, std::uint32_t count,
+                                              const VkComputePipelineCreateInfo* infos,
+                                              const VkAllocationCallbacks* how, VkPipeline* out) {
+  if (is_there("crash")) std::abort();
+  return next_of<PFN_vkCreateComputePipelines>(on, "vkCreateComputePipelines")(on, cache, count, infos, how, out);
+}
+
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_call(VkDevice device, const char* name) {
   if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(device_call);
   if (std::strcmp(name, "vkAllocateMemory") == 0) return reinterpret_cast<PFN_vkVoidFunction>(allocate);
+  if (std::strcmp(name, "vkCreateComputePipelines") == 0) return reinterpret_cast<PFN_vkVoidFunction>(make_pipelines);
   if (std::strcmp(name, "vkQueueSubmit") == 0) return reinterpret_cast<PFN_vkVoidFunction>(submit);
   return next_of<PFN_vkVoidFunction>(device, name);
 }
@@ -123,7 +133,8 @@ __attribute__((visibility("default"))) PFN_vkVoidFunction faults_instance_call(V
     return reinterpret_cast<PFN_vkVoidFunction>(faults_instance_call);
   if (std::strcmp(name, "vkCreateInstance") == 0) return reinterpret_cast<PFN_vkVoidFunction>(create_instance);
   if (std::strcmp(name, "vkCreateDevice") == 0) return reinterpret_cast<PFN_vkVoidFunction>(create_device);
-  for (const char* const of_device : {"vkGetDeviceProcAddr", "vkAllocateMemory", "vkQueueSubmit"})
+  for (const char* const of_device :
+       {"vkGetDeviceProcAddr", "vkAllocateMemory", "vkCreateComputePipelines", "vkQueueSubmit"})
     if (std::strcmp(name, of_device) == 0) return device_call(nullptr, name);
   if (instance == nullptr) return nullptr;
   PFN_vkGetInstanceProcAddr next = nullptr;

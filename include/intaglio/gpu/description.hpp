@@ -4,6 +4,7 @@
 
 #include <intaglio/gpu/features.hpp>
 #include <intaglio/gpu/instance.hpp>
+#include <intaglio/gpu/known_drivers.hpp>
 
 #include <algorithm>
 #include <array>
@@ -79,6 +80,9 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   std::copy_n(p11.driverUUID, VK_UUID_SIZE, out.driver_uuid.begin());
   out.driver_name = fixed_text(p12.driverName);
   out.driver_info = fixed_text(p12.driverInfo);
+  out.driver_id = static_cast<std::uint32_t>(p12.driverID);
+  if (const known_driver driver = of_driver(out.driver_id); driver.state == driver_state::crashes)
+    out.missing.push_back("another driver (" + std::string(driver.why) + ")");
 
   device_limits& to = out.limits;
   to.max_push_constant_bytes = limits.maxPushConstantsSize;

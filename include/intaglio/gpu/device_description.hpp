@@ -47,6 +47,7 @@ enum class feature : std::uint8_t {
   external_memory_host,
   memory_budget,
   calibrated_timestamps,
+  portability_subset,
   count
 };
 
@@ -128,6 +129,7 @@ struct device_description {
   std::uint32_t vendor_id = 0, device_id = 0;
   std::array<std::uint8_t, VK_UUID_SIZE> uuid{}, driver_uuid{};
   std::string driver_name, driver_info;
+  std::uint32_t driver_id = 0;       ///< VkDriverId
   std::uint32_t driver_version = 0;  ///< packed as the vendor pleases
   std::uint32_t api_version = 0;
   device_limits limits;

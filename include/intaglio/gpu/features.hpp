@@ -115,6 +115,8 @@ inline constexpr std::array<feature_entry, static_cast<std::size_t>(feature::cou
     {feature::external_memory_host, "VK_EXT_external_memory_host", "VK_EXT_external_memory_host", nullptr, false},
     {feature::memory_budget, "VK_EXT_memory_budget", "VK_EXT_memory_budget", nullptr, false},
     {feature::calibrated_timestamps, "VK_EXT_calibrated_timestamps", "VK_EXT_calibrated_timestamps", nullptr, false},
+    // A device that has it (MoltenVK's) asks to be opened with it; nothing of what it leaves out is used.
+    {feature::portability_subset, "VK_KHR_portability_subset", "VK_KHR_portability_subset", nullptr, false},
 }};
 
 static_assert(

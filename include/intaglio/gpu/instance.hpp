@@ -6,6 +6,7 @@
 #include <intaglio/gpu/validation.hpp>
 #include <intaglio/platform/process.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -90,6 +91,11 @@ class instance {
       enables = {VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT,
                  VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT};
 
+    typed<VkInstanceCreateInfo> info;
+    if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {  // the loader hides MoltenVK else
+      extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+      info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+    }
     typed<VkApplicationInfo> application;
     application.pApplicationName = "intaglio";
     application.pEngineName = "intaglio";
@@ -106,7 +112,6 @@ class instance {
     checks.enabledValidationFeatureCount = static_cast<std::uint32_t>(enables.size());
     checks.pEnabledValidationFeatures = enables.data();
 
-    typed<VkInstanceCreateInfo> info;
     info.pApplicationInfo = &application;
     info.enabledLayerCount = static_cast<std::uint32_t>(layers.size());
     info.ppEnabledLayerNames = layers.data();
@@ -130,6 +135,17 @@ class instance {
       destroy();
       throw;
     }
+  }
+
+  [[gnu::cold]] bool has_extension(const char* wanted) const {
+    const auto ask =
+        loader_.global<PFN_vkEnumerateInstanceExtensionProperties>("vkEnumerateInstanceExtensionProperties");
+    if (ask == nullptr) return false;
+    const auto found = enumerate<VkExtensionProperties>(
+        "", "list the Vulkan instance's extensions",
+        [&](std::uint32_t* count, VkExtensionProperties* items) { return ask(nullptr, count, items); });
+    return std::any_of(found.begin(), found.end(),
+                       [&](const auto& each) { return std::strcmp(each.extensionName, wanted) == 0; });
   }
 
   void require_layer() const {
