@@ -77,13 +77,13 @@ inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, 
   return out;
 }
 
-/// A batch whose workgroups wait for no turn has no numbers, and goes on as the chain.
+/// A batch whose workgroups wait for one turn has no numbers, and goes on as the chain.
 inline void wait_in_vain(const plan::planned& made) {
   const checked_device on;
   const plan::device_class modules = runtime::usable_classes(on.device).front();
   if (!runs(on.device, made.table(), modules)) SKIP(not_run(on.device, made.table()));
   std::vector<plan::dispatch> in_one(made.table().batch_in_one.in_one.begin(), made.table().batch_in_one.in_one.end());
-  in_one[0].specialization[kernels::interface_of(in_one[0].kernel).specialization_index("patience")] = 0;
+  in_one[0].specialization[kernels::interface_of(in_one[0].kernel).specialization_index("patience")] = 1;
   plan::table table = made.table();
   table.batch_in_one.in_one = in_one;
   const std::vector<std::uint32_t> positions(8, 2);

@@ -5,6 +5,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/exchange.hpp"
 
 namespace intaglio::kernels {
 
@@ -39,11 +40,22 @@ inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 8, shares 
 inline constexpr std::uint32_t step_columns = 128, step_bytes = 2560;
 /// What the workgroups exchange in a layer: x of the four products, squares of the stream before both norms,
 /// query, key and value, and sums of the down projection.
+constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+                                   std::uint64_t kv) {
+  using enum layer_step;
+  const std::uint64_t tiles = hidden / 16, x = hidden / step_columns * step_bytes, squares = tiles * 4 * most_tokens;
+  return {{"x", x, before, qkv},
+          {"squares", squares, before, qkv},
+          {"middle", x, projection, gate_up},
+          {"middle_squares", squares, projection, gate_up},
+          {"attended", q / step_columns * step_bytes, attention, projection},
+          {"gated", intermediate / step_columns * step_bytes, gate_up, down},
+          {"query", (q + 2 * kv) * 4 * most_tokens, qkv, attention},
+          {"sums", tiles * shares * 16 * most_tokens * 4, down, down}};
+}
 constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                        std::uint64_t kv) {
-  const std::uint64_t tiles = hidden / 16;
-  return (2 * hidden + q + intermediate) / step_columns * step_bytes +
-         tiles * 4 * (2 * most_tokens + shares * 16 * most_tokens) + (q + 2 * kv) * 4 * most_tokens;
+  return exchange(hidden, intermediate, q, kv).bytes();
 }
 }  // namespace layers_few
 
@@ -70,6 +82,10 @@ struct layers_few_kernel {
     std::uint32_t subgroup_width{};
   };
 
+  static constexpr exchange_places exchange(const constants& c) {
+    return layers_few::exchange(c.hidden_size, c.intermediate_size, std::uint64_t{c.heads} * c.head_dim,
+                                std::uint64_t{c.kv_heads} * c.head_dim);
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);
     return variant::layers_few;

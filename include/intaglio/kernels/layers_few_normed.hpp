@@ -37,9 +37,17 @@ namespace layers_few_normed {
 /// most_own: tiles of 16 rows of the stream that a workgroup has.
 inline constexpr std::uint32_t least_subgroups = 16, most_subgroups = 20, most_own = 4;
 /// As of layers_few, and squares of what both halves of a layer add to the stream.
+constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+                                   std::uint64_t kv) {
+  exchange_places out = layers_few::exchange(hidden, intermediate, q, kv);
+  const std::uint64_t squares = hidden / 16 * 4 * layers_few::most_tokens;
+  out.add({"projected_squares", squares, layer_step::projection, layer_step::projection});
+  out.add({"lowered_squares", squares, layer_step::down, layer_step::down});
+  return out;
+}
 constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                        std::uint64_t kv) {
-  return layers_few::exchange_bytes(hidden, intermediate, q, kv) + hidden / 16 * 4 * 2 * layers_few::most_tokens;
+  return exchange(hidden, intermediate, q, kv).bytes();
 }
 }  // namespace layers_few_normed
 
@@ -68,6 +76,10 @@ struct layers_few_normed_kernel {
     std::uint32_t subgroup_width{};
   };
 
+  static constexpr exchange_places exchange(const constants& c) {
+    return layers_few_normed::exchange(c.hidden_size, c.intermediate_size, std::uint64_t{c.heads} * c.head_dim,
+                                       std::uint64_t{c.kv_heads} * c.head_dim);
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);
     return variant::layers_few_normed;

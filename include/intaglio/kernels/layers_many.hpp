@@ -5,6 +5,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/exchange.hpp"
 
 namespace intaglio::kernels {
 
@@ -51,13 +52,37 @@ constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) 
 }
 /// What the workgroups exchange in a layer: x of the four products as halves, scales of each token of each
 /// workgroup or task of attention, and squares; query, key and value; sums of shared rows; a word of each helper.
+/// @param adds_normalised whether squares of what both halves of a layer add to the stream are among it
+constexpr exchange_places exchange(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
+                                   std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
+                                   std::uint64_t tasks_of_row, bool adds_normalised = false) {
+  using enum layer_step;
+  const std::uint64_t each = slot_count * parts * 4, its_qkv = q + 2 * kv, sums = slot_count * shares * 4;
+  exchange_places out{{"x", slot_count * hidden * 2, before, qkv},
+                      {"middle", slot_count * hidden * 2, projection, gate_up},
+                      {"attended", slot_count * q * 2, attention, projection},
+                      {"gated", slot_count * intermediate * 2, gate_up, down},
+                      {"x_scales", each, before, qkv},
+                      {"middle_scales", each, projection, gate_up},
+                      {"attended_scales", slot_count * tasks_of_row * 4, attention, projection},
+                      {"gated_scales", each, gate_up, down},
+                      {"squares", each, before, qkv},
+                      {"middle_squares", each, projection, gate_up},
+                      {"query", slot_count * its_qkv * 4, qkv, attention},
+                      {"qkv_sums", sums * its_qkv, qkv, qkv},
+                      {"projection_sums", sums * hidden, projection, projection},
+                      {"down_sums", sums * hidden, down, down}};
+  if (adds_normalised) {
+    out.add({"projected_squares", each, projection, projection});
+    out.add({"lowered_squares", each, down, down});
+  }
+  out.add({"blanked", 4 * most_helpers, qkv, down});
+  return out;
+}
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t tasks_of_row) {
-  const std::uint64_t qkv = q + 2 * kv;
-  return slot_count * (2 * (2 * hidden + q + intermediate) + 4 * (5 * parts + tasks_of_row) + 4 * qkv +
-                       4 * shares * (qkv + 2 * hidden)) +
-         4 * most_helpers;
+  return exchange(slot_count, parts, hidden, intermediate, q, kv, tasks_of_row).bytes();
 }
 }  // namespace layers_many
 
@@ -85,6 +110,11 @@ struct layers_many_kernel {
     std::uint32_t subgroup_width{};
   };
 
+  static constexpr exchange_places exchange(const constants& c) {
+    return layers_many::exchange(c.slot_count, c.parts, c.hidden_size, c.intermediate_size,
+                                 std::uint64_t{c.heads} * c.head_dim, std::uint64_t{c.kv_heads} * c.head_dim,
+                                 c.heads / layers_many::heads_each(c.heads, c.kv_heads));
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);
     return variant::layers_many;

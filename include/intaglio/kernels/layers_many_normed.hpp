@@ -48,8 +48,7 @@ constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t head
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t its_slices_of_row) {
-  return layers_many::exchange_bytes(slot_count, parts, hidden, intermediate, q, kv, its_slices_of_row) +
-         slot_count * 4 * 2 * parts;
+  return layers_many::exchange(slot_count, parts, hidden, intermediate, q, kv, its_slices_of_row, true).bytes();
 }
 }  // namespace layers_many_normed
 
@@ -79,6 +78,11 @@ struct layers_many_normed_kernel {
     std::uint32_t subgroup_width{};
   };
 
+  static constexpr exchange_places exchange(const constants& c) {
+    return layers_many::exchange(c.slot_count, c.parts, c.hidden_size, c.intermediate_size,
+                                 std::uint64_t{c.heads} * c.head_dim, std::uint64_t{c.kv_heads} * c.head_dim,
+                                 layers_many_normed::slices_of_row(c.head_dim, c.heads, c.kv_heads), true);
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);
     return variant::layers_many_normed;

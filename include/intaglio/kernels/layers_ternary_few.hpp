@@ -5,6 +5,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/exchange.hpp"
 
 namespace intaglio::kernels {
 
@@ -38,10 +39,27 @@ inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, most_t
                                most_columns = 8192;
 /// What the workgroups exchange in a layer: the stream before both norms, query, key and value, what attention
 /// gives and gated as f32; int8 of the four products' x, and factors.
+constexpr exchange_places exchange(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
+                                   std::uint64_t q, std::uint64_t kv) {
+  using enum layer_step;
+  const std::uint64_t rows = (slot_count + 7) / 8 * 8;
+  return {{"stream", rows * hidden * 4, before, qkv},
+          {"query", rows * (q + 2 * kv) * 4, qkv, attention},
+          {"attended", rows * q * 4, attention, projection},
+          {"middle", rows * hidden * 4, projection, gate_up},
+          {"gated", rows * intermediate * 4, gate_up, down},
+          {"codes", rows * hidden, qkv, qkv},
+          {"codes", rows * q, projection, projection},
+          {"codes", rows * hidden, gate_up, gate_up},
+          {"codes", rows * intermediate, down, down},
+          {"factors", rows * 4, qkv, qkv},
+          {"factors", rows * 4, projection, projection},
+          {"factors", rows * 4, gate_up, gate_up},
+          {"factors", rows * 4, down, down}};
+}
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t hidden, std::uint64_t intermediate,
                                        std::uint64_t q, std::uint64_t kv) {
-  return (slot_count + 7) / 8 * 8 *
-         (4 * (2 * hidden + q + 2 * kv + q + intermediate) + 2 * hidden + q + intermediate + 4 * 4);
+  return exchange(slot_count, hidden, intermediate, q, kv).bytes();
 }
 }  // namespace layers_ternary_few
 
@@ -69,6 +87,10 @@ struct layers_ternary_few_kernel {
     std::uint32_t subgroup_width{};
   };
 
+  static constexpr exchange_places exchange(const constants& c) {
+    return layers_ternary_few::exchange(c.slot_count, c.hidden_size, c.intermediate_size,
+                                        std::uint64_t{c.heads} * c.head_dim, std::uint64_t{c.kv_heads} * c.head_dim);
+  }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);
     return variant::layers_ternary_few;

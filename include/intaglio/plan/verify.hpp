@@ -9,6 +9,7 @@
 
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/dispatch_demands.hpp"
+#include "intaglio/plan/exchange.hpp"
 #include "intaglio/plan/order.hpp"
 #include "intaglio/plan/resident.hpp"
 #include "intaglio/plan/table.hpp"
@@ -24,6 +25,7 @@ struct limits {
   std::uint32_t workgroup_count = 65535;
   std::uint32_t workgroup_invocations = 1024;
   std::uint32_t widest_subgroup = 64;
+  std::uint32_t resident_workgroups = 0;  ///< that surely run at once; 0: not known yet
 };
 
 /// What a class of devices offers.
@@ -32,14 +34,11 @@ constexpr limits limits_of(const kernels::device_class& device) {
           .matrix_shared_memory_bytes = device.shared_memory_bytes,
           .workgroup_count = device.workgroup_count,
           .workgroup_invocations = device.workgroup_invocations,
-          .widest_subgroup = device.subgroup_size};
+          .widest_subgroup = device.subgroup_size,
+          .resident_workgroups = device.resident_workgroups};
 }
 
 namespace verification {
-
-constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
-  out.append(s.name, ": ", d.label.view(), " (", kernels::interface_of(d.kernel).name, "): ");
-}
 
 constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const dispatch& d, const access& a) {
   switch (a.where) {
@@ -115,6 +114,9 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
   if (over("push constant bytes", limit.push_constant_bytes, kernels::interface_of(d.kernel).push_bytes()))
     return false;
   const bool resident = is_resident(d);
+  if (resident && is_fitted(d) && limit.resident_workgroups != 0 &&
+      over("workgroups that wait for each other and so run at once", limit.resident_workgroups, d.groups[0]))
+    return false;
   const std::uint32_t width = resident ? kernels::layers::resident_subgroup_width : limit.widest_subgroup;
   const dispatch_demands demands = demands_of(d, width);
   if (!demands.undefined.empty()) {
@@ -325,46 +327,11 @@ constexpr bool argues(const sequence& s, text<256>& out) {
   return true;
 }
 
-/// What workgroups of coded layers wait for, by its place among a layer's arguments (kernels::layers_coded): what q, k
-/// and v, attention, its projection, gate and up, and the down projection give. Each is written by one step, before the
-/// step that is the next to write one reads it; and no wait is for good.
-constexpr bool exchanges(const sequence& s, text<256>& out) {
-  const dispatch& in_one = s.in_one.front();
-  if (in_one.kernel != kernels::kernel::layers_coded) return true;
-  const std::uint32_t patience = kernels::constants_of<kernels::layers_coded_kernel>(in_one.specialization).patience;
-  if (patience == 0 || patience > kernels::layers_coded::most_patience) {
-    begin(out, s, in_one);
-    out.append("expected waits of 1 to ", kernels::layers_coded::most_patience, " turns, found ", patience);
-    return false;
-  }
-  for (std::uint32_t kind = 0; kind < s.pattern.kinds(); ++kind) {
-    const auto steps = s.block(static_cast<std::uint8_t>(kind));
-    const auto arguments = s.arguments.subspan(s.arguments.size() > s.argument_count() ? kind * s.argument_count() : 0,
-                                               s.argument_count());
-    const auto touches = [&](std::size_t step, const operand& place, bool writes) {
-      for (std::size_t i = 0; i < steps[step].access_count; ++i)
-        if (const access& a = steps[step].accesses[i]; a.write == writes && a.where == place.where &&
-                                                       a.offset == place.offset && a.layer_stride == place.layer_stride)
-          return true;
-      return false;
-    };
-    std::size_t from = 0;
-    for (std::size_t n = kernels::layers_coded::first_exchanged; n <= kernels::layers_coded::last_exchanged; ++n) {
-      std::size_t writes = from;
-      while (writes < steps.size() && !touches(writes, arguments[n], true)) ++writes;
-      bool before = n == kernels::layers_coded::first_exchanged;  // reads what the value before it is
-      for (std::size_t step = from; step <= writes && step < steps.size(); ++step)
-        before = before || touches(step, arguments[n - 1], false);
-      if (writes < steps.size() && before) {
-        from = writes + 1;
-        continue;
-      }
-      begin(out, s, in_one);
-      out.append("expected value ", n, " of those that workgroups wait for to be written by a step that follows the ",
-                 "one before it, found ", writes < steps.size() ? "none that reads that" : "no write");
-      return false;
-    }
-  }
+/// Of both forms of all layers.
+constexpr bool exchange_holds(const sequence& s, text<256>& out) {
+  for (const auto part : {s.in_one, s.in_one_long})
+    for (const dispatch& all : part)
+      if (!exchanges(s, all, out)) return false;
   return true;
 }
 
@@ -381,7 +348,7 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
   if (s.in_one.empty() || ((has_exchange(s.in_one.front()) || done_twice_is_done_once(s, out)) && is_blank(s, out) &&
-                           argues(s, out) && exchanges(s, out)))
+                           argues(s, out) && exchange_holds(s, out)))
     hazards(t, s, out);
 }
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Proof of what workgroups of all layers in one dispatch tell each other: every value is written by one step before it
+// is waited for, all of a layer's places have room apart from each other, and no wait is for good.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/exchange.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan::verification {
+
+constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
+  out.append(s.name, ": ", d.label.view(), " (", kernels::interface_of(d.kernel).name, "): ");
+}
+
+/// Reads of one value at most, and that workgroups are as many as they say.
+[[gnu::cold]] constexpr bool waits_end(const sequence& s, const dispatch& all, text<256>& out) {
+  const auto of = [&](std::string_view name) {
+    return all.specialization[kernels::interface_of(all.kernel).specialization_index(name)];
+  };
+  if (const std::uint32_t patience = of("patience"); patience == 0 || patience > kernels::layers_coded::most_patience) {
+    begin(out, s, all);
+    out.append("expected waits of 1 to ", kernels::layers_coded::most_patience, " turns, found ", patience);
+    return false;
+  }
+  if (of("layers") != s.layers) {
+    begin(out, s, all);
+    out.append("expected the ", s.layers, " layers of the sequence, found ", of("layers"));
+    return false;
+  }
+  const std::uint32_t parts = of("parts"), helpers = has_helpers(all) ? kernels::layers_many::most_helpers : 0,
+                      least = has_helpers(all) ? parts + 1 : parts;
+  if (all.groups[0] >= least && all.groups[0] <= parts + helpers && all.least_groups <= all.groups[0]) return true;
+  begin(out, s, all);
+  out.append("expected ", least, " workgroups, as many as share its rows", helpers != 0 ? " and some that help" : "",
+             ", found ", all.groups[0], ", at least ", all.least_groups);
+  return false;
+}
+
+/// What layers and layers_coded wait for, by its place among a layer's arguments: what q, k and v, attention, its
+/// projection, gate and up, and the down projection give. Each is written by one step, before the step that is the next
+/// to write one reads it.
+[[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
+  for (std::uint32_t kind = 0; kind < s.pattern.kinds(); ++kind) {
+    const auto steps = s.block(static_cast<std::uint8_t>(kind));
+    const auto arguments = s.arguments.subspan(s.arguments.size() > s.argument_count() ? kind * s.argument_count() : 0,
+                                               s.argument_count());
+    const auto touches = [&](std::size_t step, const operand& place, bool writes) {
+      for (std::size_t i = 0; i < steps[step].access_count; ++i)
+        if (const access& a = steps[step].accesses[i]; a.write == writes && a.where == place.where &&
+                                                       a.offset == place.offset && a.layer_stride == place.layer_stride)
+          return true;
+      return false;
+    };
+    std::size_t from = 0;
+    for (std::size_t n = kernels::layers_coded::first_exchanged; n <= kernels::layers_coded::last_exchanged; ++n) {
+      std::size_t writes = from;
+      while (writes < steps.size() && !touches(writes, arguments[n], true)) ++writes;
+      bool before = n == kernels::layers_coded::first_exchanged;  // reads what the value before it is
+      for (std::size_t step = from; step <= writes && step < steps.size(); ++step)
+        before = before || touches(step, arguments[n - 1], false);
+      if (writes < steps.size() && before) {
+        from = writes + 1;
+        continue;
+      }
+      begin(out, s, all);
+      out.append("expected value ", n, " of those that workgroups wait for to be written by a step that follows the ",
+                 "one before it, found ", writes < steps.size() ? "none that reads that" : "no write");
+      return false;
+    }
+  }
+  return true;
+}
+
+/// What a batch's workgroups tell each other, by the constants that its shader computes the places from.
+constexpr kernels::exchange_places exchange_of(const dispatch& all) {
+  kernels::exchange_places out;
+  kernels::visit(all.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+    if constexpr (requires(const typename Kernel::constants& c) { Kernel::exchange(c); })
+      out = Kernel::exchange(kernels::constants_of<Kernel>(all.specialization));
+  });
+  return out;
+}
+/// Its places have room in a layer's bytes, whole words each, and what a step waits for is not written behind it.
+[[gnu::cold]] constexpr bool has_room(const sequence& s, const dispatch& all, text<256>& out) {
+  const kernels::exchange_places places = exchange_of(all);
+  for (const kernels::exchange_place& each : places.all()) {
+    if (each.bytes != 0 && each.bytes % 4 == 0 && each.written <= each.read) continue;
+    begin(out, s, all);
+    out.append("expected whole words for ", each.name, " that are written before they are waited for, found ",
+               each.bytes, " bytes");
+    return false;
+  }
+  for (std::size_t n = 0; n < s.arguments.size(); n += s.argument_count()) {
+    if (s.arguments[n].layer_stride >= places.bytes()) continue;
+    begin(out, s, all);
+    out.append("expected ", places.bytes(), " bytes a layer for what workgroups tell each other, found ",
+               s.arguments[n].layer_stride);
+    return false;
+  }
+  return true;
+}
+
+/// @return whether it holds for a dispatch of all layers whose workgroups wait for each other; of others there is
+/// nothing to prove
+[[gnu::cold]] constexpr bool exchanges(const sequence& s, const dispatch& all, text<256>& out) {
+  if (!is_resident(all)) return true;
+  return waits_end(s, all, out) && (has_exchange(all) ? has_room(s, all, out) : steps_follow(s, all, out));
+}
+
+}  // namespace intaglio::plan::verification

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// What workgroups of all layers in one dispatch tell each other is proven; each fault that is planted here is found.
+#include "intaglio/plan/exchange.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "plan/batch_in_one.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Of a sequence of a table, after a change of its arguments and its dispatches of all layers.
+std::string refused(const plan::table& whole, plan::sequence plan::table::*which, auto&& change) {
+  plan::table table = whole;
+  plan::sequence& one = table.*which;
+  std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
+  std::vector<plan::dispatch> all(one.in_one.begin(), one.in_one.end()),
+      longer(one.in_one_long.begin(), one.in_one_long.end());
+  one.arguments = arguments, one.in_one = all, one.in_one_long = longer;
+  change(one, arguments, all[0], longer.empty() ? all[0] : longer[0]);
+  return std::string(plan::verify(table).view());
+}
+std::uint32_t& constant(plan::dispatch& of, std::string_view name) {
+  return of.specialization[kernels::interface_of(of.kernel).specialization_index(name)];
+}
+
+/// What holds for all of them.
+void check_waits(const plan::table& table, plan::sequence plan::table::*which) {
+  REQUIRE_FALSE((table.*which).in_one.empty());
+  CHECK(plan::verify(table).view() == "");
+  for (const std::uint32_t turns : {0u, ~0u})
+    CHECK_THAT(refused(table, which, [&](auto&, auto&, auto&, auto& last) { constant(last, "patience") = turns; }),
+               ContainsSubstring("expected waits of 1 to 1048576 turns"));
+  CHECK_THAT(refused(table, which, [](auto&, auto&, auto& all, auto&) { constant(all, "layers") -= 1; }),
+             ContainsSubstring("layers of the sequence"));
+  CHECK_THAT(refused(table, which, [](auto&, auto&, auto& all, auto&) { all.groups[0] = constant(all, "parts") - 1; }),
+             ContainsSubstring("workgroups, as many as share its rows"));
+  CHECK_THAT(refused(table, which, [](auto&, auto&, auto& all, auto&) { all.groups[0] += 5; }),
+             ContainsSubstring("workgroups, as many as share its rows"));
+  // Fitted to a class, it has no more workgroups than run at once there.
+  plan::dispatch all = plan::fitted((table.*which).in_one[0], plan::classes::h100);
+  text<256> out;
+  plan::limits limit = plan::limits_of(plan::classes::h100);
+  CHECK(plan::verification::keeps_limits(table.*which, all, limit, out));
+  limit.resident_workgroups = all.groups[0] - 1;
+  CHECK_FALSE(plan::verification::keeps_limits(table.*which, all, limit, out));
+  CHECK_THAT(std::string(out.view()), ContainsSubstring("workgroups that wait for each other and so run at once"));
+}
+
+/// And for those of a batch.
+void check_batch(const plan::planned& made) {
+  const plan::table& table = made.table();
+  check_waits(table, &plan::table::batch_in_one);
+  plan::dispatch all = table.batch_in_one.in_one[0];
+  for (const auto name : {"hidden_size", "intermediate_size"})
+    CHECK_THAT(refused(table, &plan::table::batch_in_one,
+                       [&](auto&, auto&, auto& changed, auto&) { constant(changed, name) *= 2; }),
+               ContainsSubstring("bytes a layer for what workgroups tell each other"));
+  const kernels::exchange_places places = plan::verification::exchange_of(all);
+  for (const kernels::exchange_place& each : places.all()) {
+    CAPTURE(each.name);
+    CHECK(each.bytes % 4 == 0);
+    CHECK(each.written <= each.read);
+  }
+}
+
+/// Names of a shader's places in their order, those under `normed` alone or not.
+std::vector<std::string> places_of(const std::string& shader, bool normed) {
+  std::ifstream file(std::string(INTAGLIO_SOURCE) + "/shaders/" + shader);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t from = text.find("// What workgroups tell each other in a layer");
+  REQUIRE(from != std::string::npos);
+  const std::size_t end = text.find("\n\n", from);
+  std::string block = text.substr(from, end - from);
+  if (const auto other = block.find("#else"); other != std::string::npos)
+    block = normed ? block.substr(0, other) : block.substr(0, block.find("#ifdef")) + block.substr(other);
+  std::vector<std::string> out;
+  const std::regex place("(\\w+)_at = ");
+  for (std::sregex_iterator each(block.begin(), block.end(), place), none; each != none; ++each)
+    out.push_back((*each)[1]);
+  return out;
+}
+std::vector<std::string> names_of(const plan::planned& made) {
+  std::vector<std::string> out;
+  const kernels::exchange_places places = plan::verification::exchange_of(made.table().batch_in_one.in_one[0]);
+  for (const kernels::exchange_place& each : places.all())
+    if (out.empty() || out.back() != each.name) out.emplace_back(each.name);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("what a token's workgroups tell each other is proven", "[plan][in_one]") {
+  const auto bitnet = plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable, 4096);
+  REQUIRE_FALSE(bitnet.table().decode_in_one.in_one_long.empty());
+  const auto mistral = plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 4096);
+  for (const plan::table* whole : {&bitnet.table(), &mistral.table()}) {
+    check_waits(*whole, &plan::table::decode_in_one);
+    // Two values in one place, and in each other's.
+    for (std::size_t n = kernels::layers_coded::first_exchanged; n < kernels::layers_coded::last_exchanged; ++n) {
+      CAPTURE(n);
+      const auto follows = ContainsSubstring("to be written by a step that follows");
+      CHECK_THAT(refused(*whole, &plan::table::decode_in_one,
+                         [&](auto&, auto& arguments, auto&, auto&) { arguments[n + 1] = arguments[n]; }),
+                 follows);
+      CHECK_THAT(refused(*whole, &plan::table::decode_in_one,
+                         [&](auto&, auto& arguments, auto&, auto&) { std::swap(arguments[n], arguments[n + 1]); }),
+                 follows);
+    }
+  }
+}
+
+TEST_CASE("what a batch's workgroups tell each other is proven, in the shader's order", "[plan][in_one]") {
+  const auto halves = [](std::uint32_t slot_count) {
+    return plan::batch_shape{.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::halves};
+  };
+  const auto few = testing::batch_of<models::mistral_7b<dtype::q8_0>>(halves(8)),
+             many = testing::batch_of<models::mistral_7b<dtype::q8_0>>(halves(32)),
+             few_normed = testing::batch_of<models::gemma3_4b<dtype::q8_0>>(halves(8)),
+             many_normed = testing::batch_of<models::gemma3_4b<dtype::q8_0>>(halves(32)),
+             ternary = testing::batch_of<models::bitnet_2b_4t>({.slot_count = 32});
+  for (const plan::planned* each : {&few, &many, &few_normed, &many_normed, &ternary}) {
+    CAPTURE(kernels::interface_of(each->table().batch_in_one.in_one[0].kernel).name);
+    check_batch(*each);
+  }
+  const auto without = [](std::vector<std::string> names, std::size_t count) {
+    names.resize(names.size() - count);
+    return names;
+  };
+  CHECK(names_of(few_normed) == places_of("layers_few.comp", true));
+  CHECK(names_of(few) == without(places_of("layers_few.comp", false), 2));  // squares of norms behind halves
+  CHECK(names_of(many_normed) == places_of("layers_many.comp", true));
+  CHECK(names_of(many) == places_of("layers_many.comp", false));
+  CHECK(names_of(ternary) == places_of("layers_ternary_few.comp", false));
+}
