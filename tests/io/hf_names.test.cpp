@@ -2,6 +2,8 @@
 #include "intaglio/io/hf_names.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <string>
+#include <utility>
 
 using namespace intaglio::io;
 using intaglio::architecture;
@@ -39,6 +41,18 @@ TEST_CASE("hf_names: an expert's matrices have Mixtral's names or those of a gat
   CHECK_FALSE(expert_of("model.layers.0.mlp.experts.1.w1.weight", "model.layers.", own_experts));
   CHECK_FALSE(expert_of("model.layers.0.block_sparse_moe.experts.1.up_proj.weight"));
   CHECK(gguf_name("model.layers.2.mlp.gate.weight", architecture::qwen3moe) == "blk.2.ffn_gate_inp.weight");
+  for (const auto& [hf, gguf] : {std::pair{"router.proj.weight", "ffn_gate_inp.weight"},
+                                 {"router.scale", "ffn_gate_inp.scale"},
+                                 {"router.per_expert_scale", "ffn_down_exps.scale"},
+                                 {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                                 {"experts.down_proj", "ffn_down_exps.weight"},
+                                 {"post_feedforward_layernorm_1.weight", "post_ffw_norm_1.weight"},
+                                 {"pre_feedforward_layernorm_2.weight", "pre_ffw_norm_2.weight"},
+                                 {"layer_scalar", "layer_output_scale.weight"}}) {
+    CHECK(gguf_name("model.language_model.layers.2." + std::string(hf), architecture::gemma4) ==
+          "blk.2." + std::string(gguf));
+    CHECK(hf_name("blk.2." + std::string(gguf), architecture::gemma4) == "model.layers.2." + std::string(hf));
+  }
   CHECK_FALSE(gguf_name("model.layers.2.mlp.gate.weight", architecture::llama));
 }
 

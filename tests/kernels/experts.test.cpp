@@ -63,20 +63,26 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
   random_numbers random(7);
   const std::uint32_t many = GENERATE(4u, 8u, 65u, 128u), of = many == 4 ? 4 : many == 128 ? 8 : 3;
   const bool over_all = GENERATE(false, true), biased = GENERATE(false, true);
-  const auto bias = random.floats(many, -3, 3);
+  const bool scaled = over_all != biased;  // with either of them, once
+  const auto bias = random.floats(many, -3, 3), scale = random.floats(many, 0.5f, 2);
   auto logits = random.floats(std::size_t{room} * many, -6, 6);
   logits[many - 1] = logits[1] = 7;
   const auto sums = biased ? reference::biased_logits(logits, bias) : logits;
   std::vector<std::uint32_t> expected(2 * of * room, 0xa5a5a5a5u);
   for (std::uint32_t t = 0; t < tokens; ++t)
-    reference::route(std::span(sums).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of),
-                     over_all);
+    reference::route(std::span(sums).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of), over_all,
+                     scaled ? std::span<const float>(scale) : std::span<const float>());
   for (const std::uint32_t subgroups : on.widths()) {
-    const auto in = on.filled(logits), added = on.filled(bias), choice = on.poisoned(4 * expected.size()),
-               state = on.filled(fresh_state(5, tokens, room, 64));
+    const auto in = on.filled(logits), added = on.filled(bias), factors = on.filled(scale),
+               choice = on.poisoned(4 * expected.size()), state = on.filled(fresh_state(5, tokens, room, 64));
     on.run(kernels::kernel::route, subgroups,
-           {{"experts", many}, {"experts_used", of}, {"over_all", over_all ? 1u : 0u}, {"biased", biased ? 1u : 0u}},
-           {{"logits", &in}, {"bias", &added}, {"choice", &choice}, {"state", &state}}, {1, room, 1});
+           {{"experts", many},
+            {"experts_used", of},
+            {"over_all", over_all ? 1u : 0u},
+            {"biased", biased ? 1u : 0u},
+            {"scaled", scaled ? 1u : 0u}},
+           {{"logits", &in}, {"bias", &added}, {"choice", &choice}, {"state", &state}, {"scale", &factors}},
+           {1, room, 1});
     const auto found = choice.read<std::uint32_t>();
     for (std::uint32_t t = 0; t < room; ++t)
       for (std::uint32_t j = 0; j < of; ++j) CHECK(found[2 * of * t + j] == expected[2 * of * t + j]);
@@ -97,16 +103,17 @@ TEST_CASE("expert_sum gives the reference's bits", "[kernels]") {
   const auto input = random.floats(std::size_t{room} * used * width, -3, 3),
              start = random.floats(std::size_t{room} * width, -3, 3);
   const auto choice = choices(random);
-  const bool biased = GENERATE(false, true);
+  const bool biased = GENERATE(false, true), stores = GENERATE(false, true);
   const auto biases = random.floats(std::size_t{experts} * width, -2, 2);
   auto expected = start;
+  if (stores) std::fill_n(expected.begin(), std::size_t{tokens} * width, 0.f);
   const auto given = biased ? reference::biased_experts(input, choice, used, biases) : input;
   reference::expert_sum(given, choice, used, width, std::span(expected).first(tokens * width));
   for (const std::uint32_t subgroups : on.widths()) {
     const auto in = on.filled(input), chosen = on.filled(choice), out = on.filled(start), bias = on.filled(biases),
                state = on.filled(fresh_state(5, tokens, room, 64));
     on.run(kernels::kernel::expert_sum, subgroups,
-           {{"width", width}, {"experts_used", used}, {"biased", biased ? 1u : 0u}},
+           {{"width", width}, {"experts_used", used}, {"biased", biased ? 1u : 0u}, {"stores", stores ? 1u : 0u}},
            {{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &state}, {"bias", &bias}}, {1, room, 1});
     CHECK_SAME(on, out.read<float>(), expected);
   }

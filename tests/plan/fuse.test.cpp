@@ -404,3 +404,26 @@ TEST_CASE("the bias of a router is the choice's", "[plan][fuse]") {
   CHECK(nodes[2].biases[0] != ir::none);
   CHECK(nodes[2].experts == 4);
 }
+
+// Gemma 4 26B-A4B: what an FFN and what experts give is normalised each, and their sum once more.
+TEST_CASE("experts beside an FFN are added to its normalised output, and both to the stream", "[plan][fuse]") {
+  text<256> failure;
+  const auto nodes = fused(
+      [](ir::trace& t, ir::value_id x) {
+        const auto own = t.rms_norm(t.matmul(x, "ffn_down.weight", 256, 256, dtype::f16), "n1.weight", 1e-6f);
+        const auto logits =
+            t.matmul(t.rms_norm(x, "r.scale", 1e-6f, 0.0625f), "ffn_gate_inp.weight", 4, 256, dtype::f32);
+        const auto choice = t.route(logits, "ffn_gate_inp.weight", 2, false, "ffn_down_exps.scale");
+        const auto y = t.expert_matmul(x, choice, "ffn_down_exps.weight", 4, 256, 256, dtype::f16);
+        const auto both = t.add(own, t.rms_norm(t.weigh(y, choice, "experts"), "n2.weight", 1e-6f));
+        return t.add(x, t.rms_norm(both, "n.weight", 1e-6f));
+      },
+      true, failure);
+  INFO(failure.view());
+  REQUIRE(nodes.size() == 9);
+  CHECK(nodes[2].kernel == kernel::rms_norm);
+  CHECK((nodes[4].kernel == kernel::route && nodes[4].factor != ir::none));
+  CHECK((nodes[6].kernel == kernel::expert_sum && nodes[6].stream == ir::none));
+  CHECK((nodes[7].kernel == kernel::norm_add && nodes[7].stream == nodes[2].out));
+  CHECK((nodes[8].kernel == kernel::norm_add && nodes[8].in == nodes[7].out));
+}
