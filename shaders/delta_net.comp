@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
 // The gated delta rule: a state of each value head, which a token lets fade and corrects. One workgroup some columns of
 // a head (x), which it takes from token to token; of a batch each (y) a slot's token. Keys, queries and gates of some
-// tokens are made ready together, each vector by one invocation; then an invocation takes a column, which it holds in
-// registers, through all of them.
+// tokens are made ready together; then `lanes` invocations take a column, which they hold in registers, through them.
 // variant: delta_net -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #include "arithmetic.glsl"
 #include "memory.glsl"
 #include "state.glsl"
 
-#define LATER_UNROLLED [[dont_unroll]]  // as in subgroup.glsl
+// NVIDIA's driver writes these loops out as it is, and llvmpipe would compile for seconds (tools/embed_shaders).
+#define EACH_QUAD(i) [[dependency_infinite]] for (uint i = 0u; i < quads; ++i)
+#define EACH_OWN(c) [[dont_unroll]] for (uint c = 0u; c < own; ++c)  // unrolled: as in subgroup.glsl
 
 layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint key_heads = 2;
@@ -26,109 +29,140 @@ layout(constant_id = 7) const uint gate_stride = 4;  // floats from one token to
 layout(constant_id = 8) const uint gate_group = 2;   // and from one group of value_heads / key_heads heads to the next
 layout(constant_id = 9) const uint slot_words = 0;
 layout(constant_id = 10) const uint slot_floats = 0;  // of `recurrent`, from one slot to the next
+layout(constant_id = 11) const uint lanes = 1;        // or 4
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words qkv, beta, alpha, decay, shift, output_, recurrent, state; };
 
 #include "slots.glsl"
 
-const uint staged = 8u;                                 // tokens at once
-const bool held = value_dim <= parts * workgroup_size;  // an invocation has no more than one column
+// A column's sums are four, each of every fourth row.
+const uint own = 4u / lanes;  // of an invocation
+const uint quads = (key_dim + 3u) / 4u, columns = workgroup_size / lanes;
+const bool whole_quads = key_dim % 4u == 0u, held = value_dim <= parts * columns;  // no invocation has two columns
+const uint staged = 8u + 8u * ((384u - key_dim) / 256u);  // tokens made ready at once: 16, of heads above 128 eight
+const uint stride = 4u * quads + 1u;                      // of vectors, so that none of 16 meets another in a bank
 
-shared float queries[staged * key_dim], keys[staged * key_dim];
-shared float fades[staged], writes[staged];
-
-float word(Words from, uint index) { return uintBitsToFloat(from.at[index]); }
+shared float queries[staged * stride], keys[staged * stride];
+shared float factors[2u * staged], fades[staged], writes[staged];
 
 uint head, key_head, first_row;
 
-// A vector divided by its length, 1e-6 added to the square; a query by sqrt(key_dim) too.
-void stage_vector(uint token, bool of_query) {
-  uint at = (first_row + token) * (2u * key_heads * key_dim + value_heads * value_dim) + key_head * key_dim +
-            (of_query ? 0u : key_heads * key_dim);
+float word(Words from, uint index) { return uintBitsToFloat(from.at[index]); }
+
+// 1 / the length of a staged vector, 1e-6 added to the square; a query's divided by sqrt(key_dim) too.
+float factor_of(uint token, bool of_query) {
   precise float all = 0.0;
   for (uint i = 0u; i < key_dim; ++i) {
-    float x = word(qkv, at + i);
+    float x = of_query ? queries[token * stride + i] : keys[token * stride + i];
     precise float square = x * x;
     all = all + square;
   }
   precise float sum = all + 1e-6;
   precise float r = 1.0 / sqrt(sum);
   precise float scale = 1.0 / sqrt(float(key_dim));
-  precise float factor = of_query ? r * scale : r;
-  for (uint i = 0u; i < key_dim; ++i) {
-    precise float x = word(qkv, at + i) * factor;
-    if (of_query) queries[token % staged * key_dim + i] = x;
-    else keys[token % staged * key_dim + i] = x;
-  }
+  precise float scaled = r * scale;
+  return of_query ? scaled : r;
 }
 
-void stage_gates(uint token, float fade, float shifted) {
-  uint group = value_heads / key_heads;
-  uint at = (first_row + token) * gate_stride + head / group * gate_group + head % group;
+void stage_gates(uint row, uint place, float fade, float shifted) {
+  uint group = value_heads / key_heads, at = row * gate_stride + head / group * gate_group + head % group;
   precise float write = 1.0 / (1.0 + canonical_exp(-word(beta, at)));
   precise float x = word(alpha, at) + shifted;
   precise float soft = x > 20.0 ? x : canonical_log(1.0 + canonical_exp(x));
   precise float exponent = fade * soft;
-  writes[token % staged] = write;
-  fades[token % staged] = canonical_exp(exponent);
+  writes[place] = write;
+  fades[place] = canonical_exp(exponent);
+}
+
+// Keys and queries of `count` tokens, divided by their lengths, and their gates.
+void stage(uint row, uint count, float fade, float shifted) {
+  uint width = 2u * key_heads * key_dim + value_heads * value_dim;
+  barrier();
+  for (uint i = gl_LocalInvocationIndex; i < count * 4u * quads; i += workgroup_size) {
+    uint token = i / (4u * quads), channel = i % (4u * quads),
+         at = (row + token) * width + key_head * key_dim + channel;
+    bool exists = whole_quads || channel < key_dim;
+    queries[token * stride + channel] = exists ? word(qkv, at) : 0.0;
+    keys[token * stride + channel] = exists ? word(qkv, at + key_heads * key_dim) : 0.0;
+  }
+  barrier();
+  for (uint i = gl_LocalInvocationIndex; i < 3u * count; i += workgroup_size) {
+    if (i >= 2u * count) stage_gates(row + i % count, i % count, fade, shifted);
+    else factors[i] = factor_of(i % count, i < count);
+  }
+  barrier();
+  for (uint i = gl_LocalInvocationIndex; i < count * 4u * quads; i += workgroup_size) {
+    uint token = i / (4u * quads), at = token * stride + i % (4u * quads);
+    precise float q = queries[at] * factors[token], k = keys[at] * factors[count + token];
+    queries[at] = q;
+    keys[at] = k;
+  }
+  barrier();
+}
+
+// Of a column's four sums, which its invocations have.
+float whole(float sums[own]) {
+  if (lanes == 4u) {
+    precise float two = sums[0] + subgroupShuffleXor(sums[0], 1u);
+    precise float all = two + subgroupShuffleXor(two, 2u);
+    return all;
+  }
+  precise float all = (sums[0] + sums[1u % own]) + (sums[2u % own] + sums[3u % own]);
+  return all;
 }
 
 void main() {
-  uint part = gl_WorkGroupID.x % parts, own = 0u, count = state.at[state_count];
+  uint part = gl_WorkGroupID.x % parts, slot = 0u, count = state.at[state_count];
   head = gl_WorkGroupID.x / parts;
   key_head = in_turn != 0u ? head % key_heads : head / (value_heads / key_heads);
   first_row = batched ? gl_WorkGroupID.y : 0u;
   if (batched) {
-    own = slot_at(first_row);
-    if (first_row >= count || state.at[own + state_count] == 0u) return;
+    slot = slot_at(first_row);
+    if (first_row >= count || state.at[slot + state_count] == 0u) return;
     count = 1u;
   }
   uint values = value_heads * value_dim, width = 2u * key_heads * key_dim + values;
   uint kept = first_row * slot_floats + head * key_dim * value_dim;
-  bool fresh = state.at[own + state_position] == 0u;
-  float fade = word(decay, head), shifted = word(shift, head);
-  float s[key_dim];
+  bool fresh = state.at[slot + state_position] == 0u;
+  float fade = word(decay, head), shifted = word(shift, head), s[quads * own];
+  uint invocation = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, mine = invocation % lanes * own;
   for (uint first = 0u; first < count; first += staged) {
     uint end = min(first + staged, count);
-    barrier();
-    for (uint i = gl_LocalInvocationIndex; i < 3u * (end - first); i += workgroup_size) {
-      uint token = first + i / 3u;
-      if (i % 3u == 2u) stage_gates(token, fade, shifted);
-      else stage_vector(token, i % 3u == 0u);
-    }
-    barrier();
-    for (uint j = part * workgroup_size + gl_LocalInvocationIndex; j < value_dim; j += parts * workgroup_size) {
-      if (!held || first == 0u) {
-        bool empty = fresh && first == 0u;
-        LATER_UNROLLED for (uint i = 0u; i < key_dim; ++i) s[i] =
-            empty ? 0.0 : word(recurrent, kept + i * value_dim + j);
-      }
+    stage(first_row + first, end - first, fade, shifted);
+    for (uint j = part * columns + invocation / lanes; j < value_dim; j += parts * columns) {
+      if (!held || first == 0u) EACH_QUAD(i) EACH_OWN(c) {
+          uint row = 4u * i + mine + c;
+          bool empty = (fresh && first == 0u) || (!whole_quads && row >= key_dim);
+          s[i * own + c] = empty ? 0.0 : word(recurrent, kept + row * value_dim + j);
+        }
       for (uint token = first; token < end; ++token) {
-        uint at = token % staged * key_dim;
-        float stays = fades[token % staged];
-        precise float seen = 0.0;
-        LATER_UNROLLED for (uint i = 0u; i < key_dim; ++i) {
-          precise float faded = s[i] * stays;
-          s[i] = faded;
-          precise float product = faded * keys[at + i];
-          seen = seen + product;
+        uint at = (token - first) * stride + mine, row = first_row + token;
+        float stays = fades[token - first];
+        precise float seen[own], y[own];
+        EACH_OWN(c) seen[c] = y[c] = 0.0;
+        EACH_QUAD(i) EACH_OWN(c) {
+          precise float faded = s[i * own + c] * stays;
+          precise float product = faded * keys[at + 4u * i + c];
+          s[i * own + c] = faded;
+          seen[c] = seen[c] + product;
         }
-        uint row = first_row + token;
-        precise float change =
-            (word(qkv, row * width + 2u * key_heads * key_dim + head * value_dim + j) - seen) * writes[token % staged];
-        precise float y = 0.0;
-        LATER_UNROLLED for (uint i = 0u; i < key_dim; ++i) {
-          precise float added = keys[at + i] * change;
-          precise float next = s[i] + added;
-          s[i] = next;
-          precise float product = next * queries[at + i];
-          y = y + product;
+        float value = word(qkv, row * width + 2u * key_heads * key_dim + head * value_dim + j);
+        precise float change = (value - whole(seen)) * writes[token - first];
+        EACH_QUAD(i) EACH_OWN(c) {
+          precise float added = keys[at + 4u * i + c] * change;
+          precise float next = s[i * own + c] + added;
+          precise float product = next * queries[at + 4u * i + c];
+          s[i * own + c] = next;
+          y[c] = y[c] + product;
         }
-        Floats(output_).at[row * values + head * value_dim + j] = y;
+        float all = whole(y);
+        if (mine == 0u) Floats(output_).at[row * values + head * value_dim + j] = all;
       }
-      if (!held || end == count)
-        LATER_UNROLLED for (uint i = 0u; i < key_dim; ++i) Floats(recurrent).at[kept + i * value_dim + j] = s[i];
+      if (!held || end == count) EACH_QUAD(i) EACH_OWN(c) {
+          uint row = 4u * i + mine + c;
+          if (whole_quads || row < key_dim) Floats(recurrent).at[kept + row * value_dim + j] = s[i * own + c];
+        }
     }
   }
 }

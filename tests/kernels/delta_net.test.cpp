@@ -7,13 +7,28 @@
 using namespace intaglio;
 using namespace intaglio::testing;
 
+namespace {
+
+struct shape {
+  std::uint32_t subgroups, lanes;
+};
+/// Of workgroups of all widths, with an invocation a column or four.
+std::vector<shape> shapes(const kernel_device& on) {
+  std::vector<shape> out;
+  for (const std::uint32_t subgroups : on.widths())
+    for (const std::uint32_t lanes : {1u, 4u}) out.push_back({subgroups, lanes});
+  return out;
+}
+
+}  // namespace
+
 TEST_CASE("delta_net gives the reference's bits, of what comes out and of its state", "[kernels]") {
   kernel_device on;
   random_numbers random(41);
   constexpr std::uint32_t room = 6;
   const std::uint32_t tokens = GENERATE(1u, 5u), position = GENERATE(0u, 9u), group = GENERATE(1u, 3u),
                       key_dim = GENERATE(4u, 33u), value_dim = GENERATE(4u, 68u);
-  const bool in_turn = GENERATE(false, true), together = GENERATE(false, true);
+  const bool in_turn = GENERATE(false, true), together = in_turn == (group == 1);
   const delta_net_config sizes{2, 2 * group, key_dim, value_dim, in_turn};
   const std::uint32_t stride = (together ? 2 : 1) * sizes.value_heads, gate_group = (together ? 2 : 1) * group,
                       parts = (value_dim + 31) / 32;
@@ -25,7 +40,7 @@ TEST_CASE("delta_net gives the reference's bits, of what comes out and of its st
   const auto before = kept;
   std::vector<float> expected(std::size_t{tokens} * sizes.value_size());
   reference::delta_net(sizes, {stride, gate_group}, qkv, beta, alpha, decay, shift, position, kept, expected);
-  for (const std::uint32_t subgroups : on.widths()) {
+  for (const auto& [subgroups, lanes] : shapes(on)) {
     const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
                s = on.filled(shift), states = on.filled(before),
                out = on.poisoned(std::size_t{4} * room * sizes.value_size()),
@@ -39,7 +54,8 @@ TEST_CASE("delta_net gives the reference's bits, of what comes out and of its st
             {"in_turn", in_turn ? 1u : 0u},
             {"parts", parts},
             {"gate_stride", stride},
-            {"gate_group", gate_group}},
+            {"gate_group", gate_group},
+            {"lanes", lanes}},
            {{"qkv", &in},
             {"beta", &b},
             {"alpha", &a},
@@ -100,7 +116,7 @@ TEST_CASE("delta_net takes more tokens than it makes ready at once as the refere
   const auto before = kept;
   std::vector<float> expected(std::size_t{tokens} * sizes.value_size());
   reference::delta_net(sizes, {2, 2}, qkv, beta, alpha, decay, shift, 7, kept, expected);
-  for (const std::uint32_t subgroups : on.widths()) {
+  for (const auto& [subgroups, lanes] : shapes(on)) {
     const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
                s = on.filled(shift), states = on.filled(before), out = on.poisoned(4 * expected.size()),
                state = on.filled(fresh_state(7, tokens, tokens, 64));
@@ -111,7 +127,8 @@ TEST_CASE("delta_net takes more tokens than it makes ready at once as the refere
             {"value_dim", 40u},
             {"parts", 2u},
             {"gate_stride", 2u},
-            {"gate_group", 2u}},
+            {"gate_group", 2u},
+            {"lanes", lanes}},
            {{"qkv", &in},
             {"beta", &b},
             {"alpha", &a},
@@ -145,7 +162,7 @@ TEST_CASE("delta_net of a batch takes a token of each slot that runs, with its s
                          std::span(beta).subspan(slot * heads, heads), std::span(alpha).subspan(slot * heads, heads),
                          decay, shift, batch.positions[slot], std::span(kept).subspan(slot * std::size_t{apart}, own),
                          std::span(expected).subspan(slot * values, values));
-  for (const std::uint32_t subgroups : on.widths()) {
+  for (const auto& [subgroups, lanes] : shapes(on)) {
     const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
                s = on.filled(shift), states = on.filled(before), out = on.filled(std::vector<float>(slots * values)),
                state = on.filled(batch.words);
@@ -158,7 +175,8 @@ TEST_CASE("delta_net of a batch takes a token of each slot that runs, with its s
             {"gate_stride", 4u},
             {"gate_group", 2u},
             {"slot_words", batch.slot_words},
-            {"slot_floats", apart}},
+            {"slot_floats", apart},
+            {"lanes", lanes}},
            {{"qkv", &in},
             {"beta", &b},
             {"alpha", &a},

@@ -16,7 +16,8 @@ namespace intaglio::kernels {
 /// where in_turn is 1, h % key_heads. beta, alpha: f32, gate_stride floats from one token to the next, of head h at
 /// h / group * gate_group + h % group for group = value_heads / key_heads. decay, shift: f32 [value_heads]. output: f32
 /// [tokens, value_heads * value_dim]. `parts` workgroups share the columns of a head (x). Of a batch, where slot_words
-/// is not 0, a token (y) is a slot's, and its S stands slot_floats floats behind that of the slot before.
+/// is not 0, a token (y) is a slot's, and its S stands slot_floats floats behind that of the slot before. `lanes`
+/// invocations, 1 or 4, share a column; sums over its rows are of four, each of every fourth row, (0 + 1) + (2 + 3).
 inline constexpr kernel_interface delta_net_interface{
     "delta_net",
     {{{"qkv"}, {"beta"}, {"alpha"}, {"decay"}, {"shift"}, {"output"}, {"recurrent"}, {"state"}}},
@@ -30,7 +31,8 @@ inline constexpr kernel_interface delta_net_interface{
       {"gate_stride"},
       {"gate_group"},
       {"slot_words"},
-      {"slot_floats"}}}};
+      {"slot_floats"},
+      {"lanes"}}}};
 
 struct delta_net_kernel {
   static constexpr kernel id = kernel::delta_net;
@@ -48,6 +50,7 @@ struct delta_net_kernel {
     std::uint32_t gate_group{};
     std::uint32_t slot_words{};
     std::uint32_t slot_floats{};
+    std::uint32_t lanes{};
   };
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -78,15 +79,16 @@ inline void delta_net(const delta_net_config& sizes, const delta_gate_places& ga
                   soft = x > 20.0f ? x : kernels::arithmetic::log(1.0f + exp(x)), stays = exp(product(decay[h], soft));
       const auto state = kept.subspan(h * dim * columns, dim * columns);
       for (std::size_t j = 0; j < columns; ++j) {
-        float seen = 0, y = 0;
-        for (std::size_t i = 0; i < dim; ++i) seen += product(product(state[i * columns + j], stays), key[i]);
-        const float change = product(v[j] - seen, write);
+        std::array<float, 4> seen{}, y{};  // each of every fourth row
+        const auto whole = [](const std::array<float, 4>& of) { return (of[0] + of[1]) + (of[2] + of[3]); };
+        for (std::size_t i = 0; i < dim; ++i) seen[i % 4] += product(product(state[i * columns + j], stays), key[i]);
+        const float change = product(v[j] - whole(seen), write);
         for (std::size_t i = 0; i < dim; ++i) {
           float& s = state[i * columns + j];
           s = product(s, stays) + product(key[i], change);
-          y += product(s, query[i]);
+          y[i % 4] += product(s, query[i]);
         }
-        output[t * values + h * columns + j] = y;
+        output[t * values + h * columns + j] = whole(y);
       }
     }
 }

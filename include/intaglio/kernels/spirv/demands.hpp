@@ -161,19 +161,29 @@ constexpr void calibrate_demands(module_use& d) {
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
 }
-inline constexpr unsigned delta_net_capabilities[] = {1, 5347};
+inline constexpr unsigned delta_net_capabilities[] = {1, 61, 65, 5347};
 constexpr void delta_net_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
   const unsigned v1 = d.constant(3);
-  const unsigned v2 = 8u * v1;
-  d.add(4ull * v2, 4);
-  const unsigned v3 = 8u * v1;
-  d.add(4ull * v3, 4);
-  d.add(4ull * 8u, 4);
-  d.add(4ull * 8u, 4);
+  const unsigned v2 = 384u - v1;
+  const unsigned v3 = d.quotient(v2, 256u);
+  const unsigned v4 = 8u * v3;
+  const unsigned v5 = 8u + v4;
+  const unsigned v6 = v1 + 3u;
+  const unsigned v7 = d.quotient(v6, 4u);
+  const unsigned v8 = 4u * v7;
+  const unsigned v9 = v8 + 1u;
+  const unsigned v10 = v5 * v9;
+  d.add(4ull * v10, 4);
+  const unsigned v11 = v5 * v9;
+  d.add(4ull * v11, 4);
+  d.add(4ull * v5, 4);
+  d.add(4ull * v5, 4);
+  const unsigned v12 = 2u * v5;
+  d.add(4ull * v12, 4);
 }
 inline constexpr unsigned dense_few_capabilities[] = {1, 61, 65, 5347};
 constexpr void dense_few_demands(module_use& d) {

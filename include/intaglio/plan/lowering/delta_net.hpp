@@ -37,6 +37,8 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
     set("parts", parts);
     set("gate_stride", width(n.k_in));
     set("gate_group", together ? 2 * group : group);
+    d_->subgroups = (std::min)(4u, c_.target.norm_subgroups);
+    set("lanes", d_->subgroups > 1 ? 4u : 1u);  // so that 128 invocations have 32 columns
     d_->groups = {delta.value_heads * parts, c_.batched() ? c_.tokens : 1, 1};
   }
 };
