@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Time of matmul_chunk at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, tile by tile: chains of products
-// that wait for each other and read weights that no cache holds. Microseconds and TFLOP/s; the best tile's sum over a
-// model's layers. usage: chunk [codec... [--tokens N] [--portable] [--statistics] [--spirv FILE] [--tile
-// ROWSxTOKENS/SUBGROUPS]...]
+// Time of matmul_chunk at the shapes of models, codec by codec, module by module, tile by tile, and of ternary_chunk
+// where the codec is `ternary`: chains of products that wait for each other and read weights that no cache holds.
+// Microseconds and TFLOP/s; the best tile's sum over a model's layers. usage: chunk [codec... [--model NAME]...
+// [--tokens N] [--matrix] [--portable] [--statistics] [--compile] [--spirv FILE]... [--tile
+// ROWSxTOKENS/SUBGROUPS]...]; the module by fragments unless said; `--compile` makes the pipelines alone, which a
+// driver then has on disk
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <random>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bench/measuring.hpp"
@@ -36,24 +41,50 @@ constexpr product gemma[] = {{"q+k+v", 4096, 2560, epilogue::store},
                              {"output", 2560, 2048, epilogue::store},
                              {"gate+up", 20480, 2560, epilogue::gated},
                              {"down", 2560, 10240, epilogue::store}};
+constexpr product llama[] = {{"q+k+v", 3072, 2048, epilogue::rope_cache, 2048, 512},
+                             {"output", 2048, 2048, epilogue::add},
+                             {"gate+up", 16384, 2048, epilogue::gated},
+                             {"down", 2048, 8192, epilogue::add}};
+constexpr product bitnet[] = {{"q+k+v", 3840, 2560, epilogue::rope_cache, 2560, 640},
+                              {"output", 2560, 2560, epilogue::add},
+                              {"gate+up", 13824, 2560, epilogue::gated},
+                              {"down", 2560, 6912, epilogue::add}};
+struct model {
+  const char* name;
+  std::span<const product> products;
+  int layers;
+};
+constexpr model models[] = {{"mistral_7b", mistral, 32}, {"gemma3_4b", gemma, 34}, {"llama_32_1b", llama, 16}},
+                ternary_model{"bitnet_2b_4t", bitnet, 30};
 
 struct tile {
   std::uint32_t rows, tokens, subgroups;
 };
 
-constexpr std::uint64_t part = std::uint64_t{2} << 30, weights = 3;
+constexpr std::uint64_t part = std::uint64_t{2} << 30, weights = 3, random = std::uint64_t{64} << 20;
 
 class chunk_products {
  public:
-  chunk_products(const gpu::device& on, std::uint32_t tokens, bool matrix, std::vector<std::byte> spirv)
-      : on_(on), tokens_(tokens), matrix_(matrix), spirv_(std::move(spirv)), queue_(on), warm_(on),
-        small_(on, std::uint64_t{512} << 20, gpu::placement::device_local, "vectors") {
+  chunk_products(const gpu::device& on, std::uint32_t tokens, bool compile)
+      : compile_(compile), on_(on), tokens_(tokens), queue_(on), warm_(on),
+        small_(on, std::uint64_t{compile ? 1u : 512u} << 20, gpu::placement::device_local, "vectors") {
+    if (compile) return;
     for (std::uint64_t at = 0; at < weights; ++at)
       weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
-    // Numbers of all sizes, as far as a fill has them: halves of 1 to 2.
+    // Random numbers, small ones as halves, whatever else they are: a card that meets its limit of power is slower with
+    // these than with one number.
+    const gpu::buffer some(on, random, gpu::placement::readback, "random numbers");
+    std::mt19937 numbers(1);
+    for (std::uint64_t at = 0; at < random; at += 4) {
+      const std::uint32_t word = (static_cast<std::uint32_t>(numbers()) & 0x8fff8fffu) | 0x20002000u;
+      std::memcpy(some.mapped().data() + at, &word, 4);
+    }
     bench::run_once(on_, queue_, [&](gpu::recorder& to) {
-      to.fill(small_, 0, std::uint64_t{512} << 20, 0x3c003d55u);
-      for (auto& each : weights_) to.fill(each, 0, part, 0x35a8b4a1u);
+      const auto fill = [&](const gpu::buffer& each, std::uint64_t bytes) {
+        for (std::uint64_t at = 0; at < bytes; at += random) to.copy(some, 0, each, at, random);
+      };
+      fill(small_, std::uint64_t{512} << 20);
+      for (const auto& each : weights_) fill(each, part);
       to.full_barrier();
     });
     bench::run_once(on_, queue_, [&](gpu::recorder& to) {
@@ -65,107 +96,146 @@ class chunk_products {
 
   bool statistics = false;  ///< shows what the driver tells of each pipeline
 
-  /// Microseconds of one product.
-  double time(const product& p, kernels::codec type, const tile& by) {
-    const std::uint64_t bytes = kernels::matmul_weight_bytes(type, p.rows, p.columns);
+  /// Microseconds of one product. `type`: none of ternary weights. `spirv`: empty for the library's module.
+  double time(const product& p, std::optional<kernels::codec> type, const tile& by, kernels::variant module,
+              std::span<const std::byte> spirv) {
+    const std::uint64_t bytes =
+        type ? kernels::matmul_weight_bytes(*type, p.rows, p.columns) : std::uint64_t{p.rows} * p.columns / 4;
     const auto width = runtime::choose_subgroup(on_.limits());
-    const auto& face = kernels::matmul_chunk_interface;
+    const auto& face = kernels::interface_of(kernels::kernel_of(module));
     std::vector<gpu::specialization> constants{{0, by.subgroups * width.size}};
     const auto set = [&](std::string_view name, auto value) {
       constants.push_back(
           {static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)});
     };
-    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("epilogue", p.after),
-        set("tile_rows", by.rows), set("tile_tokens", by.tokens), set("head_dim", 128);
-    set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0),
-        set("max_tokens", tokens_);
-    const kernels::variant module = matrix_ ? kernels::variant::matmul_chunk_matrix : kernels::variant::matmul_chunk;
+    set("columns", p.columns), set("rows", p.rows), set("epilogue", p.after), set("tile_rows", by.rows),
+        set("tile_tokens", by.tokens), set("head_dim", 128), set("q_size", p.q), set("kv_size", p.kv),
+        set("context", 4096), set("cache_element", 0), set("max_tokens", tokens_);
+    if (type) set("codec", *type), set("ring", 0);
     const auto words =
         runtime::patched_module(runtime::modules_of<>(module), *shader::activation_function{activation::silu}, module);
-    const gpu::pipeline pipeline(
-        on_, {.name = "matmul_chunk",
-              .spirv = spirv_.empty() ? std::as_bytes(std::span(words)) : std::span<const std::byte>(spirv_),
-              .constants = constants,
-              .push_constant_bytes = face.push_bytes(),
-              .required_subgroup_size = width.required,
-              .keep_statistics = statistics});
+    const gpu::pipeline pipeline(on_, {.name = "matmul_chunk",
+                                       .spirv = spirv.empty() ? std::as_bytes(std::span(words)) : spirv,
+                                       .constants = constants,
+                                       .push_constant_bytes = face.push_bytes(),
+                                       .required_subgroup_size = width.required,
+                                       .keep_statistics = statistics});
     for (const std::string& each : pipeline.statistics()) std::printf("    %s\n", each.c_str());
+    if (compile_) return 1;
     const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights;
     const double seconds = bench::chain_seconds(warm_, 8, 5, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = i % places, of = place % weights;
-      const std::uint64_t push[] = {base + (std::uint64_t{64} << 20),
-                                    base + (std::uint64_t{1} << 20),
-                                    weights_[of].address() + place / weights * each,
-                                    base + (std::uint64_t{128} << 20),
-                                    base,
-                                    base + (std::uint64_t{320} << 20),
-                                    base + (std::uint64_t{400} << 20),
-                                    base + (std::uint64_t{2} << 20)};
+      std::vector<std::uint64_t> push = face.unbound_push();
+      const auto bind = [&](std::string_view name, std::uint64_t to_) { push[face.push_index(name)] = to_; };
+      bind("input", base + (std::uint64_t{64} << 20)), bind("factors", base + (std::uint64_t{1} << 20));
+      bind("weight", weights_[of].address() + place / weights * each);
+      bind("output", base + (std::uint64_t{128} << 20)), bind("state", base);
+      bind("keys", base + (std::uint64_t{320} << 20)), bind("values", base + (std::uint64_t{400} << 20));
+      bind(type ? "rope" : "scales", base + (std::uint64_t{2} << 20));
+      const std::uint32_t of_tokens = (tokens_ + by.tokens - 1) / by.tokens, of_rows = (p.rows + by.rows - 1) / by.rows;
       to.dispatch(pipeline, std::as_bytes(std::span(push)),
-                  {(tokens_ + by.tokens - 1) / by.tokens, (p.rows + by.rows - 1) / by.rows, 1});
+                  {type ? of_tokens : of_rows, type ? of_rows : of_tokens, 1});
     });
     return seconds / 8 * 1e6;
   }
 
  private:
+  bool compile_;  // pipelines alone
   const gpu::device& on_;
   std::uint32_t tokens_;
-  bool matrix_;
-  std::vector<std::byte> spirv_;
   gpu::queue queue_;
   tool::warmth warm_;
   gpu::buffer small_;
   std::vector<gpu::buffer> weights_;
 };
 
-}  // namespace
-
-int main(int count, char** arguments) try {
-  std::vector<kernels::codec> codecs;
+struct options {
+  std::vector<std::optional<kernels::codec>> codecs;
+  std::vector<std::string> models;
   std::vector<tile> tiles;
-  std::vector<std::byte> spirv;
+  std::vector<std::pair<std::string, std::vector<std::byte>>> modules;  ///< names and texts
   std::uint32_t tokens = 512;
-  bool matrix = true, statistics = false;
+  bool matrix = false, portable = false, statistics = false, compile = false;
+
+  kernels::variant module(bool coded) const {
+    using kernels::variant;
+    if (portable) return coded ? variant::matmul_chunk : variant::ternary_chunk;
+    if (!coded) return variant::ternary_chunk_fragments;
+    return matrix ? variant::matmul_chunk_matrix : variant::matmul_chunk_fragments;
+  }
+};
+
+options read(int count, char** arguments) {
+  options out;
   for (int i = 1; i < count; ++i) {
     const std::string word = arguments[i];
-    if (word == "--tokens") tokens = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
-    else if (word == "--portable") matrix = false;
-    else if (word == "--statistics") statistics = true;
+    std::vector<kernels::codec> named;
+    if (word == "--tokens") out.tokens = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
+    else if (word == "--matrix") out.matrix = true;
+    else if (word == "--portable") out.portable = true;
+    else if (word == "--statistics") out.statistics = true;
+    else if (word == "--compile") out.compile = true;
+    else if (word == "--model") out.models.push_back(arguments[++i]);
     else if (word == "--tile") {
       tile by{};
       std::sscanf(arguments[++i], "%ux%u/%u", &by.rows, &by.tokens, &by.subgroups);
-      tiles.push_back(by);
-    } else if (word == "--spirv") spirv = bench::module_in(arguments[++i]);
-    else if (!bench::add_codec(word, codecs)) throw argument_error("chunk", "a codec or an option", word);
+      out.tiles.push_back(by);
+    } else if (word == "--spirv") out.modules.emplace_back(arguments[i + 1], bench::module_in(arguments[i + 1])), ++i;
+    else if (word == "ternary") out.codecs.push_back({});
+    else if (bench::add_codec(word, named)) out.codecs.push_back(named[0]);
+    else throw argument_error("chunk", "a codec or an option", word);
   }
-  if (codecs.empty()) codecs = {kernels::codec::q4_0, kernels::codec::q8_0, kernels::codec::bf16};
-  if (tiles.empty()) tiles = {{128, 128, 4}, {128, 64, 4}, {64, 64, 4}};
+  if (out.codecs.empty()) out.codecs = {kernels::codec::q4_0, kernels::codec::q8_0, kernels::codec::bf16};
+  if (out.tiles.empty()) out.tiles = {{128, 128, 4}, {128, 64, 4}, {256, 64, 8}};
+  if (out.modules.empty()) out.modules.emplace_back("", std::vector<std::byte>{});
+  return out;
+}
+
+void measure(chunk_products& on, const options& how, const model& of, std::optional<kernels::codec> type) {
+  if (!how.models.empty() && std::find(how.models.begin(), how.models.end(), of.name) == how.models.end()) return;
+  const char* const codec = type ? kernels::info(*type).name.data() : "ternary";
+  double sum = 0;
+  for (const product& p : of.products) {
+    double best = 1e9;
+    std::string all;
+    for (const auto& [name, spirv] : how.modules) {
+      if (!name.empty()) all += " " + name.substr(name.rfind('/') + 1);
+      for (const tile& by : how.tiles) {
+        if (by.rows > p.rows) continue;
+        double microseconds = 0;
+        try {
+          microseconds = on.time(p, type, by, how.module(type.has_value()), spirv);
+        } catch (const intaglio::error& problem) {  // more shared memory than there is
+          continue;
+        }
+        best = std::min(best, microseconds);
+        char text[96];
+        std::snprintf(text, sizeof text, "  %ux%u/%u %.1f", by.rows, by.tokens, by.subgroups, microseconds);
+        all += text;
+      }
+    }
+    sum += best * of.layers;
+    std::printf("%-12s %-7s %-8s %7.1f us %6.1f TFLOP/s %s\n", of.name, codec, p.name, best,
+                2e-6 * p.rows * p.columns * how.tokens / best, all.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("%-12s %-7s products of %u tokens: %.1f ms, %.0f tok/s without the rest\n", of.name, codec, how.tokens,
+              sum / 1e3, 1e6 * how.tokens / sum);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const options how = read(count, arguments);
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
-  chunk_products on(device, tokens, matrix, spirv);
-  on.statistics = statistics;
-  for (const auto type : codecs)
-    for (const auto& [model, products, layers] :
-         {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
-      double sum = 0;
-      for (const product& p : products) {
-        double best = 1e9;
-        std::string all;
-        for (const tile& by : tiles) {
-          const double microseconds = on.time(p, type, by);
-          best = std::min(best, microseconds);
-          char text[96];
-          std::snprintf(text, sizeof text, "  %ux%u/%u %.0f", by.rows, by.tokens, by.subgroups, microseconds);
-          all += text;
-        }
-        sum += best * layers;
-        std::printf("%-10s %-5s %-8s %7.1f us %6.1f TFLOP/s %s\n", model, kernels::info(type).name.data(), p.name, best,
-                    2e-6 * p.rows * p.columns * tokens / best, all.c_str());
-        std::fflush(stdout);
-      }
-      std::printf("%-10s %-5s products of %u tokens: %.1f ms, %.0f tok/s without the rest\n", model,
-                  kernels::info(type).name.data(), tokens, sum / 1e3, 1e6 * tokens / sum);
-    }
+  chunk_products on(device, how.tokens, how.compile);
+  on.statistics = how.statistics;
+  for (const auto type : how.codecs) {
+    if (!type) measure(on, how, ternary_model, type);
+    else
+      for (const model& of : models) measure(on, how, of, type);
+  }
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

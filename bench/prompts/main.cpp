@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Prompts of whole models with synthetic weights: tokens a second, and the time of every dispatch of the last chunk.
-// usage: prompts [name... [--tokens N] [--runs N] [--modules N] [--dispatches]]; names are those that it prints, all
-// unless said; `--modules` counts from 0, the fastest that the device may run
+// usage: prompts [name... [--tokens N] [--chunk N] [--runs N] [--modules N] [--halves] [--dispatches]]; names are those
+// that it prints, all unless said; `--chunk`: tokens of a chunk where a prompt has as many; `--modules` counts from 0,
+// the fastest that the device may run; `--halves`: the profile attends_in_halves
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,8 +27,8 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 
 struct options {
-  std::uint32_t tokens = 512, runs = 9, modules = 0;
-  bool dispatches = false;
+  std::uint32_t tokens = 512, chunk = plan::profiles::portable.prefill_tokens, runs = 9, modules = 0;
+  bool dispatches = false, halves = false;
   std::vector<std::string> names;
 };
 
@@ -47,8 +48,10 @@ void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<
 template <class Model>
 void measure(const gpu::device& device, const char* name, const options& how) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
-  const plan::planned made =
-      plan::planned::of<Model>(plan::profiles::portable, std::max<std::uint32_t>(4096, how.tokens + 256));
+  plan::profile target = how.halves ? plan::profiles::attends_in_halves : plan::profiles::portable;
+  target.prefill_tokens = how.chunk;
+  const plan::planned made = plan::planned::of<Model>(
+      target, std::min(std::max<std::uint32_t>(4096, how.tokens + 256), Model::config.max_position_embeddings));
   const plan::table& table = made.table();
   runtime::executor run(device, table, runtime::synthetic_weights(device, table),
                         runtime::usable_classes(device).at(how.modules), nullptr);
@@ -85,8 +88,10 @@ int main(int count, char** arguments) try {
     const std::string word = arguments[i];
     const auto number = [&] { return static_cast<std::uint32_t>(std::atoi(arguments[++i])); };
     if (word == "--tokens") how.tokens = number();
+    else if (word == "--chunk") how.chunk = number();
     else if (word == "--runs") how.runs = number();
     else if (word == "--modules") how.modules = number();
+    else if (word == "--halves") how.halves = true;
     else if (word == "--dispatches") how.dispatches = true;
     else how.names.push_back(word);
   }
