@@ -2,8 +2,9 @@
 // matmul_chunk where invocations fill matrices of weights from memory: these pass neither through shared memory nor by
 // a barrier, activations alone do. As the columns of a product may come in any order, an invocation takes those of a
 // row that lie behind each other, and `halves` leaves x in the order of that (`tiled` of fragments). A subgroup has 32
-// rows and all or a part of the tile's tokens; every element of the output is one sum in rising order of steps, so that
-// no bit hangs on the tile or on how many tokens come together.
+// rows and all of the tile's tokens, of a part of the columns: as many subgroups have the same rows as there are parts,
+// which depend on the matrix alone. Every element of the output is the sum of its parts, each in rising order of steps,
+// so that no bit depends on the tile or on how many tokens come together.
 // variant: matmul_chunk_fragments -DWIDE_LOADS=0 -DEMULATED=0
 // variant: tests/matmul_fragments_emulated -DWIDE_LOADS=0 -DEMULATED=1
 #version 460
@@ -71,12 +72,15 @@ uvec2 own_turns[2];
 // 16 tokens of a subgroup's rows.
 const uint step_quads = 8u, stride = step_quads + 1u, steps = columns / 64u;
 const uint row_fragments = 2u, own_rows = 2u * row_fragments;  // of 16 rows; rows of an invocation, eight apart
-const uint row_subgroups = tile_rows / 32u, token_subgroups = workgroup_size / 32u / row_subgroups,
-           subgroup_tokens = tile_tokens / token_subgroups, token_fragments = subgroup_tokens / 16u;
-const uint strip_pitch = 4u * row_fragments + 1u, strip_quads = 16u * strip_pitch, tile_quads = tile_tokens * stride;
+const uint row_subgroups = tile_rows / 32u, parts = workgroup_size / 32u / row_subgroups,
+           part_size = workgroup_size / parts, part_steps = steps / parts, token_fragments = tile_tokens / 16u;
+const uint strip_pitch = 4u * row_fragments + 1u, strip_quads = 16u * strip_pitch,
+           tile_quads = parts * tile_tokens * stride;
 const uint all_strips = workgroup_size / 32u * strip_quads;
-// Twice where a workgroup is large enough to be alone on a processor.
-const uint buffers = workgroup_size > 128u ? 2u : 1u;
+// Two steps' activations, so that a step has one barrier; one step's where many instructions make halves of codes and
+// workgroups are small: three of them share a processor then.
+const bool simple_codes = dense || codec == codec_q4_0 || codec == codec_q4_k;
+const uint buffers = simple_codes || workgroup_size > 128u || tile_tokens > 64u ? 2u : 1u;
 const uint staged_quads = buffers * tile_quads > all_strips ? buffers* tile_quads : all_strips;
 shared uvec4 staged[staged_quads];
 shared float staged_factors[tile_tokens];
@@ -91,9 +95,6 @@ const uint groups = rows / 4u, token_quads = columns / 8u;
 #if EMULATED
 #undef LATER_UNROLLED
 #define LATER_UNROLLED [[dependency_infinite]]  // not at all (tools/embed_shaders): llvmpipe would compile for minutes
-#define sums_of float[8]
-#define weights_of float16_t[8]
-#define no_sums float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 #include "emulated_fragments.glsl"
 #else
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
@@ -103,6 +104,10 @@ const uint groups = rows / 4u, token_quads = columns / 8u;
 #define strip_barrier() \
   controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)
 #endif
+void strips_barrier() {
+  if (parts > 1u) barrier();
+  else strip_barrier();
+}
 
 sums_of sums[8][row_fragments];
 
@@ -125,8 +130,10 @@ uvec4 next_x[8];
 // Where an invocation's rows begin: the first of its groups, codes of its first row in it, factors. 64 bits, so that
 // what is added is two instructions and distances that are constants go into the loads.
 uint64_t group_at, codes_at, upper_at, top_at, factors_at;
+uint first_block;  // of 32 columns, of the invocation's part
 #define ROW (LANE >> 2)
 #define QUARTER (LANE & 3u)
+#define PART (SUBGROUP / row_subgroups)
 const uint group_step = 2u * group_quads;  // eight rows
 
 // What no compiler knows to be the number: mask and exponent of a code are then one instruction.
@@ -134,9 +141,9 @@ uint unknown(uint number) { return number + gl_WorkGroupID.z; }
 uint magic, upper_magic;
 
 void find_weights(uint first_row) {
-  uint r = ROW & 3u, block = QUARTER;
+  uint r = ROW & 3u, block = first_block + QUARTER;
   group_at = pack64(place_in_group(weight, chunk.first_group + first_row / 4u + (ROW >> 2), 0u).group);
-  codes_at = group_at + (dense ? (r * octets + QUARTER) * octet_quads * 16u
+  codes_at = group_at + (dense ? (r * octets + 8u * part_steps * PART + QUARTER) * octet_quads * 16u
                                : (r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
   if ((code_bits & 2u) != 0u) upper_at = group_at + ((2u * (code_bits & 4u) + r) * blocks * 8u + 8u * block);
   if ((code_bits & 1u) != 0u) top_at = group_at + ((4u * (code_bits & 6u) + r) * blocks * 4u + 4u * block);
@@ -165,10 +172,12 @@ void load_scales(uint step_, uint i) {
   if (codec == codec_q8_0 || codec == codec_q4_0)
     scales[i].x = ReadWords(factors_at + step_ * 32u).at[4u * i * group_step];
   else if (codec == codec_q4_1) scales[i].x = ReadWords(factors_at + step_ * 64u).at[4u * i * group_step];
-  else if (!dense) scales[i] = load_factor(Words(group_at + 16u * i * group_step), ROW & 3u, 4u * step_ + QUARTER);
+  else if (!dense)
+    scales[i] = load_factor(Words(group_at + 16u * i * group_step), ROW & 3u, first_block + 4u * step_ + QUARTER);
 }
 block_factors factors_of_row(uint i, uint step_) {
-  if (codec != codec_q8_0 && codec != codec_q4_0) return factors_of(scales[i], ROW & 3u, 4u * step_ + QUARTER);
+  if (codec != codec_q8_0 && codec != codec_q4_0)
+    return factors_of(scales[i], ROW & 3u, first_block + 4u * step_ + QUARTER);
   block_factors by;
   by.d = by.upper_d = by.m = f16vec2(as_pair(scales[i].x >> (16u * (ROW & 1u))).x);
   return by;
@@ -208,23 +217,25 @@ uvec2 four_halves(row_codes from, block_factors by, uint s, uint h) {
   return y;
 }
 
-uint first_token, own_tokens;
+uint first_token;
 uint64_t x_at;
-const bool whole_tiles = max_tokens % tile_tokens == 0u;
-const uint x_items = tile_tokens * step_quads / workgroup_size, x_apart = workgroup_size / step_quads;
+const uint x_apart = part_size / step_quads, x_items = (tile_tokens + x_apart - 1u) / x_apart;
+const bool even_items = x_items * x_apart == tile_tokens, whole_tiles = even_items && max_tokens % tile_tokens == 0u;
+#define OWN (gl_LocalInvocationIndex % part_size)
 
 // Tokens that a pass has not are read too, where there is room for them, and give what nobody asks for.
 void load_x(uint step_) {
   uint64_t from = x_at + step_ * (16u * step_quads);
   LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) {
-    uint own = first_token + gl_LocalInvocationIndex / step_quads,
+    uint own = first_token + OWN / step_quads,
          apart = whole_tiles ? i * x_apart : min(own + i * x_apart, max_tokens - 1u) - min(own, max_tokens - 1u);
     next_x[i] = dense ? word_quad(Words(from), apart * token_quads) : ReadQuads(from).at[apart * token_quads];
   }
 }
 void stage_x(uint to) {
-  uint at = to + gl_LocalInvocationIndex / step_quads * stride + gl_LocalInvocationIndex % step_quads;
-  LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) staged[at + i * x_apart * stride] = next_x[i];
+  uint at = to + (PART * tile_tokens + OWN / step_quads) * stride + OWN % step_quads;
+  LATER_UNROLLED for (uint i = 0u; i < x_items; ++i) if (even_items || OWN / step_quads + i * x_apart < tile_tokens)
+      staged[at + i * x_apart * stride] = next_x[i];
 }
 
 block_factors by[own_rows];
@@ -232,7 +243,7 @@ block_factors by[own_rows];
 // 64 columns, of blocks the lower or the upper halves of four. Where an invocation's elements of these matrices are is
 // what the device was found to have (the proof at load holds the sums against the reference).
 void multiply(uint from, uint step_, uint parity) {
-  uint next = min(step_ + 1u, steps - 1u), next_blocks = min(step_ / 2u + 1u, steps / 2u - 1u);
+  uint next = min(step_ + 1u, part_steps - 1u), next_blocks = min(step_ / 2u + 1u, part_steps / 2u - 1u);
   if (two_steps && parity == 0u) {
     LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) {
       by[i] = factors_of_row(i, step_ / 2u);
@@ -240,7 +251,7 @@ void multiply(uint from, uint step_, uint parity) {
     }
   }
   LATER_UNROLLED for (uint s = 0u; s < 4u; ++s) {
-    uint piece = dense ? s / 2u : signed_bytes ? parity : 0u, at = from + own_tokens * stride + 2u * s;
+    uint piece = dense ? s / 2u : signed_bytes ? parity : 0u, at = from + PART * tile_tokens * stride + 2u * s;
     bool last = dense ? (s & 1u) == 1u : s == 3u && (signed_bytes || parity == 1u);
     if (s == (dense ? 0u : 2u)) load_x(next);
 #if !EMULATED
@@ -281,11 +292,12 @@ void one_step(uint step_, uint parity) {
   }
 }
 
-// 16 tokens of a subgroup at a time. An invocation has one group of four rows of every fourth token: what these want
-// from memory is asked for together.
+// 16 tokens of a subgroup at a time, whose items are shared by those that have the parts of their sums. An invocation
+// has one group of four rows of every fourth token: what these want from memory is asked for together.
 void store_sums(uint first_row, uint wanted_row, uint count) {
-  const uint quads = 4u * row_fragments, items = 16u * quads / 32u;
-  uint strip = SUBGROUP * strip_quads, group = first_row / 4u + LANE % quads;
+  const uint quads = 4u * row_fragments, apart = parts * 32u / quads, items = 16u / apart;
+  uint strip = SUBGROUP * strip_quads, sum_strip = SUBGROUP % row_subgroups * strip_quads,
+       group = first_row / 4u + LANE % quads;
   if (epilogue == epilogue_rope_cache) {
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) own_turns[i] = word_pair(rope, 4u * group % head_dim / 2u + i);
   }
@@ -299,16 +311,18 @@ void store_sums(uint first_row, uint wanted_row, uint count) {
 #endif
       }
     }
-    strip_barrier();
-    uint own = own_tokens + 16u * fragment + LANE / quads;
+    strips_barrier();
+    uint own = PART * (32u / quads) + LANE / quads;
     vec4 added[items];
     LATER_UNROLLED for (uint i = 0u; i < items; ++i) if (epilogue == epilogue_add) added[i] =
-        float_quad(added_to, min(first_token + own + i * (32u / quads), count - 1u) * groups + group);
+        float_quad(added_to, min(first_token + 16u * fragment + own + i * apart, count - 1u) * groups + group);
     LATER_UNROLLED for (uint i = 0u; i < items; ++i) {
-      uint in_tile = own + i * (32u / quads), token = first_token + in_tile;
-      precise vec4 y =
-          uintBitsToFloat(staged[strip + (LANE / quads + i * (32u / quads)) * strip_pitch + LANE % quads]) *
-          staged_factors[in_tile];
+      uint in_tile = 16u * fragment + own + i * apart, token = first_token + in_tile,
+           at = sum_strip + (own + i * apart) * strip_pitch + LANE % quads;
+      precise vec4 sum_of_parts = uintBitsToFloat(staged[at]);
+      LATER_UNROLLED for (uint p = 1u; p < parts; ++p) sum_of_parts =
+          sum_of_parts + uintBitsToFloat(staged[at + p * row_subgroups * strip_quads]);
+      precise vec4 y = sum_of_parts * staged_factors[in_tile];
       if (token < count && group >= wanted_row / 4u) {
         if (epilogue == epilogue_add) {
           precise vec4 sum = added[i] + y;
@@ -318,7 +332,7 @@ void store_sums(uint first_row, uint wanted_row, uint count) {
         }
       }
     }
-    strip_barrier();
+    strips_barrier();
   }
 }
 
@@ -328,15 +342,14 @@ void main() {
        first_row = min(wanted_row, rows - tile_rows) + SUBGROUP % row_subgroups * 32u;
   first_token = chunk.first;
   if (first_token >= count) return;
-  own_tokens = SUBGROUP / row_subgroups * subgroup_tokens;
+  first_block = PART * (2u * part_steps);
   read_epilogue();
   LATER_UNROLLED for (uint t = 0u; t < token_fragments; ++t) LATER_UNROLLED for (uint r = 0u; r < row_fragments; ++r)
       sums[t][r] = no_sums;
   find_weights(first_row);
-  x_at =
-      pack64(uvec2(input_)) + (min(first_token + gl_LocalInvocationIndex / step_quads, max_tokens - 1u) * token_quads +
-                               gl_LocalInvocationIndex % step_quads) *
-                                  16u;
+  x_at = pack64(uvec2(input_)) + (min(first_token + OWN / step_quads, max_tokens - 1u) * token_quads +
+                                  PART * part_steps * step_quads + OWN % step_quads) *
+                                     16u;
   load_x(0u);
   LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) {
     load_codes_of(0u, 0u, 0u, i);
@@ -349,9 +362,9 @@ void main() {
     stage_x(0u);
     barrier();
   }
-  for (uint step_ = 0u; step_ < steps; step_ += 2u) {
+  for (uint step_ = 0u; step_ < part_steps; step_ += 2u) {
     one_step(step_, 0u);
-    if (steps % 2u == 0u || step_ + 1u < steps) one_step(step_ + 1u, 1u);
+    if (part_steps % 2u == 0u || step_ + 1u < part_steps) one_step(step_ + 1u, 1u);
   }
   barrier();
   store_sums(first_row, wanted_row, count);

@@ -101,9 +101,9 @@ class command_line : public walk_commands {
     c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable, or a model's file or folder")->required();
     c->add_option("--codec", plan_.codec, "codec of the matrices, where a model comes in several")->type_name("C");
     c->add_option("--profile", plan_.profile,
-                  "which kind of device the plan is for; exact is portable whose chunks leave decode's bits, screened "
-                  "has a screened head")
-        ->check(CLI::IsMember({"cpu", "portable", "exact", "screened"}))
+                  "which kind of device the plan is for; exact is portable whose chunks leave decode's bits, "
+                  "attends_in_halves has attention of chunks in halves, screened a screened head")
+        ->check(CLI::IsMember({"cpu", "portable", "exact", "attends_in_halves", "screened"}))
         ->capture_default_str();
     add_devices(*c, plan_.over, "; the stages are said, with their bytes");
     auto* json = c->add_flag("--json", plan_.json, "one JSON object");

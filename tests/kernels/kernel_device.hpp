@@ -125,7 +125,7 @@ class kernel_device {
   }
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
-  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false, few_halves = false,
+  bool integer_dot = true, wide_loads = false, int8_fragments = false, half_matrix = false, few_halves = false,
        half_fragments = false;  ///< which modules; matrices only where usable_classes() has them
   runtime::module_source source = &runtime::modules_of<>;  ///< set before the first run
 
@@ -136,7 +136,7 @@ class kernel_device {
     const bool wide = wide_loads && device_.description().type == gpu::device_type::cpu;
     kernels::demands offers = wide ? demand::wide_loads : demand::narrow_loads;
     if (integer_dot) offers = offers | demand::integer_dot;
-    if (matrix) offers = offers | demand::int8_matrices;
+    if (int8_fragments) offers = offers | demand::int8_fragments;
     if (half_matrix) offers = offers | demand::f16_matrices;
     if (few_halves) offers = offers | demand::narrow_f16;
     if (half_fragments) offers = offers | demand::f16_fragments;

@@ -256,13 +256,22 @@ TEST_CASE(
     const matmul_problem p = matmul_problem::make(random, {.columns = columns, .rows = 196, .codec = type}, 70, 75);
     check_chunk(on, run_chunk(on, p, prologue::norm, {4 * each, 128, 64}), expect_chunk(p, prologue::norm));
   }
-  // Tiles of several subgroups for tokens, of two buffers, and of all tokens that there is room for.
+  // Columns in parts.
+  for (const codec type : {codec::f16, codec::q6_k}) {
+    const matmul_problem p = matmul_problem::make(random, {.columns = 512, .rows = 196, .codec = type}, 70, 75);
+    const auto expected = expect_chunk(p, prologue::plain);
+    const product_result first = run_chunk(on, p, prologue::plain, {8 * each, 128, 32});
+    check_chunk(on, first, expected);
+    for (const auto& by : {tile{4 * each, 64, 32}, tile{6 * each, 96, 32}})
+      CHECK(run_chunk(on, p, prologue::plain, by).output == first.output);
+  }
+  // Tiles of more subgroups, and of all tokens that there is room for.
   for (const codec type : {codec::f16, codec::q8_0, codec::q4_0}) {
     const matmul_problem p = matmul_problem::make(random, {.columns = 128, .rows = 260, .codec = type}, 101, 128);
     const auto expected = expect_chunk(p, prologue::plain);
     const product_result first = run_chunk(on, p, prologue::plain, {4 * each, 128, 64});
     check_chunk(on, first, expected);
-    for (const auto& by : {tile{4 * each, 128, 128}, tile{8 * each, 256, 64}}) {
+    for (const auto& by : {tile{4 * each, 128, 96}, tile{8 * each, 256, 64}}) {
       INFO(kernels::info(type).name << ", tiles of " << by.rows << " x " << by.tokens);
       CHECK(run_chunk(on, p, prologue::plain, by).output == first.output);
     }

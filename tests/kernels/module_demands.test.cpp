@@ -14,6 +14,7 @@
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
 #include "intaglio/kernels/spirv/attention_few.hpp"
+#include "intaglio/kernels/spirv/attention_fragments.hpp"
 #include "intaglio/kernels/spirv/attention_halves.hpp"
 #include "intaglio/kernels/spirv/attention_halves_portable.hpp"
 #include "intaglio/kernels/spirv/delta_net.hpp"
@@ -63,7 +64,7 @@
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
 #include "intaglio/kernels/spirv/short_conv.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
-#include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_few.hpp"
 #include "intaglio/kernels/spirv/ternary_few_matrix.hpp"
@@ -252,7 +253,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"ternary_few_matrix", words_of(spirv::ternary_few_matrix_spirv)},
       {"ternary_chunk", words_of(spirv::ternary_chunk_spirv)},
       {"ternary_chunk_portable", words_of(spirv::ternary_chunk_portable_spirv)},
-      {"ternary_chunk_matrix", words_of(spirv::ternary_chunk_matrix_spirv)},
+      {"ternary_chunk_fragments", words_of(spirv::ternary_chunk_fragments_spirv)},
       {"ternary_float", words_of(spirv::ternary_float_spirv)},
       {"ternary_float_cpu", words_of(spirv::ternary_float_cpu_spirv)},
       {"attention", words_of(spirv::attention_spirv)},
@@ -283,6 +284,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"matmul_chunk_fragments", words_of(spirv::matmul_chunk_fragments_spirv)},
       {"matmul_chunk_matrix", words_of(spirv::matmul_chunk_matrix_spirv)},
       {"attention_halves_portable", words_of(spirv::attention_halves_portable_spirv)},
+      {"attention_fragments", words_of(spirv::attention_fragments_spirv)},
       {"attention_halves", words_of(spirv::attention_halves_spirv)},
       {"walk_gate_up", words_of(spirv::walk_gate_up_spirv)},
       {"walk_gate_up_portable", words_of(spirv::walk_gate_up_portable_spirv)},

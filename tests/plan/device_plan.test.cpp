@@ -92,10 +92,10 @@ TEST_CASE("modules, constants and workgroups stay what they were for each model 
                           plan::profiles::portable, 4096,
                           {.slot_count = 32, .coded_products = plan::chunk_arithmetic::halves});
   CHECK(launches(plan::device_plan(story.table(), plan::classes::llvmpipe)) == 0x89faf68dd8486211u);
-  CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::h100)) == 0xe4eecce230ef19dau);
+  CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::h100)) == 0x66e516c9c1986c17u);
   CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::baseline)) == 0x6d923af1c4be8ec2u);
-  CHECK(launches(plan::device_plan(mistral.table(), plan::classes::nvidia)) == 0x4f83f6998fed0035u);
-  CHECK(launches(plan::device_plan(gemma.table(), plan::classes::h100)) == 0x1517cd42da18c464u);
+  CHECK(launches(plan::device_plan(mistral.table(), plan::classes::nvidia)) == 0x173e903908a579f8u);
+  CHECK(launches(plan::device_plan(gemma.table(), plan::classes::h100)) == 0x657e181935775223u);
 }
 
 TEST_CASE("products by matrices cover all rows and tokens of the pass, others keep the plan's workgroups", "[plan]") {
@@ -167,6 +167,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("attends_in_halves: chunks of integer products attend in halves; nothing else is other than in portable",
+          "[plan]") {
+  const plan::planned exact = plan::planned::of<models::fable>(plan::profiles::portable, 256),
+                      halved = plan::planned::of<models::fable>(plan::profiles::attends_in_halves, 256);
+  for (const auto which : plan::verified_sequences) {
+    const plan::sequence &of = exact.table().*which, &other = halved.table().*which;
+    REQUIRE(of.period.size() == other.period.size());
+    for (std::size_t i = 0; i < of.period.size(); ++i) {
+      const bool chunks = of.period[i].kernel == kernels::kernel::attention_chunk;
+      CHECK(other.period[i].kernel == (chunks ? kernels::kernel::attention_halves : of.period[i].kernel));
+    }
+  }
+}
+
 TEST_CASE(
     "a prompt's products by fragments: tiles that the shader takes, which cover all; halves in the product's order",
     "[plan]") {
@@ -191,7 +205,7 @@ TEST_CASE(
       CHECK(plain.variant == variant::matmul_chunk_matrix);
       CHECK(order == static_cast<std::uint32_t>(kernels::fragment_order(c.codec)));
       ++products;
-      const kernels::few_tile by = kernels::fragment_tile(c.codec, c.rows, c.max_tokens);
+      const kernels::few_tile by = kernels::fragment_tile(c.codec, c.rows, c.columns, c.max_tokens);
       CHECK(call.groups ==
             std::array{(c.max_tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1u});
     }
@@ -199,16 +213,26 @@ TEST_CASE(
   };
   look.operator()<dtype::q8_0>();
   look.operator()<dtype::bf16>();
-  for (const auto type : {kernels::codec::f16, kernels::codec::bf16, kernels::codec::f32, kernels::codec::q8_0,
-                          kernels::codec::q4_0, kernels::codec::q4_k, kernels::codec::q6_k})
-    for (const std::uint32_t rows : {128u, 256u, 2560u, 4096u, 6144u, 28672u, 131072u})
+  for (const std::uint32_t rows : {32u, 68u, 128u, 196u, 256u, 1152u, 2048u, 2560u, 4096u, 6144u, 28672u, 131072u})
+    for (const std::uint32_t columns : {64u, 320u, 384u, 1024u, 2560u, 6912u, 14336u})
       for (const std::uint32_t tokens : {64u, 100u, 512u, 2048u}) {
-        const kernels::few_tile by = kernels::fragment_tile(type, rows, tokens);
-        INFO(kernels::info(type).name << " " << rows << " x " << tokens);
-        CHECK(by.rows <= rows);
-        CHECK(by.subgroups * 32 % by.rows == 0);                     // subgroups of 32 rows, all tokens each
-        CHECK(by.tokens * 8 % (by.subgroups * 32) == 0);             // as many pieces of 64 columns for each invocation
-        CHECK(by.tokens / 16 <= 8 * (by.subgroups * 32 / by.rows));  // sums of eight fragments for each subgroup
+        const auto check = [&](const kernels::few_tile& by, std::uint32_t parts, std::uint32_t part_columns) {
+          INFO(rows << " x " << columns << ", " << tokens << " tokens: " << by.rows << " x " << by.tokens);
+          CHECK(by.rows <= rows);
+          CHECK(by.subgroups * 32 == by.rows * parts);  // subgroups of 32 rows, all tokens each
+          CHECK(by.subgroups <= 16);
+          CHECK(columns % (parts * part_columns) == 0);
+          CHECK(by.tokens <= by.rows);  // eight pieces of a step for each invocation of a part at most
+          CHECK(by.tokens <= 128);      // sums of eight fragments
+          CHECK(2 * parts * by.tokens * 144 <= 40960);
+        };
+        if (rows >= kernels::least_fragment_rows) {
+          const std::uint32_t parts = kernels::fragment_parts(rows, columns);
+          for (const auto type : {kernels::codec::bf16, kernels::codec::q8_0, kernels::codec::q4_0})
+            check(kernels::fragment_tile(type, rows, columns, tokens), parts, parts == 1 ? 64 : 128);
+        }
+        const kernels::few_tile by = kernels::ternary_fragment_tile(rows, columns, tokens);
+        check(by, by.subgroups * 32 / by.rows, columns % 128 == 0 ? 128 : 64);
       }
   // Each place of 128 columns once.
   for (const auto order : {kernels::halves_order::octets, kernels::halves_order::blocks}) {

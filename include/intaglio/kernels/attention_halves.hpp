@@ -9,8 +9,8 @@
 namespace intaglio::kernels {
 
 /// attention_chunk in another arithmetic, in tiles of attention_halves_tile tokens: queries, keys, values and
-/// probabilities as f16, sums in f32. The module for cooperative matrices wants workgroups of 4 subgroups of 32, and
-/// head_dim a multiple of 16, beyond 128 of 32.
+/// probabilities as f16, sums in f32. The modules for cooperative matrices want workgroups of 4 subgroups of 32, and
+/// head_dim a multiple of 16, beyond 128 of 32; that by fragments 64 to 128.
 inline constexpr kernel_interface attention_halves_interface{
     "attention_halves",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
@@ -31,7 +31,8 @@ constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return h
 struct attention_halves_kernel {
   static constexpr kernel id = kernel::attention_halves;
   static constexpr const kernel_interface& face = attention_halves_interface;
-  static constexpr candidate candidates[] = {{variant::attention_halves, demand::f16_matrices},
+  static constexpr candidate candidates[] = {{variant::attention_fragments, demand::f16_fragments},
+                                             {variant::attention_halves, demand::f16_matrices},
                                              {variant::attention_halves_portable, {}}};
   struct constants {
     std::uint32_t workgroup_size{};
@@ -47,6 +48,12 @@ struct attention_halves_kernel {
     float softcap{};
     std::uint32_t has_sinks{};
   };
+
+  static constexpr variant fit(constants& c, launch&, const device_class& device, const pass_rows&) {
+    demands offers = device.offers();
+    if (c.head_dim < 64 || c.head_dim > 128) offers.bits &= ~static_cast<std::uint32_t>(demand::f16_fragments);
+    return first_candidate<attention_halves_kernel>(offers);
+  }
 };
 
 }  // namespace intaglio::kernels

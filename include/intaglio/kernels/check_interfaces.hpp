@@ -11,6 +11,7 @@
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
 #include "intaglio/kernels/spirv/attention_few.hpp"
+#include "intaglio/kernels/spirv/attention_fragments.hpp"
 #include "intaglio/kernels/spirv/attention_halves.hpp"
 #include "intaglio/kernels/spirv/attention_halves_portable.hpp"
 #include "intaglio/kernels/spirv/calibrate.hpp"
@@ -63,7 +64,7 @@
 #include "intaglio/kernels/spirv/short_conv.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
-#include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_few.hpp"
 #include "intaglio/kernels/spirv/ternary_few_matrix.hpp"
@@ -99,7 +100,7 @@ static_assert(shader_interface<matches(ternary_few_interface, spirv::ternary_few
 static_assert(shader_interface<matches(ternary_few_interface, spirv::ternary_few_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_portable_spirv)>::agrees);
-static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_matrix_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_fragments_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_spirv)>::agrees);
@@ -107,6 +108,7 @@ static_assert(
     shader_interface<matches(attention_interface, spirv::attention_cpu_spirv, unused_constants::allowed)>::agrees);
 static_assert(shader_interface<matches(attention_chunk_interface, spirv::attention_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_few_interface, spirv::attention_few_spirv)>::agrees);
+static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_fragments_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_halves_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_halves_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);

@@ -37,9 +37,9 @@ enum class demand : std::uint32_t {
   wide_loads = 1,       ///< a CPU driver with loads of 64 bits, which packs no dot products
   narrow_loads = 2,     ///< any other
   integer_dot = 4,      ///< packed dot products
-  int8_matrices = 8,    ///< int8_wide
+  int8_fragments = 8,   ///< int8_wide, whose invocations fill such matrices from memory by 64-bit addresses
   f16_matrices = 16,    ///< f16_wide
-  narrow_int8 = 32,     ///< and int8_narrow
+  narrow_int8 = 32,     ///< int8_wide and int8_narrow
   f16_fragments = 128,  ///< f16_narrow, whose invocations fill such matrices from memory by 64-bit addresses
   narrow_f16 = 64,      ///< and f16_narrow
 };
@@ -87,11 +87,11 @@ struct device_class {
                as_wide = subgroup_size == matrix_subgroup_width;
     demands out = wide ? demand::wide_loads : demand::narrow_loads;
     if (integer_dot) out = out | demand::integer_dot;
-    const bool int8_matrices = as_wide && int8 && multiplies(int8_wide),
+    const bool int8_matrices = as_wide && int8 && fits && multiplies(int8_wide),
                f16_matrices = as_wide && float16 && fits && multiplies(f16_wide);
-    if (int8_matrices) out = out | demand::int8_matrices;
+    if (int8_matrices && int64) out = out | demand::int8_fragments;
     if (f16_matrices) out = out | demand::f16_matrices;
-    if (int8_matrices && fits && multiplies(int8_narrow)) out = out | demand::narrow_int8;
+    if (int8_matrices && multiplies(int8_narrow)) out = out | demand::narrow_int8;
     if (f16_matrices && multiplies(f16_narrow)) out = out | demand::narrow_f16;
     if (f16_matrices && multiplies(f16_narrow) && int64) out = out | demand::f16_fragments;
     return out;

@@ -4,6 +4,7 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -49,18 +50,58 @@ inline constexpr std::uint32_t least_fragment_rows = 128;
 constexpr bool takes_fragments(codec type, std::uint32_t rows, std::uint32_t columns) {
   return rows >= least_fragment_rows && columns % (fragment_order(type) == halves_order::octets ? 64 : 128) == 0;
 }
-/// Tile of matmul_chunk by fragments, over `tokens` tokens: what was fastest on an H100 of 132 processors
-/// (docs/lab/prompt_products.md). Every element is one sum whose order depends on the matrix alone.
-constexpr few_tile fragment_tile(codec type, std::uint32_t rows, std::uint32_t tokens) {
-  const auto tiles = [&](std::uint64_t of_rows, std::uint64_t of_tokens) {
-    return (rows + of_rows - 1) / of_rows * ((tokens + of_tokens - 1) / of_tokens);
-  };
-  constexpr std::uint64_t processors = 132;
-  const bool octets = fragment_order(type) == halves_order::octets;
-  if (octets && rows >= 256 && 3 * tiles(256, 128) >= 2 * processors) return {256, 128, 8};
-  if (!octets && tiles(128, 128) >= 2 * processors) return {128, 128, 4};
-  if (rows >= 256 && tiles(256, 64) <= processors) return {256, 64, 8};
-  return {128, 64, 4};
+/// Rows that a subgroup has of products by fragments, and processors for which their tiles are chosen: what was fastest
+/// on an H100 (docs/lab/prompt_products.md).
+inline constexpr std::uint32_t fragment_rows = 32, fragment_processors = 132;
+/// Rows times tokens of the tiles that the processor with most has, where all have as many as they can.
+constexpr std::uint64_t tiled_work(const few_tile& by, std::uint32_t rows, std::uint32_t tokens) {
+  const std::uint64_t tiles = std::uint64_t{(rows + by.rows - 1) / by.rows} * ((tokens + by.tokens - 1) / by.tokens);
+  return (tiles + fragment_processors - 1) / fragment_processors * by.rows * by.tokens;
+}
+/// Of tiles of 64 tokens with `least` to `most` rows, `step` apart, those with the least work, the widest of them.
+constexpr few_tile narrow_fragment_tile(std::uint32_t least, std::uint32_t most, std::uint32_t step,
+                                        std::uint32_t parts, std::uint32_t rows, std::uint32_t tokens) {
+  few_tile out{};
+  for (std::uint32_t of = (std::min)(least, rows); of <= (std::min)(most, rows); of += step) {
+    const std::uint32_t subgroups = of / fragment_rows;
+    const few_tile each{subgroups * fragment_rows, subgroups < 2 ? 32u : 64u, parts * subgroups};
+    if (out.rows == 0 || tiled_work(each, rows, tokens) <= tiled_work(out, rows, tokens)) out = each;
+  }
+  return out;
+}
+/// Whether an invocation has few instructions to make halves of its codes, and so registers for tiles of 192 rows.
+constexpr bool has_simple_codes(codec type) {
+  return fragment_order(type) == halves_order::octets || type == codec::q4_0;
+}
+/// Parts of the columns of a matrix in products by fragments, whose sums are added: where a chunk of 512 tokens has a
+/// tile for each processor at most, a second subgroup for the same rows keeps it busy. Whatever the tokens are, so that
+/// sums have one order.
+constexpr std::uint32_t fragment_parts(std::uint32_t rows, std::uint32_t columns) {
+  return rows <= fragment_processors / 8 * 192 && columns % 256 == 0 ? 2 : 1;
+}
+/// Tile of matmul_chunk by fragments, over `tokens` tokens.
+constexpr few_tile fragment_tile(codec type, std::uint32_t rows, std::uint32_t columns, std::uint32_t tokens) {
+  const std::uint32_t parts = fragment_parts(rows, columns), most = has_simple_codes(type) ? 192u : 128u;
+  const few_tile narrow = narrow_fragment_tile(least_fragment_rows, most, parts == 1 ? 64 : 32, parts, rows, tokens);
+  constexpr few_tile wide{128, 128, 4};  // a tenth faster where there are two for each processor
+  constexpr few_tile tall{256, 64, 8};   // many instructions: subgroups together rather than two workgroups
+  if (!has_simple_codes(type) && parts == 1 && rows >= tall.rows &&
+      tiled_work(tall, rows, tokens) == std::uint64_t{tall.rows} * tall.tokens)
+    return tall;
+  const std::uint64_t work = tiled_work(wide, rows, tokens);
+  return parts == 1 && work >= std::uint64_t{2} * wide.rows * wide.tokens &&
+                 9 * work <= 10 * tiled_work(narrow, rows, tokens)
+             ? wide
+             : narrow;
+}
+/// Tile of ternary_chunk by fragments: sums are integers, so that no bit depends on it.
+constexpr few_tile ternary_fragment_tile(std::uint32_t rows, std::uint32_t columns, std::uint32_t tokens) {
+  const std::uint32_t steps = columns / (columns % 128 == 0 ? 128 : 64);
+  const few_tile alone = narrow_fragment_tile(64, 256, 32, steps % 2 == 0 ? 2 : 1, rows, tokens);
+  if (rows < 128 || tiled_work(alone, rows, tokens) <= std::uint64_t{alone.rows} * alone.tokens) return alone;
+  const few_tile wide{rows < 256 ? 128u : 256u, 128, rows < 256 ? 4u : 8u},
+      narrow = narrow_fragment_tile(128, 128, 32, 1, rows, tokens);
+  return 8 * tiled_work(wide, rows, tokens) <= 10 * tiled_work(narrow, rows, tokens) ? wide : narrow;
 }
 /// Tile of any other product over `tokens` tokens; none where dot products are as fast.
 constexpr few_tile few_matrix_tile(kernel which, std::uint32_t rows, std::uint32_t tokens) {

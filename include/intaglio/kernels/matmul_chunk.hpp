@@ -18,10 +18,11 @@ namespace intaglio::kernels {
 /// tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over a
 /// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not depend on how many tokens there are.
 /// That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of the
-/// codec; tile_rows of 32 for each subgroup or for each two, and as many tokens of 16 for each. Experts: with
-/// experts_used above 0, weight as matmul has it, input is in the order of the lists of list_tokens in `tiles`
-/// (halves), and so is x of the grid, list_tokens being a multiple of tile_tokens; max_tokens is the rows of all lists.
-/// The row of the output is the pair's. The epilogue is store or gated.
+/// codec; tile_rows of 32 for each subgroup, or for as many as there are parts of the columns, each of an even number
+/// of steps of 64, and at most as many tokens as a part has invocations. Experts: with experts_used above 0, weight as
+/// matmul has it, input is in the order of the lists of list_tokens in `tiles` (halves), and so is x of the grid,
+/// list_tokens being a multiple of tile_tokens; max_tokens is the rows of all lists. The row of the output is the
+/// pair's. The epilogue is store or gated.
 inline constexpr kernel_interface matmul_chunk_interface{
     "matmul_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},
@@ -99,7 +100,7 @@ struct matmul_chunk_kernel {
     };
     if (offers.has(demand::f16_fragments) && c.tile_tokens > most_few_tokens &&
         takes_fragments(c.codec, c.rows, c.columns)) {
-      in_tiles(fragment_tile(c.codec, c.rows, c.max_tokens), c.max_tokens);
+      in_tiles(fragment_tile(c.codec, c.rows, c.columns, c.max_tokens), c.max_tokens);
       return variant::matmul_chunk_fragments;
     }
     if (!takes_tiles(c, offers)) {

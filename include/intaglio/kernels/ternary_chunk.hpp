@@ -5,13 +5,14 @@
 #include "intaglio/core/compiler.hpp"
 
 #include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/few_tile.hpp"
 
 namespace intaglio::kernels {
 
 /// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and
-/// tile_tokens tokens. The module for cooperative matrices wants subgroups of 32, columns that are a multiple of
-/// chunk_columns, tile_tokens of 32, and of tile_rows 16, 32, 48 or 64 for each of the workgroup's subgroups /
-/// (tile_tokens / 32).
+/// tile_tokens tokens. That by fragments (ternary_fragment_tile) wants subgroups of 32, columns that are a multiple of
+/// chunk_columns, tile_tokens of 16 up to 128, tile_rows of 32 and subgroups for these as often as columns come in
+/// parts of the same steps.
 inline constexpr kernel_interface ternary_chunk_interface{
     "ternary_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
@@ -33,7 +34,7 @@ inline constexpr std::uint32_t chunk_columns = 64;
 struct ternary_chunk_kernel {
   static constexpr kernel id = kernel::ternary_chunk;
   static constexpr const kernel_interface& face = ternary_chunk_interface;
-  static constexpr candidate candidates[] = {{variant::ternary_chunk_matrix, demand::int8_matrices},
+  static constexpr candidate candidates[] = {{variant::ternary_chunk_fragments, demand::int8_fragments},
                                              {variant::ternary_chunk, demand::narrow_loads | demand::integer_dot},
                                              {variant::ternary_chunk_portable, {}}};
   struct constants {
@@ -51,6 +52,18 @@ struct ternary_chunk_kernel {
     element cache_element{};
     std::uint32_t max_tokens{};
   };
+
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows&) {
+    demands offers = device.offers();
+    if (c.rows < fragment_rows) offers.bits &= ~static_cast<std::uint32_t>(demand::int8_fragments);
+    const variant out = first_candidate<ternary_chunk_kernel>(offers);
+    if (out != variant::ternary_chunk_fragments) return out;
+    const few_tile by = ternary_fragment_tile(c.rows, c.columns, c.max_tokens);
+    of.groups = {(c.rows + by.rows - 1) / by.rows, (c.max_tokens + by.tokens - 1) / by.tokens, 1};
+    of.subgroups = by.subgroups;
+    c.tile_rows = by.rows, c.tile_tokens = by.tokens;
+    return out;
+  }
 };
 
 }  // namespace intaglio::kernels

@@ -21,6 +21,7 @@ namespace intaglio::kernels {
   each(attention_cpu, attention) \
   each(attention_chunk, attention_chunk) \
   each(attention_few, attention_few) \
+  each(attention_fragments, attention_halves) \
   each(attention_halves, attention_halves) \
   each(attention_halves_portable, attention_halves) \
   each(delta_net, delta_net) \
@@ -71,7 +72,7 @@ namespace intaglio::kernels {
   each(sample_cpu, sample) \
   each(short_conv, short_conv) \
   each(ternary_chunk, ternary_chunk) \
-  each(ternary_chunk_matrix, ternary_chunk) \
+  each(ternary_chunk_fragments, ternary_chunk) \
   each(ternary_chunk_portable, ternary_chunk) \
   each(ternary_few, ternary_few) \
   each(ternary_few_matrix, ternary_few) \

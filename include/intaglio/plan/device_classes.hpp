@@ -182,7 +182,7 @@ inline std::vector<device_class> fallbacks(const device_class& of) {
   }
   if (of.is_cpu) narrow.resident_workgroups = 0;
   const kernels::demands offers = narrow.offers();
-  const bool any_matrices = offers.has(demand::int8_matrices) || offers.has(demand::f16_matrices);
+  const bool any_matrices = offers.has(demand::int8_fragments) || offers.has(demand::f16_matrices);
   for (const bool matrices : {true, false}) {
     if (!narrow.integer_dot || (matrices && !any_matrices)) continue;
     const device_class each = matrices ? narrow : narrow.without_matrices();
@@ -202,7 +202,7 @@ inline std::string uses(const device_class& of) {
                     : offers.has(demand::integer_dot) ? "integer_dot"
                                                       : "portable";
   if (of.resident_workgroups != 0) out += "+in_one";
-  if (offers.has(demand::int8_matrices)) out += "+matrix";
+  if (offers.has(demand::int8_fragments)) out += "+matrix";
   if (offers.has(demand::f16_matrices)) out += "+half_matrix";
   if (offers.has(demand::narrow_int8)) out += "+few_matrix";
   if (offers.has(demand::narrow_f16)) out += "+few_halves";

@@ -22,10 +22,11 @@ constexpr kernels::halves_order order_of_halves(const ir::graph& g, ir::weight_i
 }
 
 /// Where arithmetic is `halves` each product of coded weights reads what a node of its own in front of it made of the
-/// input; in a chunk attention is that of halves too, in a batch a head of dense weights. Experts' products are not,
-/// each token has others; nor are those by which they are chosen, which must be the same however a token comes.
-constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes) {
-  bool coded = false;
+/// input; in a chunk attention is that of halves too, as where the profile says so; in a batch a head of dense weights.
+/// Experts' products are not, each token has others; nor are those by which they are chosen, which must be the same
+/// however a token comes.
+constexpr void insert_halves(ir::graph& g, const profile& target, bool chunk, std::vector<node>& nodes) {
+  bool coded = chunk && target.chunk_attention == chunk_arithmetic::halves;
   for (const node& n : nodes) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
   std::vector<node> out;
   for (node& n : nodes) {

@@ -30,7 +30,9 @@ struct profile {
   bool chunk_tiles =
       false;  ///< chunks: int8 products and attention by tiles of tokens, ternary_chunk and attention_chunk
   chunk_arithmetic coded_chunks =
-      chunk_arithmetic::exact;     ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
+      chunk_arithmetic::exact;  ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
+  chunk_arithmetic chunk_attention =
+      chunk_arithmetic::exact;     ///< attention of the other models' chunks, whose products are exact
   std::uint32_t chunk_groups = 0;  ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
   std::uint32_t head_subgroups = 1, head_groups = 64;
   bool head_firsts =
@@ -104,6 +106,14 @@ inline constexpr profile exact = [] {
   profile out = portable;
   out.name = "exact";
   out.coded_chunks = chunk_arithmetic::exact;
+  return out;
+}();
+/// portable whose chunks attend in halves, by cooperative matrices, where products are integers too: long prompts of
+/// BitNet models sooner, in other bits than decode's.
+inline constexpr profile attends_in_halves = [] {
+  profile out = portable;
+  out.name = "attends_in_halves";
+  out.chunk_attention = chunk_arithmetic::halves;
   return out;
 }();
 /// portable with a screened head: the same tokens, sooner where they are greedy or of sampling with top-k or min-p.

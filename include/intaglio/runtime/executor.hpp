@@ -67,7 +67,7 @@ class executor final : public in_one_prover {
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool soon = false) {
     const plan::table& table = plan.table();
     if (!runs_in_one(plan) || begins_as_chain(plan, soon)) return {&table.decode, &table.prefill};
-    if (!held_against_chain(table.decode_in_one)) return {&table.decode_in_one, &table.prefill};
+    if (!held_against_chain(table, table.decode_in_one)) return {&table.decode_in_one, &table.prefill};
     return {&table.decode_in_one, &table.prefill, &table.decode};
   }
 

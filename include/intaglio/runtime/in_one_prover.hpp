@@ -21,8 +21,12 @@ class in_one_prover : public pass_runner {
   using pass_runner::pass_runner;
   ~in_one_prover() = default;
 
-  static bool held_against_chain(const plan::sequence& decode) {
-    return !decode.in_one.empty() && decode.in_one.front().kernel == kernels::kernel::layers_coded;
+  /// Whether all layers in one dispatch are held against the chain: where chunks leave other bits.
+  static bool held_against_chain(const plan::table& table, const plan::sequence& decode) {
+    if (decode.in_one.empty()) return false;
+    for (const plan::dispatch& each : table.prefill.period)
+      if (each.kernel == kernels::kernel::attention_halves) return true;
+    return decode.in_one.front().kernel == kernels::kernel::layers_coded;
   }
   static constexpr std::uint32_t proven_tokens = 3;
   /// all_layers_agree() where sessions have their memory: what passes leave in it is put back, but for the caches
@@ -87,7 +91,7 @@ class in_one_prover : public pass_runner {
       for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, first + i, std::span(ids).subspan(i, 1));
     };
     std::vector<std::byte> expected;
-    if (held_against_chain(*decode_)) {
+    if (held_against_chain(*table_, *decode_)) {
       const bool has_forms = !table_->decode.greedy.empty();
       recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false,
                                                 0, {!has_forms, has_forms});

@@ -111,6 +111,20 @@ constexpr void attention_few_demands(module_use& d) {
   const unsigned v19 = d.quotient(v18, 4u);
   d.add(16ull * v19, 16);
 }
+inline constexpr unsigned attention_fragments_capabilities[] = {1, 9, 61, 65, 5345, 5347, 6022};
+constexpr void attention_fragments_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(3);
+  const unsigned v2 = (v1 > 128u) ? 1u : 0u;
+  const unsigned v3 = v2 != 0u ? 32u : 64u;
+  const unsigned v4 = d.quotient(v1, 8u);
+  const unsigned v5 = v4 + 1u;
+  const unsigned v6 = v3 * v5;
+  d.add(16ull * v6, 16);
+}
 inline constexpr unsigned attention_halves_capabilities[] = {1, 9, 61, 65, 5345, 5347, 6022};
 constexpr void attention_halves_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -1042,19 +1056,33 @@ constexpr void matmul_chunk_fragments_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(0);
-  const unsigned v2 = (v1 > 128u) ? 1u : 0u;
-  const unsigned v3 = v2 != 0u ? 2u : 1u;
-  const unsigned v4 = d.constant(6);
-  const unsigned v5 = v4 * 9u;
-  const unsigned v6 = v3 * v5;
-  const unsigned v7 = d.quotient(v1, 32u);
-  const unsigned v8 = v7 * 144u;
-  const unsigned v9 = (v6 > v8) ? 1u : 0u;
-  const unsigned v10 = v3 * v5;
-  const unsigned v11 = v9 != 0u ? v10 : v8;
-  d.add(16ull * v11, 16);
-  d.add(4ull * v4, 4);
+  const unsigned v1 = d.constant(3);
+  const unsigned v2 = (v1 <= 2u) ? 1u : 0u;
+  const unsigned v3 = (v1 == 4u) ? 1u : 0u;
+  const unsigned v4 = (v2 | v3) ? 1u : 0u;
+  const unsigned v5 = (v1 == 6u) ? 1u : 0u;
+  const unsigned v6 = (v4 | v5) ? 1u : 0u;
+  const unsigned v7 = d.constant(0);
+  const unsigned v8 = (v7 > 128u) ? 1u : 0u;
+  const unsigned v9 = (v6 | v8) ? 1u : 0u;
+  const unsigned v10 = d.constant(6);
+  const unsigned v11 = (v10 > 64u) ? 1u : 0u;
+  const unsigned v12 = (v9 | v11) ? 1u : 0u;
+  const unsigned v13 = v12 != 0u ? 2u : 1u;
+  const unsigned v14 = d.quotient(v7, 32u);
+  const unsigned v15 = d.constant(5);
+  const unsigned v16 = d.quotient(v15, 32u);
+  const unsigned v17 = d.quotient(v14, v16);
+  const unsigned v18 = v17 * v10;
+  const unsigned v19 = v18 * 9u;
+  const unsigned v20 = v13 * v19;
+  const unsigned v21 = d.quotient(v7, 32u);
+  const unsigned v22 = v21 * 144u;
+  const unsigned v23 = (v20 > v22) ? 1u : 0u;
+  const unsigned v24 = v13 * v19;
+  const unsigned v25 = v23 != 0u ? v24 : v22;
+  d.add(16ull * v25, 16);
+  d.add(4ull * v10, 4);
 }
 inline constexpr unsigned matmul_chunk_matrix_capabilities[] = {1, 9, 61, 5345, 5347, 6022};
 constexpr void matmul_chunk_matrix_demands(module_use& d) {
@@ -1454,22 +1482,31 @@ constexpr void ternary_chunk_demands(module_use& d) {
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
 }
-inline constexpr unsigned ternary_chunk_matrix_capabilities[] = {1, 39, 61, 5345, 5347, 6022};
-constexpr void ternary_chunk_matrix_demands(module_use& d) {
+inline constexpr unsigned ternary_chunk_fragments_capabilities[] = {1, 11, 39, 5345, 5347, 6022};
+constexpr void ternary_chunk_fragments_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(4);
-  const unsigned v2 = d.constant(5);
-  const unsigned v3 = v1 + v2;
-  const unsigned v4 = d.constant(1);
-  const unsigned v5 = d.remainder(v4, 128u);
-  const unsigned v6 = (v5 == 0u) ? 1u : 0u;
-  const unsigned v7 = v6 != 0u ? 8u : 4u;
-  const unsigned v8 = v7 + 1u;
-  const unsigned v9 = v3 * v8;
-  d.add(16ull * v9, 16);
+  const unsigned v1 = d.constant(0);
+  const unsigned v2 = d.quotient(v1, 32u);
+  const unsigned v3 = d.constant(4);
+  const unsigned v4 = d.quotient(v3, 32u);
+  const unsigned v5 = d.quotient(v2, v4);
+  const unsigned v6 = d.constant(5);
+  const unsigned v7 = v5 * v6;
+  const unsigned v8 = d.constant(1);
+  const unsigned v9 = d.remainder(v8, 128u);
+  const unsigned v10 = (v9 == 0u) ? 1u : 0u;
+  const unsigned v11 = v10 != 0u ? 8u : 4u;
+  const unsigned v12 = v11 + 1u;
+  const unsigned v13 = v7 * v12;
+  const unsigned v14 = d.quotient(v1, 32u);
+  const unsigned v15 = v14 * 144u;
+  const unsigned v16 = (v13 > v15) ? 1u : 0u;
+  const unsigned v17 = v16 != 0u ? v13 : v15;
+  d.add(16ull * v17, 16);
+  d.add(8ull * v6, 8);
 }
 inline constexpr unsigned ternary_chunk_portable_capabilities[] = {1, 5347};
 constexpr void ternary_chunk_portable_demands(module_use& d) {
