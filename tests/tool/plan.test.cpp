@@ -28,6 +28,7 @@ TEST_CASE("plan makes those of the other profiles when asked") {
                            : call({"plan", name, "--codec", "f16", "--profile", profile}).out;
   };
   CHECK(contains(kernels("fable", "screened"), "head_screen"));
+  CHECK(contains(kernels("fable", "attends_in_halves"), "attention_halves"));
   CHECK_FALSE(contains(kernels("fable", "portable"), "head_screen"));
   CHECK(contains(kernels("stories260k", "portable"), "matmul_chunk"));
   CHECK_FALSE(contains(kernels("stories260k", "exact"), "matmul_chunk"));
