@@ -40,6 +40,7 @@ layout(local_size_x_id = 0) in;
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "coded_cache.glsl"
 
 // What workgroups tell each other: a row of head_dim sums, maximum, total and two words of nothing for each token, head
 // and span.
@@ -112,7 +113,8 @@ uint row_of(uint position) { return batched ? 8u * octet_place(position / 8u) + 
 // Values of one octet, the nearest position's row instead of what is not seen.
 uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint quad) {
   uint at = min(8u * octet + position, count - 1u);
-  return load_value(values, (first_row + row_of(window == 0u ? at : max(at, seen))) * quads + min(quad, quads - 1u));
+  return load_cached_value(values,
+                           (first_row + row_of(window == 0u ? at : max(at, seen))) * quads + min(quad, quads - 1u));
 }
 
 // One virtual lane's part of the scores of octets n and n + 1. Loads what is resident of the values as well.
@@ -123,7 +125,7 @@ vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint oct
   LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) {
     uint chunk = min(quarter + 4u * c, chunks - 1u);
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(n + i), octets)) raw[i][c] =
-        load_key(keys, key + (octet_place(octet_of(n + i)) * chunks + chunk) * 8u + (place & 7u));
+        load_cached_key(keys, key + (octet_place(octet_of(n + i)) * chunks + chunk) * 8u + (place & 7u));
     q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
     q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
   }
@@ -135,7 +137,7 @@ vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint oct
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     precise vec4 a = vec4(0.0);
     LATER_UNROLLED for (uint c = 0u; c < chunk_rounds; ++c) if (quarter + 4u * c < chunks) {
-      key_chunk k = widened(raw[i][c]);
+      key_chunk k = widened_key(raw[i][c]);
       precise vec4 low = q[2u * c] * k.low, high = q[2u * c + 1u] * k.high;
       a = a + low;
       a = a + high;
@@ -152,7 +154,7 @@ void sum_octet(uint first_row, uint count, uint octet, uint i, uint row, vec4 p_
   precise vec4 a = vec4(0.0);
   LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) {
     uvec4 raw = resident ? raw_values[i][r] : octet_value(first_row, octet, r, count, row_limit * row + quad);
-    precise vec4 product = (r < 4u ? p_low[r & 3u] : p_high[r & 3u]) * widened_value(raw);
+    precise vec4 product = (r < 4u ? p_low[r & 3u] : p_high[r & 3u]) * widened_cached_value(raw);
     a = a + product;
   }
   if (quad < row_quads) octet_sums[octet * row_quads + quad] = a;
@@ -308,7 +310,7 @@ void attend(uint token, uint head, uint count) {
     uint first = (first_span + span) * span_positions, slot = batched ? 0u : span_slot(first);
     first_of_span = first;
     seen = window != 0u && start > first ? start - first : 0u;
-    attend_span(token_head * quads, key_index(kv_head, slot, 0u), kv_head * context + slot,
+    attend_span(token_head * quads, key_index(kv_head, slot, 0u), kv_head * value_rows + slot,
                 min(count - first, span_positions), span != split);
     if (span + 1u < end) barrier();
   }

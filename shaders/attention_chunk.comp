@@ -37,6 +37,7 @@ const uint subgroup_width = 0u;  // nothing here depends on it
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "coded_cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Words query, keys, values, output_, state;
@@ -83,9 +84,9 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
       LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) a[t][j] = vec4(0.0);
       for (uint chunk = quarter; chunk < chunks; chunk += 4u) {
         raw_chunk raw[4];
-        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) raw[j] = load_key(keys, at[j] + 8u * chunk);
+        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) raw[j] = load_cached_key(keys, at[j] + 8u * chunk);
         key_chunk k[4];
-        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) k[j] = widened(raw[j]);
+        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) k[j] = widened_key(raw[j]);
         LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
           vec4 low = query_quad((token + t) * quads + 2u * chunk),
                high = query_quad((token + t) * quads + 2u * chunk + 1u);
@@ -167,11 +168,11 @@ void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
   for (uint octet = 8u * group; octet < last; ++octet) {
     uint position = first + 8u * octet;
     uvec4 raw[8];
-    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] =
-        load_value(values, (kv_head * context + span_slot(first) + min(position + r, end - 1u) - first) * quads +
-                               min(quad, quads - 1u));
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] = load_cached_value(
+        values, (kv_head * value_rows + span_slot(first) + min(position + r, end - 1u) - first) * quads +
+                    min(quad, quads - 1u));
     vec4 value[8];
-    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) value[r] = widened_value(raw[r]);
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) value[r] = widened_cached_value(raw[r]);
     if (position + 8u > count_of(first_token) || (window != 0u && position < first_seen(end)))
       add_octet(value, octet, position, true);
     else add_octet(value, octet, position, false);

@@ -34,6 +34,7 @@ layout(local_size_x_id = 0) in;
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "coded_cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Words query, keys, values, output_, state;
@@ -77,15 +78,15 @@ void score_position(uint position, uint key, uint place) {
   raw_chunk raw[4],
       next[4];  // a chunk of each quarter: all that loops hold is little code, which every multiprocessor fetches anew
   [[unroll]] for (uint c = 0u; c < 4u; ++c)
-    next[c] = load_key(keys, key + (place * chunks + min(c, chunks - 1u)) * 8u + (position & 7u));
+    next[c] = load_cached_key(keys, key + (place * chunks + min(c, chunks - 1u)) * 8u + (position & 7u));
   for (uint first = 0u; first < chunks; first += 4u) {
     [[unroll]] for (uint c = 0u; c < 4u; ++c) {
       raw[c] = next[c];
-      next[c] = load_key(keys, key + (place * chunks + min(first + 4u + c, chunks - 1u)) * 8u + (position & 7u));
+      next[c] = load_cached_key(keys, key + (place * chunks + min(first + 4u + c, chunks - 1u)) * 8u + (position & 7u));
     }
     [[unroll]] for (uint c = 0u; c < 4u; ++c)
       if (chunks % 4u == 0u || first + c < chunks) {
-        key_chunk k = widened(raw[c]);
+        key_chunk k = widened_key(raw[c]);
         each_head(h) {
           uint quad = h * quads + 2u * (first + c);
           precise vec4 low = queries[quad] * k.low, high = queries[quad + 1u] * k.high;
@@ -109,14 +110,14 @@ void load_octet(out uvec4 raw[8], uint first_row, uint octet, uint quad) {
   [[unroll]] for (uint r = 0u; r < 8u; ++r) {
     uint at = min(8u * octet + r, count - 1u);
     at = window == 0u ? at : max(at, seen);
-    raw[r] = load_value(values, (first_row + 8u * places[at >> 3] + (at & 7u)) * quads + quad);
+    raw[r] = load_cached_value(values, (first_row + 8u * places[at >> 3] + (at & 7u)) * quads + quad);
   }
 }
 void sum_octet(uvec4 raw[8], uint octet, uint item) {
   precise vec4 a[2];
   a[0] = a[1] = vec4(0.0);
   [[unroll]] for (uint r = 0u; r < 8u; ++r) {
-    vec4 value = widened_value(raw[r]);
+    vec4 value = widened_cached_value(raw[r]);
     each_head(h) {
       precise vec4 product = scores[(h * octets_of_span + octet) * 2u + r / 4u][r & 3u] * value;
       a[h] = a[h] + product;
@@ -242,7 +243,7 @@ void main() {
     uint slot = batched ? 0u : span_slot(first);
     count = min(end - first, span_positions);
     seen = window != 0u && start > first ? start - first : 0u;
-    attend_span(first, key_index(kv_head, 0u, 0u), kv_head * context, slot, own_slot, first > start);
+    attend_span(first, key_index(kv_head, 0u, 0u), kv_head * value_rows, slot, own_slot, first > start);
   }
   for (uint item = own; item < heads_together * row_quads; item += workgroup_size)
     for (uint row = 0u; row * row_quads < quads; ++row) {

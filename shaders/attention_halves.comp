@@ -46,6 +46,7 @@ const uint subgroup_width = 32u;
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "coded_cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Words query, keys, values, output_, state;
@@ -68,10 +69,15 @@ const uint items = tile * chunks, slots = items / 128u + (items % 128u != 0u ? 1
 uvec4 coming[slots];  // eight channels of a position
 
 uint rounded(vec2 pair) { return packFloat2x16(f16vec2(pair)); }
-uvec4 eight_halves(Words from, uint index) {
-  if (cache_element == element_f16) return word_quad(from, index);
-  vec4 low = float_quad(from, 2u * index), high = float_quad(from, 2u * index + 1u);
-  return uvec4(rounded(low.xy), rounded(low.zw), rounded(high.xy), rounded(high.zw));
+uvec4 rounded(key_chunk k) {
+  return uvec4(rounded(k.low.xy), rounded(k.low.zw), rounded(k.high.xy), rounded(k.high.zw));
+}
+// What a load brings on its way to shared memory: halves, which f16 are and f32 become at once, or codes.
+uvec4 on_its_way(raw_chunk raw) { return cache_element == element_f32 ? rounded(widened_key(raw)) : raw.low; }
+uvec4 arrived(uvec4 eight) { return coded_cache ? rounded(widened_key(raw_chunk(eight, uvec4(0u)))) : eight; }
+raw_chunk load_value_chunk(uint index) {
+  if (coded_cache) return raw_chunk(load_value_codes(values, index), uvec4(0u));
+  return load_key(values, index);
 }
 
 uint lowest;  // of the positions that the first token sees
@@ -86,27 +92,29 @@ void load_keys(uint kv_head, uint first, uint end) {
   LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
     uint item = gl_LocalInvocationIndex + 128u * i, position = item / (8u * chunks) * 8u + item % 8u,
          chunk = item / 8u % chunks;
-    if (item < items) coming[i] = eight_halves(keys, key_index(kv_head, place_of(first + position, first, end), chunk));
+    if (item < items)
+      coming[i] = on_its_way(load_cached_key(keys, key_index(kv_head, place_of(first + position, first, end), chunk)));
   }
 }
 void stage_keys() {
   LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
     uint item = gl_LocalInvocationIndex + 128u * i;
-    if (item < items) staged[(item / (8u * chunks) * 8u + item % 8u) * row_stride + item / 8u % chunks] = coming[i];
+    if (item < items)
+      staged[(item / (8u * chunks) * 8u + item % 8u) * row_stride + item / 8u % chunks] = arrived(coming[i]);
   }
 }
 void load_values(uint kv_head, uint first, uint end) {
   LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
     uint item = gl_LocalInvocationIndex + 128u * i;
     if (item < items)
-      coming[i] = eight_halves(
-          values, (kv_head * context + place_of(first + item / chunks, first, end)) * chunks + item % chunks);
+      coming[i] = on_its_way(load_value_chunk(
+          (kv_head * value_rows + place_of(first + item / chunks, first, end)) * chunks + item % chunks));
   }
 }
 void stage_values() {
   LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
     uint item = gl_LocalInvocationIndex + 128u * i;
-    if (item < items) staged[item / chunks * row_stride + item % chunks] = coming[i];
+    if (item < items) staged[item / chunks * row_stride + item % chunks] = arrived(coming[i]);
   }
 }
 

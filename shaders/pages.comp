@@ -24,7 +24,9 @@ layout(push_constant, scalar) uniform Push { Words keys, values, pool_keys, pool
 #include "slots.glsl"
 
 const uint move_to_pool = 0u;
+#include "coded_cache.glsl"
 const uint row_quads = head_dim / (cache_element == element_f32 ? 4u : 8u);  // 16 bytes each, of a position
+const uint octet_quads = octet_words / 4u;                                   // of a coded cache
 
 void copy(Words from, uint from_quad, Words to, uint to_quad) {
   WordQuads(to).at[to_quad] = WordQuads(from).at[from_quad];
@@ -38,6 +40,19 @@ void main() {
   for (uint octet = state.at[state_move_first] + gl_WorkGroupID.x; octet < end; octet += gl_NumWorkGroups.x) {
     if (8u * octet + positions < 8u * end) continue;  // a ring has no room for it besides those behind
     uint place = 8u * octet % (8u * octets), pool = pool_place(slot, 8u * octet);
+    if (coded_cache) {
+      uint own = (head * octets + place / 8u) * octet_quads, pooled = (head * pool_octets + pool / 8u) * octet_quads;
+      for (uint i = gl_LocalInvocationIndex; i < octet_quads; i += workgroup_size) {
+        if (way == move_to_pool) {
+          copy(keys, own + i, pool_keys, pooled + i);
+          copy(values, own + i, pool_values, pooled + i);
+        } else {
+          copy(pool_keys, pooled + i, keys, own + i);
+          copy(pool_values, pooled + i, values, own + i);
+        }
+      }
+      continue;
+    }
     uint own_key = (head * octets + place / 8u) * 8u * row_quads,
          pool_key = (head * pool_octets + pool / 8u) * 8u * row_quads;
     uint own_value = (head * positions + place) * row_quads, pool_value = (head * context + pool) * row_quads;

@@ -55,6 +55,9 @@ bool is_value;
 #define norm_width_max (norms == norms_all_heads ? q_size : head_dim)
 #include "norm.glsl"
 
+#include "coded_cache.glsl"
+shared vec4 shared_y[head_dim / 4u];
+
 #define UNSCALED
 vec2 rope_of_pair(uint position, uvec2 turns) {
   vec2 turn = rope_from_turns(position, turns);
@@ -69,7 +72,72 @@ vec2 rope_of_pair(uint position, uvec2 turns) {
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
-shared vec4 shared_y[head_dim / 4u];
+// The rotated channels of two neighbouring pairs back in shared_y, where their block waits for its last.
+void keep_pairs(uint token, uint low, uint high, vec2 lower, vec2 upper) {
+  if (!is_value) {
+    uint position = position_of(token);
+    vec2 a = rope_of(position, low), b = rope_of(position, low + 1u), sine = vec2(a.x, b.x), cosine = vec2(a.y, b.y);
+    precise vec2 turned_lower = lower * cosine - upper * sine, turned_upper = upper * cosine + lower * sine;
+    lower = turned_lower;
+    upper = turned_upper;
+  }
+  shared_y[low >> 2][low & 3u] = lower.x;
+  shared_y[low >> 2][(low & 3u) + 1u] = lower.y;
+  shared_y[high >> 2][high & 3u] = upper.x;
+  shared_y[high >> 2][(high & 3u) + 1u] = upper.y;
+}
+
+// Codes of a block of 32 channels in shared_y, as ggml's quantize_row_q8_0_ref and quantize_row_q4_0_ref have them: the
+// factor, and what channels are multiplied with. A channel that is no number, or infinite, makes the factor none: codes
+// cannot say that.
+vec2 block_factors(uint block) {
+  float largest = 0.0, signed_largest = 0.0;
+  bool finite = true;
+  for (uint quad = 8u * block; quad < min(8u * block + 8u, head_quads); ++quad)
+    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
+      float x = shared_y[quad][i];
+      finite = finite && (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u;
+      if (abs(x) > largest) {
+        largest = abs(x);
+        signed_largest = x;
+      }
+    }
+  precise float factor = cache_bits == 8u ? largest / 127.0 : signed_largest / -8.0;
+  precise float inverse = 1.0 / factor;
+  return finite ? vec2(factor, factor != 0.0 ? inverse : 0.0) : vec2(uintBitsToFloat(0x7fc00000u), 0.0);
+}
+uint code_of(float x, float inverse) {
+  precise float scaled = inverse != 0.0 ? x * inverse : 0.0;
+  if (cache_bits == 8u) {
+    precise float away = scaled + (scaled < 0.0 ? -0.5 : 0.5);
+    return uint(int(away)) & 255u;
+  }
+  precise float up = scaled + 8.5;
+  return uint(clamp(int(up), 0, 15));
+}
+// The head in shared_y, at its position of a coded cache.
+void store_codes(uint head, uint token) {
+  uint position = position_of(token), slot = place_of(token, position), in_octet = slot & 7u;
+  if (slot >= context) return;
+  uint base = (head * ((context + 7u) / 8u) + slot / 8u) * octet_words;
+  Words cache = is_value ? values : keys;
+  const uint chunks = head_dim / 8u, blocks = (head_dim + 31u) / 32u;
+  for (uint chunk = gl_LocalInvocationIndex; chunk < chunks; chunk += workgroup_size) {
+    vec2 factors = block_factors(chunk / 4u);
+    uint item = base + (is_value ? in_octet * chunks + chunk : chunk * 8u + in_octet) * chunk_words,
+         words[2] = {0u, 0u};
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
+      uint code = code_of(shared_y[2u * chunk + i / 4u][i & 3u], factors.y);
+      if (cache_bits == 8u) words[i / 4u] |= code << (8u * (i & 3u));
+      else words[0] |= code << (4u * i);
+    }
+    cache.at[item] = words[0];
+    if (cache_bits == 8u) cache.at[item + 1u] = words[1];
+    if ((chunk & 7u) == 0u)
+      cache.at[base + factor_word(chunk, in_octet)] =
+          pack_halves(factors.x, chunk / 4u + 1u < blocks ? block_factors(chunk / 4u + 1u).x : 0.0);
+  }
+}
 
 // The head in shared_y. `first`: its first quad in the input; `in_norm`: in the weight of a norm of all heads.
 void normalise(Words from, uint first, Words weight, uint in_norm) {
@@ -118,9 +186,13 @@ void main() {
   workgroup_barrier();
   for (uint i = gl_LocalInvocationIndex; i < head_dim / 4u; i += workgroup_size) {
     uint low = 2u * i, high = low + head_dim / 2u;  // two neighbouring pairs
-    if (wanted)
-      rope_cache(token, head * head_quads + i,
-                 vec4(shared_y[low >> 2][low & 3u], shared_y[high >> 2][high & 3u], shared_y[low >> 2][(low & 3u) + 1u],
-                      shared_y[high >> 2][(high & 3u) + 1u]));
+    vec2 lower = vec2(shared_y[low >> 2][low & 3u], shared_y[low >> 2][(low & 3u) + 1u]),
+         upper = vec2(shared_y[high >> 2][high & 3u], shared_y[high >> 2][(high & 3u) + 1u]);
+    if (coded_cache && !is_query) keep_pairs(token, low, high, lower, upper);
+    else if (wanted) rope_cache(token, head * head_quads + i, vec4(lower.x, upper.x, lower.y, upper.y));
+  }
+  if (coded_cache && !is_query) {
+    workgroup_barrier();
+    if (wanted) store_codes(head - (is_value ? heads + kv_heads : heads), token);
   }
 }

@@ -42,14 +42,14 @@ struct seat {
 /// The batch's plans of the model that a file has: those of the engraved models where nothing else is asked for.
 const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted) {
   const bool fast = wanted.batch_products == "halves";
-  const auto engraved = tool::engraved_models();
+  const tool::cache_choice cache = tool::cache_of(wanted.context, wanted.cache_type);
   const tool::engraved_model* const alone =
-      wanted.slot_count == 0 ? tool::engraved_for(file, wanted.context, wanted.codec) : nullptr;
+      wanted.slot_count == 0 ? tool::engraved_for(file, cache, wanted.codec) : nullptr;
   const tool::engraved_model& out =
       alone != nullptr
-          ? engraved_batches(fast)[static_cast<std::size_t>(alone - engraved.data())]
-          : tool::planned_model_of(file, wanted.context,
-                                   {fast ? fast_batch_shape_of : batch_shape_of, wanted.slot_count}, wanted.codec);
+          ? engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
+          : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, wanted.slot_count},
+                                   wanted.codec);
   tool::judge_codecs(file, out, wanted.codec);
   return out;
 }

@@ -15,6 +15,7 @@ struct engine_options {
   std::string model;  ///< path; empty: the embedded one
   std::string i2s_layout = "block128";
   std::uint32_t context = 0;     ///< positions; 0: as engraved, or tool::default_context
+  std::string cache_type;        ///< of the KV cache: kernels::cache_codecs; empty: the profile's own
   std::uint32_t slot_count = 0;  ///< generations at once; 0: as batch_shape.hpp says
   std::string codec;             ///< to compute in, whatever the file's; empty: the file's own
   std::string chat_template;     ///< in place of the file's: a text, or a name (is_template_name); empty: the file's

@@ -22,9 +22,10 @@ inline constexpr std::uint32_t batch_slots = 16, few_batch_slots = kernels::laye
 /// memory), else as many as that holds; always enough for one session
 constexpr plan::batch_shape batch_shape_with(std::uint32_t slot_count, const decoder_config& config,
                                              const plan::profile& target, std::uint32_t context) {
-  const std::uint64_t position_bytes = std::uint64_t{2} * config.num_hidden_layers * config.kv_size() *
-                                       (target.cache_element == kernels::element::f32 ? 4 : 2);
-  const std::uint64_t memory = std::uint64_t{target.cache_element == kernels::element::f32 ? 2u : 4u} << 30,
+  const std::uint64_t position_bytes =
+      std::uint64_t{2} * config.num_hidden_layers *
+      kernels::key_cache_bytes(target.cache_element, config.num_key_value_heads, config.head_dim, 8) / 8;
+  const std::uint64_t memory = std::uint64_t{target.classes.front()->is_cpu ? 2u : 4u} << 30,
                       counted = (std::uint64_t{1} << 31) / config.kv_size();
   const std::uint32_t page_size = context <= 1024 ? 8 : 64, one = (context + page_size - 1) / page_size;
   const std::uint64_t held = std::min(memory / position_bytes, counted) / page_size;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <intaglio/core/version.hpp>
+#include <intaglio/kernels/cache_layout.hpp>
 
 #include <algorithm>
 #include <array>
@@ -80,6 +81,20 @@ struct settings {
   bool allow_without_key = false, quiet = false;
 };
 
+/// What is wrong with a number of slots; empty: nothing.
+std::string slots_problem(const std::string& text) {
+  std::uint32_t count = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool good = problem == std::errc{} && end == text.data() + text.size() &&
+                    (count == 0 || (count >= 2 && count <= 256 && (count <= 8 || count % 16 == 0)));
+  return good ? "" : "expected 0, 2 .. 8, or a multiple of 16 of at most 256, found '" + text + "'";
+}
+std::vector<std::string> cache_types() {
+  std::vector<std::string> out;
+  for (const intaglio::kernels::cache_codec& each : intaglio::kernels::cache_codecs) out.emplace_back(each.name);
+  return out;
+}
+
 void add_options(CLI::App& app, settings& to) {
   const auto add = [&](const char* name, auto& value, const char* help, const char* group) {
     std::string variable = "INTAGLIO_SERVE_";
@@ -110,16 +125,13 @@ void add_options(CLI::App& app, settings& to) {
       ->type_name("BYTES");
   add("--context", to.engine.context, "Positions of the context; 0: the model's, at most 16,384", "Model")
       ->type_name("N");
+  add("--cache-type", to.engine.cache_type,
+      "How the KV cache holds keys and values: f16 (by default; on CPU drivers f32), q8_0 or q4_0", "Model")
+      ->check(CLI::IsMember(cache_types()));
   add("--slots", to.engine.slot_count,
       "Generations at once; others wait. 0: 16, or those that --batch-products halves takes", "Model")
       ->type_name("N")
-      ->check([](const std::string& text) -> std::string {
-        std::uint32_t count = 0;
-        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
-        const bool good = problem == std::errc{} && end == text.data() + text.size() &&
-                          (count == 0 || (count >= 2 && count <= 256 && (count <= 8 || count % 16 == 0)));
-        return good ? "" : "expected 0, 2 .. 8, or a multiple of 16 of at most 256, found '" + text + "'";
-      });
+      ->check(slots_problem);
   add("--codec", to.engine.codec, "Compute the matrices in this codec where the file's is another", "Model")
       ->type_name("C");
   add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")

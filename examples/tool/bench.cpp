@@ -59,8 +59,10 @@ class bench_run {
     // A driver's own cache of other runs would make the cold start a warm one.
     for (const char* const name : {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"})
       platform::set_environment(name, folder_.path());
-    plans_ = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model)), 0, options.codec)
-                                       : &engraved_model_by_name(options.synthetic, options.codec);
+    const cache_choice cache = cache_of(options.positions, options.model.cache_type);
+    plans_ = options.synthetic.empty()
+                 ? &engraved_model_of(file_.emplace(open_model(options.model)), cache, options.codec)
+                 : &engraved_model_by_name(options.synthetic, options.codec, cache);
     if (file_) judge_codecs(*file_, *plans_, options.codec);
     if (options.relu_zeros && plans_->config().hidden_act != activation::relu_squared)
       throw argument_error("--relu-zeros", "a model whose gate is a ReLU",

@@ -29,14 +29,19 @@ void expect_for_cut(const bench_options& options) {
 
 std::string milliseconds(double value) { return fixed(value, 3) + " ms"; }
 
+/// @param file is opened where the options name one
+const engraved_model& plans_of(const bench_options& options, std::optional<io::checkpoint>& file) {
+  const cache_choice cache = cache_of(options.positions, options.model.cache_type);
+  if (!options.synthetic.empty()) return engraved_model_by_name(options.synthetic, options.codec, cache);
+  return engraved_model_of(file.emplace(open_model(options.model)), cache, options.codec);
+}
+
 }  // namespace
 
 void bench_cut(const bench_options& options, const common_options& common) {
   expect_for_cut(options);
   std::optional<io::checkpoint> file;
-  const engraved_model& plans = options.synthetic.empty()
-                                    ? engraved_model_of(file.emplace(open_model(options.model)), 0, options.codec)
-                                    : engraved_model_by_name(options.synthetic, options.codec);
+  const engraved_model& plans = plans_of(options, file);
   if (file) judge_codecs(*file, plans, options.codec);
   const std::vector<gpu::device> on = open_devices(options.model, common);
   const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};

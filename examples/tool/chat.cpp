@@ -348,7 +348,7 @@ class chat_loop {
       model_options other = model_;
       other.path = path;
       const io::checkpoint file = open_model(other);  // refused before the present one goes
-      judge_codecs(file, engraved_model_of(file, other.context, other.codec), other.codec);
+      judge_codecs(file, engraved_model_of(file, cache_of(other.context, other.cache_type), other.codec), other.codec);
       const model_options before = std::exchange(model_, other);
       engine_.reset();  // both may not fit
       last_.reset();

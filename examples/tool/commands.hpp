@@ -75,7 +75,9 @@ struct chat_options {
 };
 struct plan_options {
   std::string name, codec, profile = "cpu", html, bench;
-  model_options over;  ///< of it devices and cut
+  std::string cache_type;       ///< of the KV cache; empty: the profile's own
+  std::uint32_t positions = 0;  ///< of it; 0: as the model has them
+  model_options over;           ///< of it devices and cut
   bool json = false;
 };
 struct bench_options {
@@ -84,6 +86,7 @@ struct bench_options {
   std::optional<double> relu_zeros;
   std::vector<std::string> ab;  ///< names of ab_pairs (bench_variants.hpp)
   std::uint32_t prompt = 512, tokens = 128, context = 0, runs = 3;
+  std::uint32_t positions = 0;  ///< of the plan's cache; 0: as the model has them
   bool json = false;
 };
 struct tune_options {

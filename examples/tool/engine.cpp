@@ -43,7 +43,8 @@ const engraved_model& plans_that_fit(const io::checkpoint& file, const model_opt
                                      std::span<const gpu::device> on) {
   constexpr std::uint32_t least = 512;
   const std::uint32_t context = model.context;
-  const engraved_model* plans = &engraved_model_of(file, context, model.codec);
+  cache_choice cache = cache_of(context, model.cache_type);
+  const engraved_model* plans = &engraved_model_of(file, cache, model.codec);
   std::uint64_t available = 0;
   for (const gpu::device& each : on) available += runtime::available_memory(each) / runtime::same_devices(on, each);
   const auto table = [&]() -> const plan::table& {
@@ -56,7 +57,7 @@ const engraved_model& plans_that_fit(const io::checkpoint& file, const model_opt
         .total();
   };
   while (context == 0 && table().context > least && needed() > available)
-    plans = &engraved_model_of(file, table().context / 2, model.codec);
+    cache.context = table().context / 2, plans = &engraved_model_of(file, cache, model.codec);
   if (context == 0 && table().context < default_context(file.config()))
     note("context of " + std::to_string(table().context) + " positions, which is what fits into the " +
          gpu::bytes_text(available) + " that " + (on.size() == 1 ? "the device has" : "the devices have") +

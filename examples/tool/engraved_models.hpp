@@ -7,7 +7,9 @@
 #include <intaglio/plan/planned.hpp>
 #include <intaglio/plan/table.hpp>
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,20 +29,30 @@ struct engraved_model {
 
 std::span<const engraved_model> engraved_models();
 
+/// A KV cache that is asked for.
+struct cache_choice {
+  std::uint32_t context = 0;                  ///< positions; 0: default_context, or as engraved
+  std::optional<kernels::element> type = {};  ///< none: each profile's own
+  friend bool operator==(const cache_choice&, const cache_choice&) = default;
+};
+
+/// @param type a name of kernels::cache_codecs, or empty  @throws argument_error: another name
+cache_choice cache_of(std::uint32_t context, std::string_view type);
+
 /// An engraved model by its name, or a known one (known_models.hpp) in a codec.
 /// @param codec its name, or empty: the engraved one, of known models q8_0
 /// @throws argument_error listing the names that there are; one that the codec does not fit
-const engraved_model& engraved_model_by_name(const std::string& name, const std::string& codec = {});
+const engraved_model& engraved_model_by_name(const std::string& name, const std::string& codec = {},
+                                             const cache_choice& cache = {});
 
 /// The engraved model whose config, codec and context a file has; nullptr where there is none.
-/// @param context positions; 0: whatever the model was engraved with
 /// @param codec of the layers, whatever the file's is; empty: the file's own
-const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context = 0,
+const engraved_model* engraved_for(const io::checkpoint& file, const cache_choice& cache = {},
                                    const std::string& codec = {});
 /// The engraved model that a file matches, else plans made of the file's own config (known_models.hpp).
 /// @throws argument_error: a shape that kernels do not take; a context beyond the model's own; a codec that there is
 /// not
-const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context = 0,
+const engraved_model& engraved_model_of(const io::checkpoint& file, const cache_choice& cache = {},
                                         const std::string& codec = {});
 /// "q4_k 3.61 GB, q6_k 0.76 GB; 4.29 GB a token": the codecs in which a plan computes, and what a token moves behind an
 /// empty cache.

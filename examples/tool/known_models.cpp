@@ -23,15 +23,16 @@ struct kept_plans {
   decoder_config config;
   families::weight_types types;
   std::string name;
-  std::uint32_t context = 0;
+  cache_choice cache;  ///< with a context
   shape_rule shape;
   std::optional<plan::planned> cpu, portable;
   engraved_model tables;
   plan::planned planned(const plan::profile& target, plan::ffn_form form) const {
     // A batch walks nothing and keeps no trace.
     const bool batched = shape.of != nullptr && form.traced == 0 && !form.walk;
-    return families::planned_of(config, types, name, target, context,
-                                batched ? shape.of(config, target, context, shape.slot_count) : plan::batch_shape{},
+    const plan::profile own = cache.type ? plan::with_cache(target, *cache.type) : target;
+    return families::planned_of(config, types, name, own, cache.context,
+                                batched ? shape.of(config, own, cache.context, shape.slot_count) : plan::batch_shape{},
                                 form);
   }
 };
@@ -56,20 +57,20 @@ std::uint32_t default_context(const decoder_config& config) {
 }
 
 const engraved_model& planned_model(const decoder_config& config, const families::weight_types& types,
-                                    std::string_view name, std::uint32_t context, shape_rule shape) {
+                                    std::string_view name, const cache_choice& asked, shape_rule shape) {
   static std::list<kept_plans> made;
   static std::mutex one_at_a_time;  // a server loads several models at once
   const std::lock_guard lock(one_at_a_time);
-  if (context == 0) context = default_context(config);
-  if (context > config.max_position_embeddings)
+  cache_choice cache = asked;
+  if (cache.context == 0) cache.context = default_context(config);
+  if (cache.context > config.max_position_embeddings)
     throw argument_error("--context", "at most " + std::to_string(config.max_position_embeddings) + " (the model's)",
-                         std::to_string(context));
+                         std::to_string(cache.context));
   for (const kept_plans& each : made)
-    if (each.config == config && each.types == types && each.name == name && each.context == context &&
-        each.shape == shape)
+    if (each.config == config && each.types == types && each.name == name && each.cache == cache && each.shape == shape)
       return each.tables;
   std::list<kept_plans> fresh;  // joins the others when it is whole
-  kept_plans& out = fresh.emplace_back(kept_plans{config, types, std::string(name), context, shape, {}, {}, {}});
+  kept_plans& out = fresh.emplace_back(kept_plans{config, types, std::string(name), cache, shape, {}, {}, {}});
   out.cpu = out.planned(plan::profiles::cpu, {});
   out.portable = out.planned(plan::profiles::portable, {});
   out.tables = {out.name, out.cpu->table(), out.portable->table(),
@@ -78,18 +79,18 @@ const engraved_model& planned_model(const decoder_config& config, const families
   return made.back().tables;
 }
 
-const engraved_model* known_model(std::string_view name, dtype codec) {
+const engraved_model* known_model(std::string_view name, dtype codec, const cache_choice& cache) {
   codec = families::computed_in(codec);
   const families::published_model* found = families::find_published_model(name);
   if (found == nullptr || found->ternary() || !families::is_planned(codec)) return nullptr;
-  return &planned_model(*found->config, found->types(codec), found->name);
+  return &planned_model(*found->config, found->types(codec), found->name, cache);
 }
 
-const engraved_model* known_mix(std::string_view name, std::string_view mix) {
+const engraved_model* known_mix(std::string_view name, std::string_view mix, const cache_choice& cache) {
   const families::published_model* found = families::find_published_model(name);
   if (found == nullptr || found->ternary()) return nullptr;
   const auto types = families::mix_of(*found->config, mix);
-  return types ? &planned_model(*found->config, *types, found->name) : nullptr;
+  return types ? &planned_model(*found->config, *types, found->name, cache) : nullptr;
 }
 
 families::weight_types computed_types(const io::checkpoint& file, const std::string& codec) {
@@ -112,7 +113,7 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
   return out;
 }
 
-const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context, shape_rule shape,
+const engraved_model& planned_model_of(const io::checkpoint& file, const cache_choice& cache, shape_rule shape,
                                        const std::string& codec) {
   const decoder_config& config = file.config();
   const families::weight_types types = computed_types(file, codec);
@@ -122,7 +123,7 @@ const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t
       name = each.name;
       break;
     }
-  return planned_model(config, types, name, context, shape);
+  return planned_model(config, types, name, cache, shape);
 }
 
 std::optional<dtype> layer_codec(const plan::table& of) {

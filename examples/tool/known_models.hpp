@@ -34,17 +34,16 @@ struct shape_rule {
 std::uint32_t default_context(const decoder_config& config);
 
 /// Plans of a config, made on the first call for it.
-/// @param name how messages and tables name the model  @param context positions; 0: default_context
-/// @param shape none: a session alone
+/// @param name how messages and tables name the model  @param shape none: a session alone
 /// @throws argument_error: a shape or a codec that kernels do not take; a context beyond the model's own
 const engraved_model& planned_model(const decoder_config& config, const families::weight_types& types,
-                                    std::string_view name, std::uint32_t context = 0, shape_rule shape = {});
+                                    std::string_view name, const cache_choice& cache = {}, shape_rule shape = {});
 
 /// Plans of a known model; nullptr for another name.
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
-const engraved_model* known_model(std::string_view name, dtype codec);
+const engraved_model* known_model(std::string_view name, dtype codec, const cache_choice& cache = {});
 /// The same in a mix of codecs ("q4_k_m", families/mixes.hpp); nullptr for another name or mix.
-const engraved_model* known_mix(std::string_view name, std::string_view mix);
+const engraved_model* known_mix(std::string_view name, std::string_view mix, const cache_choice& cache = {});
 
 /// The codecs in which a file is computed.
 /// @param codec of the layers, whatever the file's is; of a ternary model's table f16; empty: the file's own
@@ -53,8 +52,8 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
 
 /// Plans of a file's model, by its own config, in those codecs.
 /// @throws argument_error as above
-const engraved_model& planned_model_of(const io::checkpoint& file, std::uint32_t context = 0, shape_rule shape = {},
-                                       const std::string& codec = {});
+const engraved_model& planned_model_of(const io::checkpoint& file, const cache_choice& cache = {},
+                                       shape_rule shape = {}, const std::string& codec = {});
 
 /// The codec of a plan's layers; absent for ternary ones.
 std::optional<dtype> layer_codec(const plan::table& of);

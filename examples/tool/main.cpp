@@ -105,6 +105,11 @@ class command_line : public walk_commands {
                   "attends_in_halves has attention of chunks in halves, screened a screened head")
         ->check(CLI::IsMember({"cpu", "portable", "exact", "attends_in_halves", "screened"}))
         ->capture_default_str();
+    c->add_option("--positions", plan_.positions,
+                  "positions that the KV cache has room for; by default the model's, at most 16,384")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    add_cache_type(*c, plan_.cache_type);
     add_devices(*c, plan_.over, "; the stages are said, with their bytes");
     auto* json = c->add_flag("--json", plan_.json, "one JSON object");
     c->add_option("--html", plan_.html, "write a page with timeline, memory map and fusions")

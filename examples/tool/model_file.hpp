@@ -19,6 +19,7 @@ struct model_options {
   std::string i2s_layout = "block128";           ///< block128, block64 or rows4
   std::optional<std::uint64_t> weight_budget{};  ///< bytes, of commands that load
   std::uint32_t context = 0;                     ///< positions, of commands that load; 0: what fits, or as engraved
+  std::string cache_type{};                      ///< of the KV cache, of commands that load; empty: the profile's own
   std::string codec{};                           ///< to compute in, whatever the file's; empty: the file's own
   std::vector<std::string> devices{};            ///< over which it is cut, as --device names one; empty: one device
   bool mpi = false;                              ///< a stage on each rank of MPI

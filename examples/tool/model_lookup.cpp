@@ -29,6 +29,12 @@ bool fits(const io::checkpoint& file, const engraved_model& plans, const std::st
   return wanted.matrices.empty() && layer_codec(plans.cpu).value_or(wanted.layers) == wanted.layers;
 }
 
+/// Whether plans have the cache that is asked for.
+bool holds(const engraved_model& plans, const cache_choice& cache) {
+  return (cache.context == 0 || cache.context == plans.cpu.context) &&
+         (!cache.type || (*cache.type == plans.cpu.cache_element && *cache.type == plans.portable.cache_element));
+}
+
 /// The codecs of files whose matrices a plan's kernels take as they lie on the device.
 std::vector<dtype> codecs_of(const plan::table& of) {
   if (const auto one = layer_codec(of))
@@ -38,23 +44,35 @@ std::vector<dtype> codecs_of(const plan::table& of) {
 
 }  // namespace
 
-const engraved_model& engraved_model_by_name(const std::string& wanted, const std::string& codec) {
+cache_choice cache_of(std::uint32_t context, std::string_view type) {
+  std::string known;
+  for (const kernels::cache_codec& each : kernels::cache_codecs) {
+    if (each.name == type) return {context, each.type};
+    known += (known.empty() ? "" : ", ") + std::string(each.name);
+  }
+  if (type.empty()) return {context};
+  throw argument_error("--cache-type", "one of " + known, "'" + printable(type, 40) + "'");
+}
+
+const engraved_model& engraved_model_by_name(const std::string& wanted, const std::string& codec,
+                                             const cache_choice& cache) {
   const std::optional<dtype> type = dtype_from_name(codec);
   std::string known, mixes;
   std::vector<dtype> engraved;
   for (const auto& each : engraved_models()) {
     if (each.name == wanted) {
       const std::vector<dtype> its = codecs_of(each.cpu);
-      if (codec.empty() || (type && std::find(its.begin(), its.end(), *type) != its.end())) return each;
+      if (holds(each, cache) && (codec.empty() || (type && std::find(its.begin(), its.end(), *type) != its.end())))
+        return each;
       engraved.insert(engraved.end(), its.begin(), its.end());
     }
     known += (known.empty() ? "" : ", ") + std::string(each.name);
   }
   for (const std::string_view each : known_models()) {
     if (each == wanted) {
-      if (const engraved_model* found = codec.empty() ? known_model(wanted, dtype::q8_0)
-                                        : type        ? known_model(wanted, *type)
-                                                      : known_mix(wanted, codec))
+      if (const engraved_model* found = codec.empty() ? known_model(wanted, dtype::q8_0, cache)
+                                        : type        ? known_model(wanted, *type, cache)
+                                                      : known_mix(wanted, codec, cache))
         return *found;
       engraved = known_codecs();
       for (const families::mix& mixed : families::mixes) mixes += ", " + std::string(mixed.name);
@@ -67,17 +85,16 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
   throw argument_error("name of an engraved model", "one of: " + known, "'" + printable(wanted, 60) + "'");
 }
 
-const engraved_model* engraved_for(const io::checkpoint& file, std::uint32_t context, const std::string& codec) {
+const engraved_model* engraved_for(const io::checkpoint& file, const cache_choice& cache, const std::string& codec) {
   for (const auto& each : engraved_models())
-    if (file.differences(each.config()).empty() && (context == 0 || context == each.cpu.context) &&
-        fits(file, each, codec))
-      return &each;
+    if (file.differences(each.config()).empty() && holds(each, cache) && fits(file, each, codec)) return &each;
   return nullptr;
 }
 
-const engraved_model& engraved_model_of(const io::checkpoint& file, std::uint32_t context, const std::string& codec) {
-  const engraved_model* const engraved = engraved_for(file, context, codec);
-  return engraved != nullptr ? *engraved : planned_model_of(file, context, {}, codec);
+const engraved_model& engraved_model_of(const io::checkpoint& file, const cache_choice& cache,
+                                        const std::string& codec) {
+  const engraved_model* const engraved = engraved_for(file, cache, codec);
+  return engraved != nullptr ? *engraved : planned_model_of(file, cache, {}, codec);
 }
 
 std::string computed_text(const plan::table& of) {

@@ -4,8 +4,11 @@
 
 #include "commands.hpp"
 
+#include <intaglio/kernels/cache_layout.hpp>
+
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace intaglio::tool {
 
@@ -41,12 +44,23 @@ inline void add_budget(CLI::App& to, model_options& model) {
       ->type_name("SIZE");
 }
 
+inline void add_cache_type(CLI::App& to, std::string& type) {
+  std::vector<std::string> names;
+  for (const kernels::cache_codec& each : kernels::cache_codecs) names.emplace_back(each.name);
+  to.add_option("--cache-type", type,
+                "how the KV cache holds keys and values; by default f16, on CPU drivers f32. q8_0 takes 8.5 bits an "
+                "element, q4_0\n4.5, of heads of 64 or 128 channels; decode then goes by the chain of dispatches")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember(names));
+}
+
 inline void add_context(CLI::App& to, model_options& model) {
   to.add_option("--context", model.context,
                 "positions that the KV cache has room for, at most the model's own; by default those that a model was "
                 "engraved\nwith, else as many as fit, up to 16,384")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  add_cache_type(to, model.cache_type);
 }
 
 /// @param more what else the help says

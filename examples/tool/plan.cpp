@@ -62,8 +62,9 @@ bool is_model_name(std::string_view text) {
 const engraved_model& plans_of(const plan_options& options, std::optional<io::checkpoint>& file) {
   if (std::error_code ignored; !is_model_name(options.name) && std::filesystem::exists(options.name, ignored))
     file.emplace(open_model({options.name}));
-  const engraved_model& model =
-      file ? engraved_model_of(*file, 0, options.codec) : engraved_model_by_name(options.name, options.codec);
+  const cache_choice cache = cache_of(options.positions, options.cache_type);
+  const engraved_model& model = file ? engraved_model_of(*file, cache, options.codec)
+                                     : engraved_model_by_name(options.name, options.codec, cache);
   if (file) judge_codecs(*file, model, options.codec);
   return model;
 }

@@ -172,6 +172,11 @@ class story_commands : public command_parsers {
     c->add_option("--context", bench_.context, "tokens in the KV cache before decode is measured")
         ->type_name("N")
         ->capture_default_str();
+    c->add_option("--positions", bench_.positions,
+                  "positions that the KV cache has room for; by default the model's, at most 16,384")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    add_cache_type(*c, bench_.model.cache_type);
     c->add_option("-r,--runs", bench_.runs, "runs, of which the median counts")
         ->type_name("N")
         ->check(CLI::Range(1u, 1000u))

@@ -42,7 +42,7 @@ void tune(const tune_options& options, const common_options& common) {
   const gpu::device on = open_device(common);
   std::optional<io::checkpoint> file;
   const engraved_model& plans = options.synthetic.empty()
-                                    ? engraved_model_of(file.emplace(open_model(options.model)), 0, options.codec)
+                                    ? engraved_model_of(file.emplace(open_model(options.model)), {}, options.codec)
                                     : engraved_model_by_name(options.synthetic, options.codec);
   if (file) judge_codecs(*file, plans, options.codec);
   const plan::table& table = plans.table(on.description().type == gpu::device_type::cpu);

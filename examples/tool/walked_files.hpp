@@ -29,7 +29,7 @@ struct walked_files {
 
   /// @throws file_error, mismatch_error for an index of another model
   walked_files(const model_options& model, const std::string& folder, bool writes)
-      : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model(), 0, model.codec)),
+      : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model(), {}, model.codec)),
         index(opened(folder)), patch(index, index.path() / io::feature_patch::default_file, writes) {
     judge_codecs(source.model(), plans, model.codec);
     if (auto lines = index.differences(source.config()); !lines.empty())

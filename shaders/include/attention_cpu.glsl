@@ -3,6 +3,8 @@
 #ifndef INTAGLIO_ATTENTION_CPU
 #define INTAGLIO_ATTENTION_CPU
 
+#include "coded_cache.glsl"
+
 #ifndef cache_place  // a span's slot, and where the cache has a position behind it
 #define slot_of_span(first) span_slot(first)
 #define cache_place(place) (place)
@@ -35,7 +37,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
     precise vec4 a[4][4];
     each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
     if (is_seen(own)) LATER_UNROLLED for (uint c = 0u; c < chunks; ++c) {
-        key_chunk key = widened(load_key(keys, index + 8u * c));
+        key_chunk key = widened_key(load_cached_key(keys, index + 8u * c));
         each_head(h) {
           precise vec4 low = head_query[h][2u * c] * key.low, high = head_query[h][2u * c + 1u] * key.high;
           a[h][c & 3u] = a[h][c & 3u] + low;
@@ -88,9 +90,9 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
       precise vec4 a[4][slots];
       each_head(h) each_slot(s) a[h][s] = vec4(0.0);
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (is_seen(octet + i)) {
-        uint row = (kv_head * context + cache_place(first + octet + i)) * quads;
+        uint row = (kv_head * value_rows + cache_place(first + octet + i)) * quads;
         each_slot(s) {
-          vec4 value = widened_value(load_value(values, row + quad_of(s)));
+          vec4 value = widened_cached_value(load_cached_value(values, row + quad_of(s)));
           each_head(h) {
             precise vec4 product = p[h][i] * value;
             a[h][s] = a[h][s] + product;

@@ -42,7 +42,9 @@ TEST_CASE("attention_chunk: the reference's bits wherever tiles and spans end, r
         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 57, 13},
         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 8, .context = 33}, 32, 1},
         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 30, 10},
-        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 800, .cache_element = element::f32}, 765, 16}}) {
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 800, .cache_element = element::f32}, 765, 16},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 96, .context = 300, .cache_element = element::q8_0}, 250, 16},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 70, .cache_element = element::q4_0}, 51, 16}}) {
     const attention_problem p = attention_problem::make(random, shape, position, tokens, 29);
     for (const std::uint32_t subgroups : {1u, 4u, 16u}) {
       INFO("head_dim " << shape.head_dim << ", position " << position << ", " << tokens << " tokens, " << subgroups

@@ -56,6 +56,12 @@ TEST_CASE("attention_halves: every module, heads of all sizes, windows, rings an
          sizes{{.heads = 1, .kv_heads = 1, .head_dim = 80, .context = 40, .cache_element = kernels::element::f32},
                30,
                10},
+         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 100, .cache_element = kernels::element::q8_0},
+               25,
+               66},
+         sizes{{.heads = 1, .kv_heads = 1, .head_dim = 64, .context = 41, .cache_element = kernels::element::q4_0},
+               30,
+               10},
          sizes{
              {.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true},
              1270,

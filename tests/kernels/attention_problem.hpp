@@ -27,6 +27,25 @@ inline auto sinks_on(kernel_device& on, const reference::attention_shape& s) {
   return on.filled(s.sinks.empty() ? std::vector<float>{0.f} : std::vector<float>(s.sinks.begin(), s.sinks.end()));
 }
 
+/// Elements in the order of kernels/cache_layout.hpp as a cache holds them.
+inline std::vector<std::byte> cache_of(const reference::attention_shape& s, bool is_value,
+                                       const std::vector<float>& elements) {
+  if (!kernels::is_coded(s.cache_element)) return elements_of(elements, s.cache_element);
+  const reference::cached form{s.cache_element, is_value, s.head_dim, s.context};
+  std::vector<std::byte> out(static_cast<std::size_t>(form.bytes(s.kv_heads)));
+  std::vector<float> row(s.head_dim);
+  for (std::uint32_t head = 0; head < s.kv_heads; ++head)
+    for (std::uint32_t at = 0; at < s.context; ++at) {
+      for (std::uint32_t c = 0; c < s.head_dim; ++c) {
+        const auto index =
+            (is_value ? kernels::value_cache_index : kernels::key_cache_index)(head, at, c, s.head_dim, s.context);
+        row[c] = elements[static_cast<std::size_t>(index)];
+      }
+      form.store(out, head, at, row);
+    }
+  return out;
+}
+
 /// Random queries and caches, and what attention makes of them.
 struct attention_problem {
   reference::attention_shape shape;
@@ -64,8 +83,8 @@ struct attention_problem {
           k[kernels::key_cache_index(head, at % shape.context, c, shape.head_dim, shape.context)] = 60000.f;
           v[kernels::value_cache_index(head, at % shape.context, c, shape.head_dim, shape.context)] = std::nanf("");
         }
-    out.keys = elements_of(k, shape.cache_element);
-    out.values = elements_of(v, shape.cache_element);
+    out.keys = cache_of(shape, false, k);
+    out.values = cache_of(shape, true, v);
     reference::attention(shape, out.query, out.keys, out.values, position, tokens, out.expected);
     return out;
   }

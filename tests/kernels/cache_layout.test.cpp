@@ -2,6 +2,7 @@
 #include "intaglio/kernels/cache_layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
@@ -70,4 +71,28 @@ TEST_CASE(
         most = std::max(most, last / attention_span - (last + 1 - window) / attention_span + 1);
       CHECK(attention_window_spans(window) == most);
     }
+}
+
+TEST_CASE("cache_layout: codes and factors of a coded cache have bytes of their own, in whole octets") {
+  for (const element type : {element::q8_0, element::q4_0})
+    for (const auto& [heads, head_dim, context] : {std::array{2u, 64u, 11u}, {1u, 96u, 8u}, {3u, 8u, 1u}}) {
+      const std::uint32_t bits = cache_codec_of(type).bits;
+      for (const bool is_value : {false, true}) {
+        std::vector<int> used(key_cache_bytes(type, heads, head_dim, context));
+        CHECK(used.size() == value_cache_bytes(type, heads, head_dim, context));
+        CHECK(used.size() % 16 == 0);
+        for (std::uint32_t head = 0; head < heads; ++head)
+          for (std::uint32_t at = 0; at < context; ++at)
+            for (std::uint32_t chunk = 0; chunk < head_dim / 8; ++chunk) {
+              const coded_place place = cache_place(type, is_value, head, at, chunk, head_dim, context);
+              for (std::uint64_t i = 0; i < bits; ++i) ++used.at(place.codes + i);
+              if (chunk % 4 == 0) ++used.at(place.factor), ++used.at(place.factor + 1);
+            }
+        CHECK(*std::max_element(used.begin(), used.end()) == 1);
+        CHECK(static_cast<std::size_t>(std::count(used.begin(), used.end(), 1)) ==
+              std::size_t{heads} * context * (head_dim * bits / 8 + 2 * cache_blocks(head_dim)));
+      }
+    }
+  CHECK(key_cache_bytes(element::q8_0, 8, 128, 131072) * 16 == key_cache_bytes(element::f16, 8, 128, 131072) / 2 * 17);
+  CHECK(key_cache_bytes(element::q4_0, 8, 128, 131072) * 16 == key_cache_bytes(element::f16, 8, 128, 131072) / 4 * 18);
 }

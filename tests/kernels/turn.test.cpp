@@ -62,6 +62,18 @@ const turn_case turn_cases[] = {
             .norms = kernels::turn_norms::each_head,
             .v_norm = true}),
      5},
+    {stacked({.heads = 4, .kv_heads = 2, .head_dim = 128, .context = 20, .cache_element = kernels::element::q8_0}), 7},
+    {stacked({.heads = 2,
+              .kv_heads = 2,
+              .head_dim = 96,
+              .context = 256,
+              .ring = true,
+              .cache_element = kernels::element::q8_0,
+              .norms = kernels::turn_norms::each_head}),
+     1022},
+    {apart({.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 9, .cache_element = kernels::element::q4_0}), 7,
+     true},
+    {stacked({.heads = 1, .kv_heads = 1, .head_dim = 8, .context = 4, .cache_element = kernels::element::q4_0}), 0},
 };
 
 }  // namespace
@@ -76,14 +88,15 @@ TEST_CASE("turn: heads biased, normalised and rotated, keys and values in their 
     const bool is_stacked = shape.strides[0] != q_size, all = shape.norms == kernels::turn_norms::all_heads;
     std::array<std::vector<float>, 3> x;
     for (std::size_t i = 0; i < 3; ++i) x[i] = random.floats(std::size_t{tokens} * shape.strides[i], -2, 2);
+    // Codes cannot say that a channel is no number: its block's factor does.
+    if (kernels::is_coded(shape.cache_element))
+      x[is_stacked ? 0 : 1][shape.strides[1] + (is_stacked ? q_size : 0) + 1] = std::nanf("");
     const auto q = random.floats(all ? q_size : d, 0.5f, 1.5f), k = random.floats(all ? kv_size : d, 0.5f, 1.5f),
                bias = random.floats(q_size + 2 * kv_size, -1, 1);
     const auto rope = plain_rope(d, 1e6L);
-    std::vector<std::byte> keys(kernels::key_cache_elements(shape.kv_heads, d, shape.context) *
-                                    reference::elements::size_bytes(shape.cache_element),
+    std::vector<std::byte> keys(kernels::key_cache_bytes(shape.cache_element, shape.kv_heads, d, shape.context),
                                 poison);
-    std::vector<std::byte> values(kernels::value_cache_elements(shape.kv_heads, d, shape.context) *
-                                      reference::elements::size_bytes(shape.cache_element),
+    std::vector<std::byte> values(kernels::value_cache_bytes(shape.cache_element, shape.kv_heads, d, shape.context),
                                   poison);
     std::vector<float> expected(std::size_t{tokens} * q_size);
     // Stacked: k and v stand behind q in each row, so that three places of one value are given as three values.

@@ -20,7 +20,7 @@ TEST_CASE("a cut is said in words, with its bytes") {
     using plan::explanation::number;
     const std::uint64_t rest = t.arena_bytes() + t.state_bytes() + kernels::ring_bytes(t.ring_size);
     return number(t.weight_bytes() + t.cache_bytes() + rest) + " bytes: weights " + number(t.weight_bytes()) +
-           ", cache 131,072 (128 positions), arena and state " + number(rest) + "\n";
+           ", cache 131,072 (128 positions, f32), arena and state " + number(rest) + "\n";
   };
   std::string second = bytes(last);
   second.replace(second.find("131,072"), 7, "65,536");

@@ -166,3 +166,10 @@ TEST_CASE("limits of the device are kept", "[plan][verify]") {
     CHECK_THAT(std::string(b.verdict().view()), ContainsSubstring("invocations a workgroup, found 1088"));
   }
 }
+
+TEST_CASE("a coded cache is written by whoever has whole heads", "[plan][verify]") {
+  broken b;
+  b.table.cache_element = kernels::element::q8_0;  // its first product rotates and writes pairs of channels
+  CHECK_THAT(std::string(b.verdict().view()),
+             ContainsSubstring("expected a cache of q8_0 to be written by turn, which has whole heads, or by pages"));
+}

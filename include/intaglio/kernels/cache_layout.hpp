@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Where the elements of a layer's key and value cache lie. Keys stand in octets of 8 positions, so that neighbouring
-// lanes, a position each, read 16 neighbouring bytes of halves each; values stand row by row.
+// lanes, a position each, read 16 neighbouring bytes of halves each; values stand row by row. Of a coded cache both
+// stand in octets of positions, each with its factors behind its codes.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
 
 #include <cstdint>
+#include <string_view>
+
+#include "intaglio/kernels/kinds.hpp"
 
 namespace intaglio::kernels {
 
@@ -48,6 +52,64 @@ constexpr std::uint64_t key_cache_index(std::uint32_t kv_head, std::uint32_t pos
 constexpr std::uint64_t value_cache_index(std::uint32_t kv_head, std::uint32_t position, std::uint32_t channel,
                                           std::uint32_t head_dim, std::uint32_t context) {
   return (std::uint64_t{kv_head} * context + position) * head_dim + channel;
+}
+
+/// How the elements of a cache are held. A cache of codes has blocks of cache_block channels of one position, each with
+/// an f16 factor: value = factor * (code - zero), as blocks of the weights' codec of the same name.
+struct cache_codec {
+  element type = element::f16;
+  std::string_view name = "f16";
+  std::uint32_t bits = 16;  ///< of an element or a code
+  std::uint32_t zero = 0;   ///< what is subtracted from codes; 0: these are signed
+};
+inline constexpr cache_codec cache_codecs[] = {{element::f16, "f16", 16, 0},
+                                               {element::f32, "f32", 32, 0},
+                                               {element::q8_0, "q8_0", 8, 0},
+                                               {element::q4_0, "q4_0", 4, 8}};
+constexpr const cache_codec& cache_codec_of(element type) {
+  for (const cache_codec& each : cache_codecs)
+    if (each.type == type) return each;
+  return cache_codecs[0];
+}
+/// Whether a cache of this type has codes with factors.
+constexpr bool is_coded(element type) { return type > element::bf16; }
+/// Channels that share a factor; the last block of a head may have fewer.
+inline constexpr std::uint32_t cache_block = 32;
+constexpr std::uint32_t cache_blocks(std::uint32_t head_dim) { return (head_dim + cache_block - 1) / cache_block; }
+
+/// Bytes of an octet of positions of one head of a coded cache: codes of keys as [chunks of 8 channels, 8 positions],
+/// those of values as [8 positions, chunks], 8 codes each, the first in the lowest bits; then the factors, as
+/// [pairs of blocks, 8 positions, 2].
+constexpr std::uint64_t cache_code_bytes(element type, std::uint32_t head_dim) {
+  return std::uint64_t{cache_octet} * head_dim * cache_codec_of(type).bits / 8;
+}
+constexpr std::uint64_t cache_octet_bytes(element type, std::uint32_t head_dim) {
+  return cache_code_bytes(type, head_dim) + 4 * cache_octet * ((cache_blocks(head_dim) + 1) / 2);
+}
+/// Where 8 codes begin and their factor, in bytes of a layer's keys, or values.
+struct coded_place {
+  std::uint64_t codes = 0, factor = 0;
+};
+constexpr coded_place cache_place(element type, bool is_value, std::uint32_t kv_head, std::uint32_t position,
+                                  std::uint32_t chunk, std::uint32_t head_dim, std::uint32_t context) {
+  const std::uint64_t octets = (context + cache_octet - 1) / cache_octet, chunks = head_dim / cache_octet,
+                      base = (kv_head * octets + position / cache_octet) * cache_octet_bytes(type, head_dim),
+                      in_octet = position % cache_octet, block = chunk / (cache_block / 8);
+  const std::uint64_t item = is_value ? in_octet * chunks + chunk : chunk * cache_octet + in_octet;
+  return {base + item * cache_codec_of(type).bits,
+          base + cache_code_bytes(type, head_dim) + 4 * (block / 2 * cache_octet + in_octet) + 2 * (block % 2)};
+}
+
+/// Bytes of a layer's keys, or values.
+constexpr std::uint64_t key_cache_bytes(element type, std::uint32_t kv_heads, std::uint32_t head_dim,
+                                        std::uint32_t context) {
+  if (!is_coded(type)) return key_cache_elements(kv_heads, head_dim, context) * cache_codec_of(type).bits / 8;
+  return std::uint64_t{kv_heads} * ((context + cache_octet - 1) / cache_octet) * cache_octet_bytes(type, head_dim);
+}
+constexpr std::uint64_t value_cache_bytes(element type, std::uint32_t kv_heads, std::uint32_t head_dim,
+                                          std::uint32_t context) {
+  if (is_coded(type)) return key_cache_bytes(type, kv_heads, head_dim, context);
+  return value_cache_elements(kv_heads, head_dim, context) * cache_codec_of(type).bits / 8;
 }
 
 }  // namespace intaglio::kernels

@@ -86,14 +86,17 @@ enum class epilogue : std::uint32_t {
               ///< kernels/splice.hpp
 };
 
-/// Element type of the KV cache and of dense weights as specialization constants see it.
-enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
+/// Element type of the KV cache and of dense weights as specialization constants see it. q8_0 and q4_0 are of caches
+/// alone (kernels/cache_layout.hpp) and have the numbers that they have among `codec`.
+enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4 };
 
 /// How the weights of `matmul` and the rows of `embed` are coded (kernels/matmul_layout.hpp); the first three are those
 /// of `element`, the others the rows of codecs/rows.h.
 #define INTAGLIO_NAMED(name, id, ...) name = id,
 enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, INTAGLIO_BLOCK_CODECS(INTAGLIO_NAMED) };
 #undef INTAGLIO_NAMED
+static_assert(static_cast<std::uint32_t>(codec::q8_0) == static_cast<std::uint32_t>(element::q8_0) &&
+              static_cast<std::uint32_t>(codec::q4_0) == static_cast<std::uint32_t>(element::q4_0));
 /// Numbers of their own, not blocks.
 constexpr bool is_dense(codec type) { return type <= codec::bf16; }
 

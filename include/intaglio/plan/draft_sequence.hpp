@@ -28,7 +28,10 @@ namespace intaglio::plan {
 constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& config, const lowering_context& c,
                                            sequence_kind kind, text<256>& failure) {
   const profile& target = c.target;
-  fuser fusion{g, {.norm_prologue = target.norm_prologue && kind.tokens == 1, .walks = kind.tokens == 1}};
+  fuser fusion{g,
+               {.norm_prologue = target.norm_prologue && kind.tokens == 1,
+                .walks = kind.tokens == 1,
+                .coded_cache = kernels::is_coded(target.cache_element)}};
   std::vector<node> nodes = fusion.run(failure);
   if (!failure.empty()) return {};
   if (!kind.head)

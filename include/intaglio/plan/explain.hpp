@@ -124,7 +124,7 @@ inline std::string explain(const table& t, std::string_view model) {
   const std::uint64_t cache = t.cache_bytes();
   std::string out = std::string(model) + " for profile " + std::string(t.profile) + "\n";
   out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) +
-         " positions, " + (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " +
+         " positions, " + std::string(kernels::cache_codec_of(t.cache_element).name) + "), arena " +
          number(t.arena_bytes()) + ", state " + number(t.state_bytes()) + " bytes\n";
   std::string codecs;
   for (const codec_bytes& each : weights_by_codec(t))
@@ -160,6 +160,7 @@ inline std::string explain_json(const table& t, std::string_view model) {
                                      "}";
                             }) +
          ",\"bytes_per_token\":" + std::to_string(bytes_moved(t, t.decode, 0, 1)) +
+         ",\"cache_type\":" + quoted(kernels::cache_codec_of(t.cache_element).name) +
          ",\"cache_bytes\":" + std::to_string(t.cache_bytes()) + ",\"state_bytes\":" + std::to_string(t.state_bytes()) +
          ",\"hash\":" + explanation::quoted(std::to_string(t.hash)) + ",\"rules\":" +
          explanation::array(std::span(rules).subspan(1),

@@ -27,8 +27,8 @@ inline std::string explain_cut(std::span<const std::shared_ptr<const stage>> sta
            std::to_string(layers.first) + " to " + std::to_string(layers.end - 1) +
            (layers.end == t.model_layers ? ", head, sampler" : "") +
            "\n  device memory: " + number(t.weight_bytes() + t.cache_bytes() + rest) + " bytes: weights " +
-           number(t.weight_bytes()) + ", cache " + number(t.cache_bytes()) + " (" + number(t.context) +
-           " positions), arena and state " + number(rest) + '\n';
+           number(t.weight_bytes()) + ", cache " + number(t.cache_bytes()) + " (" + number(t.context) + " positions, " +
+           std::string(kernels::cache_codec_of(t.cache_element).name) + "), arena and state " + number(rest) + '\n';
     if (i + 1 == stages.size()) break;
     const crossing token = crossing_of(t, t.decode), chunk = crossing_of(t, t.prefill);
     out += "crosses: f32 [tokens, " + std::to_string(t.config->hidden_size) + "] of the stream, " +

@@ -17,11 +17,14 @@ namespace intaglio::plan {
 struct fusion_options {
   bool norm_prologue = true;  ///< rule norm_prologue, for one token a pass
   bool walks = false;         ///< rules nearest and by_features, for one token a pass
+  bool coded_cache = false;   ///< blocks of a head's channels share a factor, so that rule turn writes all caches
 };
 
 class fuser : public product_rules {
  public:
-  constexpr fuser(const ir::graph& g, fusion_options options) : product_rules(g), options_(options) {}
+  constexpr fuser(const ir::graph& g, fusion_options options) : product_rules(g), options_(options) {
+    always_turns_ = options.coded_cache;
+  }
 
   /// The fused nodes in order, or a sentence in `failure` that names the op without a kernel.
   constexpr std::vector<node> run(text<256>& failure) {

@@ -70,13 +70,11 @@ struct lowering_context {
   }
 };
 
-constexpr std::uint64_t element_bytes(kernels::element type) { return type == kernels::element::f32 ? 4 : 2; }
 /// The cache of a layer that holds so many positions.
 constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t positions,
                                 std::uint32_t window, const profile& target) {
-  return {positions, window,
-          kernels::key_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element),
-          kernels::value_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element)};
+  return {positions, window, kernels::key_cache_bytes(target.cache_element, kv_heads, head_dim, positions),
+          kernels::value_cache_bytes(target.cache_element, kv_heads, head_dim, positions)};
 }
 
 /// Workgroups of a product of one token. @param weights of the product, in elements

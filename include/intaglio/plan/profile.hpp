@@ -126,4 +126,12 @@ inline constexpr profile screened = [] {
 }();
 }  // namespace profiles
 
+/// A profile whose caches are held in another element: q8_0 takes 8.5 bits an element, q4_0 4.5, of heads of a multiple
+/// of 64 channels. Decode with such a cache goes by the chain of dispatches.
+constexpr profile with_cache(const profile& from, kernels::element type) {
+  profile out = from;
+  out.cache_element = type;
+  return out;
+}
+
 }  // namespace intaglio::plan

@@ -12,6 +12,7 @@
 
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/core/layer_pattern.hpp"
+#include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/dispatch.hpp"
 #include "intaglio/plan/layer_cache.hpp"
@@ -90,7 +91,8 @@ struct table {
     return {static_cast<std::uint32_t>(positions),
             own.window,
             own.key_bytes / ((own.positions + 7) / 8) * (positions / 8),
-            own.value_bytes / own.positions * positions,
+            kernels::is_coded(cache_element) ? own.value_bytes / ((own.positions + 7) / 8) * (positions / 8)
+                                             : own.value_bytes / own.positions * positions,
             own.kept_bytes,
             own.shared};
   }

@@ -77,6 +77,15 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
 constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text<256>& out) {
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& a = d.accesses[i];
+    const bool cached = a.where == region::keys || a.where == region::values || a.where == region::pool_keys ||
+                        a.where == region::pool_values;
+    if (cached && a.write && kernels::is_coded(t.cache_element) && d.kernel != kernels::kernel::turn &&
+        d.kernel != kernels::kernel::pages) {
+      begin(out, s, d);
+      out.append("expected a cache of ", kernels::cache_codec_of(t.cache_element).name,
+                 " to be written by turn, which has whole heads, or by pages");
+      return false;
+    }
     const std::uint64_t whole = region_bytes(t, s, d, a);
     const std::uint64_t last = a.offset + (s.layers - 1) * a.layer_stride;  // of the last layer
     if (a.offset > whole || last < a.offset || last > whole || a.bytes > whole - last) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "intaglio/kernels/cache_layout.hpp"
+#include "intaglio/reference/cached.hpp"
 #include "intaglio/reference/canonical.hpp"
 
 namespace intaglio::reference {
@@ -47,11 +48,10 @@ struct attention_sums {
 inline float attention_score(const attention_shape& shape, std::span<const float> query,
                              std::span<const std::byte> keys, std::uint32_t kv_head, std::uint32_t position) {
   std::array<std::array<float, 4>, 4> sums{};
+  const cached form{shape.cache_element, false, shape.head_dim, shape.context};
   for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
     float& sum = sums[c / 8 % 4][c % 4];
-    sum += product(query[c], elements::read(keys, shape.cache_element,
-                                            kernels::key_cache_index(kv_head, position % shape.context, c,
-                                                                     shape.head_dim, shape.context)));
+    sum += product(query[c], form.read(keys, kv_head, position % shape.context, c));
   }
   std::array<float, 4> h{};
   for (std::size_t k = 0; k < 4; ++k) h[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
@@ -69,6 +69,7 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
                                   std::uint32_t kv_head, std::uint32_t first, std::uint32_t count,
                                   std::uint32_t from = 0) {
   const std::size_t d = shape.head_dim;
+  const cached form{shape.cache_element, true, shape.head_dim, shape.context};
   std::array<float, kernels::attention_span> scores{};
   attention_sums out{-HUGE_VALF, 0, {}};
   for (std::uint32_t i = from; i < count; ++i) {
@@ -88,9 +89,7 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
       for (std::uint32_t c = 0; c < d; ++c) {
         float sum = 0;
         for (std::uint32_t i = begin; i < end; ++i)
-          sum += product(p[i], elements::read(values, shape.cache_element,
-                                              kernels::value_cache_index(kv_head, (first + octet + i) % shape.context,
-                                                                         c, shape.head_dim, shape.context)));
+          sum += product(p[i], form.read(values, kv_head, (first + octet + i) % shape.context, c));
         sums[group][c] += sum;
       }
     }

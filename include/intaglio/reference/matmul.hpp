@@ -15,6 +15,7 @@
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/rope_turns.hpp"
+#include "intaglio/reference/cached.hpp"
 #include "intaglio/reference/canonical.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
 
@@ -375,10 +376,9 @@ inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float
         std::ranges::copy(y, output.subspan(std::size_t{token} * q_size).begin());
         continue;
       }
-      const auto index = which == 1 ? kernels::key_cache_index : kernels::value_cache_index;
-      for (std::uint32_t i = 0; slot < shape.context && i < y.size(); ++i)
-        elements(which == 1 ? keys : values, shape.cache_element)
-            .store(index(i / d, slot, i % d, d, shape.context), y[i]);
+      const cached form{shape.cache_element, which == 2, d, shape.context};
+      for (std::uint32_t head = 0; slot < shape.context && head < shape.kv_heads; ++head)
+        form.store(which == 1 ? keys : values, head, slot, std::span<const float>(y).subspan(std::size_t{head} * d, d));
     }
   }
 }

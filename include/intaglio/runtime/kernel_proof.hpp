@@ -164,7 +164,7 @@ class kernel_proof {
         call.kernel == kernels::kernel::turn ||
         ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) &&
          trial_.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
-    const bool rounds_cache = fills_cache && trial_.table->cache_element == kernels::element::f16;
+    const bool rounds_cache = fills_cache && trial_.table->cache_element != kernels::element::f32;
     if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4)))
       return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
     return {};

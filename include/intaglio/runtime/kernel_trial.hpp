@@ -21,6 +21,7 @@
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/reference/cached.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
@@ -186,12 +187,9 @@ class kernel_trial {
     }
     return out;
   }
-  /// A made-up number as an element of a cache.
-  void put(const gpu::buffer& cache, std::uint64_t at, std::size_t element) {
-    const float value = number();
-    const std::uint16_t half = f16_from_f32(value);
-    if (element == 4) std::memcpy(cache.mapped().data() + 4 * at, &value, 4);
-    else std::memcpy(cache.mapped().data() + 2 * at, &half, 2);
+  /// A made-up head at a position of a layer's keys, or values.
+  void put(const gpu::buffer& cache, const reference::cached& form, std::uint32_t head, std::uint32_t position) {
+    form.store(cache.mapped(), head, position, floats(form.head_dim));
   }
 
  private:

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -25,8 +24,7 @@ namespace intaglio::runtime::proofs {
                                    trial.constant(call, "window"),
                                    trial.constant(call, "ring") != 0,
                                    trial.real(call, "softcap")};
-  const std::size_t size = std::size_t{shape.heads} * shape.head_dim,
-                    element = shape.cache_element == kernels::element::f32 ? 4 : 2;
+  const std::size_t size = std::size_t{shape.heads} * shape.head_dim;
   const bool few = call.kernel == kernels::kernel::attention_few, alone = call.kernel == kernels::kernel::attention,
              chunk = !few && !alone;
   const std::uint32_t splits = alone ? trial.constant(call, "splits") : 1;
@@ -57,12 +55,13 @@ namespace intaglio::runtime::proofs {
                     partials =
                         trial.room(kernels::attention_partial_bytes(trial.width, shape.heads, splits, shape.head_dim)),
                     counters = trial.room(kernels::attention_counter_bytes(trial.width, shape.heads));
+  const reference::cached key_form{shape.cache_element, false, shape.head_dim, shape.context},
+      value_form{shape.cache_element, true, shape.head_dim, shape.context};
   for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
-    for (std::uint32_t at = 0; at < filled_positions; ++at)
-      for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
-        trial.put(keys, kernels::key_cache_index(head, at, c, shape.head_dim, shape.context), element);
-        trial.put(values, kernels::value_cache_index(head, at, c, shape.head_dim, shape.context), element);
-      }
+    for (std::uint32_t at = 0; at < filled_positions; ++at) {
+      trial.put(keys, key_form, head, at);
+      trial.put(values, value_form, head, at);
+    }
   double worst = 0;
   for (const std::uint32_t first : positions) {
     const gpu::buffer out = trial.room(4 * trial.width * size), memory = trial.memory_of(trial.state(first));
@@ -93,8 +92,7 @@ namespace intaglio::runtime::proofs {
   const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"),
                       own = trial.constant(call, "positions"), pool = trial.constant(call, "context"),
                       page = trial.constant(call, "page_size");
-  const std::size_t element =
-      static_cast<kernels::element>(trial.constant(call, "cache_element")) == kernels::element::f32 ? 4 : 2;
+  const auto type = static_cast<kernels::element>(trial.constant(call, "cache_element"));
   const std::uint32_t count = (std::min)({own, page + (std::min)(page, 11u), trial.table->context});
   const plan::layer_cache &alone = trial.table->caches[call.block], all = trial.table->pool(call.block);
   const gpu::buffer keys = trial.room(alone.key_bytes), values = trial.room(alone.value_bytes),
@@ -105,19 +103,13 @@ namespace intaglio::runtime::proofs {
   words[word::first_slot + word::page_table] = last;
   if (trial.table->slot_pages() > 1) words[word::first_slot + word::page_table + 1] = 0;
   const auto place = [&](std::uint32_t position) { return (position < page ? last : 0) * page + position % page; };
-  const auto each = [&](auto&& does) {
-    for (std::uint32_t head = 0; head < heads; ++head)
-      for (std::uint32_t at = 0; at < count; ++at)
-        for (std::uint32_t c = 0; c < width; ++c) {
-          does(keys, back_keys, pool_keys, kernels::key_cache_index(head, at, c, width, own),
-               kernels::key_cache_index(head, place(at), c, width, pool));
-          does(values, back_values, pool_values, kernels::value_cache_index(head, at, c, width, own),
-               kernels::value_cache_index(head, place(at), c, width, pool));
-        }
-  };
-  each([&](const gpu::buffer& from, const gpu::buffer&, const gpu::buffer&, std::uint64_t at, std::uint64_t) {
-    trial.put(from, at, element);
-  });
+  const reference::cached own_keys{type, false, width, own}, own_values{type, true, width, own},
+      all_keys{type, false, width, pool}, all_values{type, true, width, pool};
+  for (std::uint32_t head = 0; head < heads; ++head)
+    for (std::uint32_t at = 0; at < count; ++at) {
+      trial.put(keys, own_keys, head, at);
+      trial.put(values, own_values, head, at);
+    }
   words[word::move_end] = (count + kernels::cache_octet - 1) / kernels::cache_octet;
   for (const std::uint32_t way : {word::move_to_pool, word::move_from_pool}) {
     words[word::move] = way;
@@ -130,11 +122,16 @@ namespace intaglio::runtime::proofs {
                      {"state", &memory}});
   }
   bool same = true;
-  const auto equal = [&](const gpu::buffer& a, std::uint64_t i, const gpu::buffer& b, std::uint64_t k) {
-    return std::memcmp(a.mapped().data() + element * i, b.mapped().data() + element * k, element) == 0;
-  };
-  each([&](const gpu::buffer& from, const gpu::buffer& back, const gpu::buffer& in, std::uint64_t at,
-           std::uint64_t in_pool) { same = same && equal(from, at, in, in_pool) && equal(from, at, back, at); });
+  for (std::uint32_t head = 0; head < heads; ++head)
+    for (std::uint32_t at = 0; at < count; ++at)
+      for (std::uint32_t c = 0; c < width; ++c) {
+        const float key = own_keys.read(keys.mapped(), head, at, c),
+                    value = own_values.read(values.mapped(), head, at, c);
+        same = same && key == own_keys.read(back_keys.mapped(), head, at, c) &&
+               key == all_keys.read(pool_keys.mapped(), head, place(at), c) &&
+               value == own_values.read(back_values.mapped(), head, at, c) &&
+               value == all_values.read(pool_values.mapped(), head, place(at), c);
+      }
   return same ? 0 : 1;
 }
 

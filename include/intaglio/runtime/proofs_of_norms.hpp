@@ -185,6 +185,25 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
+/// How far codes and factors of the positions that a trial writes are from what is expected: by relative differences of
+/// factors, and by 1/32 of the share of codes that are one off, which a division that the device rounds the other way
+/// may leave. Codes further off are more than any fault.
+[[gnu::cold]] inline double codes_apart(const reference::cached& form, std::uint32_t heads, std::uint32_t tokens,
+                                        std::span<const std::byte> found, std::span<const std::byte> expected) {
+  double worst = 0, off = 0;
+  for (std::uint32_t head = 0; head < heads; ++head)
+    for (std::uint32_t t = 0; t < tokens; ++t)
+      for (std::uint32_t c = 0; c < form.head_dim; ++c) {
+        const std::uint32_t at = (kernel_trial::position + t) % form.context;
+        const float factor = form.factor_of(expected, head, at, c);
+        worst = (std::max)(worst, apart(std::vector{form.factor_of(found, head, at, c)}, std::vector{factor}));
+        const float step = form.read(found, head, at, c) - form.read(expected, head, at, c);
+        if (std::abs(step) > 1.5f * std::abs(factor)) return HUGE_VAL;
+        off += form.code_of(found, head, at, c) != form.code_of(expected, head, at, c);
+      }
+  return (std::max)(worst, off / (32.0 * heads * tokens * form.head_dim));
+}
+
 [[gnu::cold]] inline double turn(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::turn_kernel>(call.specialization);
   const reference::turn_shape shape{c.heads, c.kv_heads,    c.head_dim,      c.context,
@@ -212,13 +231,19 @@ namespace intaglio::runtime::proofs {
     in.norms = {q_norm, k_norm};
   }
   if (c.biased != 0) in.bias = bias = trial.weight<float>(trial.operand(call, "bias"), 0, q_size + 2 * kv_size);
-  const std::size_t element = c.cache_element == kernels::element::f32 ? 4 : 2;
   std::vector<std::byte> expected_keys(keys.mapped().size()), expected_values(cached.mapped().size());
   std::vector<float> expected(trial.tokens * q_size);
   reference::turn(shape, in, expected, kernel_trial::position, expected_keys, expected_values,
                   trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, c.head_dim / 2));
-  return (std::max)(apart(read<float>(out, 0, expected.size()), expected),
-                    caches_apart(keys, expected_keys, cached, expected_values, element));
+  const double of_queries = apart(read<float>(out, 0, expected.size()), expected);
+  if (kernels::is_coded(c.cache_element)) {
+    const reference::cached key_form{c.cache_element, false, c.head_dim, c.context},
+        value_form{c.cache_element, true, c.head_dim, c.context};
+    return (std::max)({of_queries, codes_apart(key_form, c.kv_heads, trial.tokens, keys.mapped(), expected_keys),
+                       codes_apart(value_form, c.kv_heads, trial.tokens, cached.mapped(), expected_values)});
+  }
+  const std::size_t element = c.cache_element == kernels::element::f32 ? 4 : 2;
+  return (std::max)(of_queries, caches_apart(keys, expected_keys, cached, expected_values, element));
 }
 
 /// What makes ends of the activation's branches: zeros and numbers whose exponential over- or underflows are among

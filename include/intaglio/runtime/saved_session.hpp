@@ -26,7 +26,8 @@ struct cache_slice {
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// What the positions below `written` take of the caches: of keys whole octets, head by head; of values rows. A ring
+/// What the positions below `written` take of the caches: of keys whole octets, head by head; of values rows, where
+/// they are coded whole octets too. A ring
 /// that was written round is taken whole.
 inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t written) {
   std::vector<cache_slice> out;
@@ -44,7 +45,9 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
     for (std::uint64_t head = 0; head < heads; ++head)
       out.push_back({2 * layer, head * key_head, key_head / octets(cache.positions) * octets(slot_count)});
     for (std::uint64_t head = 0; head < heads; ++head)
-      out.push_back({2 * layer + 1, head * value_head, value_head / cache.positions * slot_count});
+      out.push_back({2 * layer + 1, head * value_head,
+                     kernels::is_coded(of.cache_element) ? value_head / octets(cache.positions) * octets(slot_count)
+                                                         : value_head / cache.positions * slot_count});
   }
   return out;
 }
@@ -138,6 +141,11 @@ inline sampling_options saved_sampling(const io::session_reader& from, const ses
   return out;
 }
 
+inline std::string engraving_name(const plan::table& of) {
+  return model_name(of) + ", profile " + std::string(of.profile) + ", cache of " +
+         std::string(kernels::cache_codec_of(of.cache_element).name);
+}
+
 /// Takes a saved session's place: all is checked before anything of the present one is lost.
 /// @error file_error: not a sound file, or one of another model, of other weights, of another engraving; device_lost,
 /// out_of_memory
@@ -148,8 +156,7 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   const io::session_record& record = from.record();
   const plan::table& table = *body.table;
   if (record.engraving != table.hash)
-    from.refuse(layout::at_engraving, "engraving",
-                hexadecimal(table.hash) + " (" + model_name(table) + ", profile " + std::string(table.profile) + ")",
+    from.refuse(layout::at_engraving, "engraving", hexadecimal(table.hash) + " (" + engraving_name(table) + ")",
                 hexadecimal(record.engraving));
   if (record.tokens.size() > table.context)
     from.refuse(layout::at_tokens, "tokens", "at most " + std::to_string(table.context) + " (the context)",

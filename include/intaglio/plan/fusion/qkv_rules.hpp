@@ -16,6 +16,8 @@ class qkv_rules : public stream_rules {
   constexpr explicit qkv_rules(const ir::graph& g) : stream_rules(g) { codecs_apart_ = finds_codecs_apart(); }
 
  protected:
+  bool always_turns_ = false;  ///< whatever stands between the products and attention
+
   /// q, k and v of one codec are one product; where v has another, q and k are. Where nothing but the rotation stands
   /// between it and attention, its epilogue does that; else turn does, in all layers where it does in one. Of three
   /// codecs each is a product of its own, and q's is made here; so are ternary ones whose epilogue cannot rotate as
@@ -32,7 +34,7 @@ class qkv_rules : public stream_rules {
     }
     const ir::op& write = at(found.write);
     const bool ternary = n.kernel != kernels::kernel::matmul,
-               turns = codecs_apart_ || found.normalised() || found.biased() ||
+               turns = always_turns_ || codecs_apart_ || found.normalised() || found.biased() ||
                        at(found.q_rope).rope.scaling.attention_factor != 1 ||
                        (ternary &&
                         (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
