@@ -105,6 +105,21 @@ TEST_CASE("checkpoint_gguf: keys and values of heads have one width", "[checkpoi
                         ContainsSubstring("expected 64 as attention.key_length, found 32"));
 }
 
+TEST_CASE("checkpoint_gguf: a key says what inputs of ternary layers are where the codec does not", "[checkpoint]") {
+  const gguf_image image = llama();
+  CHECK_THAT(refusal(image, [](auto& i) { i.template set<std::string>("intaglio.activation_type", "i8"); }),
+             ContainsSubstring("type of blk.0.attn_q.weight: expected f32 f16 bf16 tq1_0 tq2_0 i2_s u8, found q4_k"));
+  CHECK_THAT(refusal(image, [](auto& i) { i.template set<std::string>("intaglio.activation_type", "i4"); }),
+             ContainsSubstring("key 'intaglio.activation_type': expected i8 or f32, found 'i4'"));
+  CHECK_THAT(refusal(image,
+                     [](auto& i) {
+                       i.template set<std::string>("intaglio.activation_type", "f32");
+                       i.set("llama.expert_count", std::uint32_t{8});
+                       i.set("llama.expert_used_count", std::uint32_t{2});
+                     }),
+             ContainsSubstring("key 'llama.expert_count': expected 0 beside ternary layers, found 8"));
+}
+
 TEST_CASE("checkpoint_gguf: keys that are absent, of another type or out of range are refused by name",
           "[checkpoint]") {
   const gguf_image sound = bitnet();
