@@ -3,6 +3,8 @@
 
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 using intaglio::checked_size;
@@ -175,5 +177,22 @@ TEST_CASE("sizes at the borders are right or absent", "[core][checked]") {
       CHECK(value(checked_size{a}.round_up(b)) ==
             fitting(b != 0 && left + right - 1 <= top, b == 0 ? 0 : (left + right - 1) / right * right));
       for (const std::uint64_t whole : borders) CHECK(intaglio::range_inside(a, b, whole) == (left + right <= whole));
+    }
+}
+
+TEST_CASE("signed sums and products say where they do not fit") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                         least = std::numeric_limits<std::int64_t>::min();
+  const std::int64_t edges[] = {least, least + 1, least / 2, -3, -2, -1, 0, 1, 2, 3, most / 2, most - 1, most};
+  for (const std::int64_t a : edges)
+    for (const std::int64_t b : edges) {
+      INFO(a << ' ' << b);
+      std::int64_t found = 0, expected = 0;
+      CHECK(intaglio::sum_overflows(a, b, found) == __builtin_add_overflow(a, b, &expected));
+      CHECK(found == expected);
+      CHECK(intaglio::difference_overflows(a, b, found) == __builtin_sub_overflow(a, b, &expected));
+      CHECK(found == expected);
+      CHECK(intaglio::product_overflows(a, b, found) == __builtin_mul_overflow(a, b, &expected));
+      CHECK(found == expected);
     }
 }

@@ -35,6 +35,10 @@ TEST_CASE("jinja_expression: numbers as Python has them", "[jinja]") {
                                     {"2 ** 10", "1024"},
                                     {"2 ** 3 ** 2", "64"},
                                     {"2 ** -1", "0.5"},
+                                    {"-1 ** 65", "-1"},
+                                    {"-1 ** 66", "1"},
+                                    {"0 ** 0", "1"},
+                                    {"-2 ** 63", "-9223372036854775808"},
                                     {"-x", "-7"},
                                     {"-2 ** 2", "4"},
                                     {"10 - 3 - 2", "5"},
@@ -49,7 +53,8 @@ TEST_CASE("jinja_expression: numbers as Python has them", "[jinja]") {
     INFO(text);
     CHECK(value_of(text) == value);
   }
-  for (const char* wrong : {"1 // 0", "1 % 0", "9999999999999999999", "9223372036854775807 + 1", "3 ** 64", "no + 1"})
+  for (const char* wrong :
+       {"1 // 0", "1 % 0", "9999999999999999999", "9223372036854775807 + 1", "3 ** 64", "-2 ** 64", "no + 1"})
     CHECK_THROWS_AS(value_of(wrong), jinja::template_error);
 }
 

@@ -36,6 +36,7 @@ need_for_tests() {
   need vulkan-validationlayers '/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json'
   need "clang-$clang_version" "clang++-$clang_version"
   need "libclang-rt-$clang_version-dev" "/usr/lib/llvm-$clang_version/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"
+  need "libc++-$clang_version-dev" "/usr/lib/llvm-$clang_version/include/c++/v1/vector"
   need "clang-format-$clang_version" "clang-format-$clang_version"
   need spirv-tools spirv-val
   need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix

@@ -60,4 +60,20 @@ constexpr bool range_inside(checked_size offset, checked_size size, std::uint64_
   return (offset + size).fits(whole);
 }
 
+/// Signed arithmetic that says whether the result does not fit; `out` then holds its lowest 64 bits.
+constexpr bool sum_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) {
+  out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  return (a < 0) == (b < 0) && (out < 0) != (a < 0);
+}
+constexpr bool difference_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) {
+  out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  return (a < 0) != (b < 0) && (out < 0) != (a < 0);
+}
+constexpr bool product_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) {
+  out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  if (a == 0 || b == 0) return false;
+  if (a == -1 || b == -1) return (a == -1 ? b : a) == (std::numeric_limits<std::int64_t>::min)();
+  return out / b != a;
+}
+
 }  // namespace intaglio

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/checked.hpp"
 #include "intaglio/core/number_text.hpp"
 #include "intaglio/io/jinja_filters.hpp"
 #include "intaglio/io/jinja_lexer.hpp"
@@ -46,10 +47,12 @@ inline value concatenated(const value& a, const value& b) { return a.print() + b
 
 inline value power(const value& a, const value& b) {
   if (a.is_float() || b.is_float() || b.integer() < 0) return std::pow(a.number(), b.number());
+  const std::int64_t base = a.integer(), exponent = b.integer();
+  if (base == 0 || base == 1) return exponent == 0 ? std::int64_t{1} : base;
+  if (base == -1) return exponent % 2 == 0 ? std::int64_t{1} : std::int64_t{-1};
   std::int64_t out = 1;
-  if (b.integer() > 64 && a.integer() > 1) throw template_error("**: the number is too large");
-  for (std::int64_t i = 0; i < (std::min<std::int64_t>)(b.integer(), 64); ++i)
-    if (__builtin_mul_overflow(out, a.integer(), &out)) throw template_error("**: the number is too large");
+  for (std::int64_t i = 0; i < exponent; ++i)
+    if (product_overflows(out, base, out)) throw template_error("**: the number is too large");
   return out;
 }
 
@@ -89,10 +92,10 @@ inline value arithmetic(const std::string& sign, const value& a, const value& b)
   }
   const std::int64_t x = a.integer(), y = b.integer();
   std::int64_t out = 0;
-  const bool over = sign == "+"   ? __builtin_add_overflow(x, y, &out)
-                    : sign == "-" ? __builtin_sub_overflow(x, y, &out)
-                    : sign == "*" ? __builtin_mul_overflow(x, y, &out)
-                                  : y == -1 && __builtin_sub_overflow(std::int64_t{0}, x, &out);
+  const bool over = sign == "+"   ? sum_overflows(x, y, out)
+                    : sign == "-" ? difference_overflows(x, y, out)
+                    : sign == "*" ? product_overflows(x, y, out)
+                                  : y == -1 && difference_overflows(0, x, out);
   if (over) throw template_error(sign + ": the number is too large");
   if (!divides) return out;
   if (y == -1) return sign == "//" ? value(out) : value(std::int64_t{0});
