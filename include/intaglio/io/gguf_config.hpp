@@ -105,24 +105,26 @@ class gguf_config : public gguf_layers {
   /// round them to int8, those of TQ1_0 and TQ2_0 do not. Where a model is otherwise `convert` says so in a key of its
   /// own.
   [[gnu::cold]] void read_ternary() {
-    std::optional<dtype> inputs;
-    bool all = true;
+    bool all = true, some = false, of_fork = false;  // rows that are no whole blocks are of another codec
     for (const gguf_tensor& tensor : file_.tensors()) {
       if (!tensor.name.starts_with("blk.") || tensor.dimensions < 2) continue;
       all = all && is_ternary(tensor.type);
-      if (is_ternary(tensor.type) && inputs != dtype::i8) inputs = tensor.type == dtype::i2_s ? dtype::i8 : dtype::f32;
+      some = some || is_ternary(tensor.type);
+      of_fork = of_fork || tensor.type == dtype::i2_s;
     }
-    if (!all && inputs != dtype::i8) inputs.reset();  // rows that are no whole blocks: decoded, as any codec
+    bool ternary = some && (all || of_fork);
+    dtype inputs = of_fork ? dtype::i8 : dtype::f32;
     if (const auto stated = file_.value<std::string>(activation_type_key)) {
       if (*stated != name(dtype::i8) && *stated != name(dtype::f32))
         refuse(std::string(activation_type_key), "i8 or f32", "'" + printable(*stated, 40) + "'");
+      ternary = true;
       inputs = *stated == name(dtype::i8) ? dtype::i8 : dtype::f32;
     }
-    if (!inputs) return;
+    if (!ternary) return;
     if (config_.num_local_experts != 0)
       refuse(key("expert_count"), "0 beside ternary layers", std::to_string(config_.num_local_experts));
     config_.ternary = true;
-    config_.activation_type = *inputs;
+    config_.activation_type = inputs;
   }
   void read_experts() {
     const auto experts = value("expert_count"), used = value("expert_used_count");
