@@ -23,6 +23,11 @@
 
 namespace intaglio::runtime {
 
+/// How far logits of all layers in one dispatch may be from the chain's, beside their own length.
+constexpr double nearness(const plan::dispatch& all) {
+  return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03;
+}
+
 /// Runs passes of a batch, one call at a time.
 class batch_executor : public batch_recordings {
  public:
@@ -294,9 +299,6 @@ class batch_executor : public batch_recordings {
       out = (std::max)(out, std::sqrt(apart / size));
     }
     return out;
-  }
-  static constexpr double nearness(const plan::dispatch& all) {
-    return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03;
   }
 
   void make_logits() {

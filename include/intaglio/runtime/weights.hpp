@@ -30,6 +30,30 @@ namespace intaglio::runtime {
         from.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
 }
 
+/// A weight of a layer.
+struct weight_owner {
+  std::uint32_t slot, layer;
+};
+/// Bytes of a weight from `begin` on, to be filled in.
+struct fill_task {
+  const weight_owner* of;
+  std::uint64_t begin;
+  std::span<std::byte> into;
+};
+/// Adds tasks of about a megabyte, which end where ranges are cheap to begin.
+/// @param unit weight_image::unit_bytes of the weight
+inline void add_tasks(std::vector<fill_task>& to, const weight_owner& of, std::uint64_t unit, std::uint64_t begin,
+                      std::span<std::byte> into) {
+  const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / unit) * unit;
+  while (!into.empty()) {
+    const auto count =
+        static_cast<std::size_t>((std::min<std::uint64_t>)((begin / step + 1) * step - begin, into.size()));
+    to.push_back({&of, begin, into.first(count)});
+    begin += count;
+    into = into.subspan(count);
+  }
+}
+
 /// Fills memory of some weights of a plan from a checkpoint's tensors.
 /// @param out an item for each of the parts' layers, in their order
 /// @error as of load_weights
@@ -37,11 +61,7 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
                          const placed_items& out, weight_image& image, const load_options& options) {
   gpu::translated([&] {
     const unsigned threads = options.threads_up_to(8);
-
-    struct owner {
-      std::uint32_t slot, layer;
-    };
-    std::vector<owner> owners;
+    std::vector<weight_owner> owners;
     std::uint64_t bytes_total = image.measured_bytes();
     std::uint32_t tensors_total = 0;
     for (const weight_part& part : parts)
@@ -56,12 +76,7 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
     image.measure(threads, [&](std::uint64_t bytes) { measured += bytes; });
     if (measured != 0) meter.add(measured, 0);
 
-    struct task {
-      const owner* of;
-      std::uint64_t begin;
-      std::span<std::byte> into;
-    };
-    std::vector<task> tasks;
+    std::vector<fill_task> tasks;
     gpu::transfer uploads(on, std::uint64_t{16} << 20, options.in_place(on));
     std::size_t item = 0;
     for (std::uint32_t b = 0; b < out.buffers.size(); ++b) {
@@ -88,15 +103,8 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
           bytes += stop - begin;
           const plan::weight& weight = of.weights[owners[i].slot];
           if (stop == its.offset + its.bytes) finished += tensors_of(weight);
-          const std::uint64_t unit = weight_image::unit_bytes(weight);
-          const std::uint64_t step = (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 20) / unit) * unit;
-          for (std::uint64_t from_byte = begin - its.offset; from_byte < stop - its.offset;) {
-            const std::uint64_t to_byte = (std::min)((from_byte / step + 1) * step, stop - its.offset);
-            tasks.push_back({&owners[i], from_byte,
-                             piece.subspan(static_cast<std::size_t>(its.offset + from_byte - at),
-                                           static_cast<std::size_t>(to_byte - from_byte))});
-            from_byte = to_byte;
-          }
+          add_tasks(tasks, owners[i], weight_image::unit_bytes(weight), begin - its.offset,
+                    piece.subspan(static_cast<std::size_t>(begin - at), static_cast<std::size_t>(stop - begin)));
         }
         pad(at + piece.size());
         parallel(threads, tasks.size(), [&](std::size_t i) {
