@@ -27,14 +27,18 @@ struct candidate {
 /// Specialization constants by id, as bits.
 using constant_words = std::array<std::uint32_t, max_specialization_constants>;
 
-/// The constants of a kernel. @tparam Kernel its descriptor, whose `constants` are words in the order of their ids
+/// Constants from their words. @tparam Constants words in the order of their ids
+template <class Constants>
+constexpr Constants constants_from(const constant_words& from) {
+  static_assert(std::is_trivially_copyable_v<Constants> && sizeof(Constants) % 4 == 0);
+  std::array<std::uint32_t, sizeof(Constants) / 4> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = from[i];
+  return std::bit_cast<Constants>(words);
+}
+/// The constants of a kernel. @tparam Kernel its descriptor
 template <class Kernel>
 constexpr typename Kernel::constants constants_of(const constant_words& from) {
-  using constants = typename Kernel::constants;
-  static_assert(std::is_trivially_copyable_v<constants> && sizeof(constants) % 4 == 0);
-  std::array<std::uint32_t, sizeof(constants) / 4> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = from[i];
-  return std::bit_cast<constants>(words);
+  return constants_from<typename Kernel::constants>(from);
 }
 template <class Constants>
 constexpr void store(const Constants& what, constant_words& to) {

@@ -37,19 +37,6 @@ class dispatch_builder {
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
   constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
 
-  constexpr bool has(std::string_view name) const {
-    return face_->specialization_index(name) < face_->specialization_count();
-  }
-  constexpr void set(std::string_view name, std::uint32_t value) {
-    d_->specialization[face_->specialization_index(name)] = value;
-  }
-  constexpr void set(std::string_view name, float value) { set(name, std::bit_cast<std::uint32_t>(value)); }
-  template <class Enum>
-    requires std::is_enum_v<Enum>
-  constexpr void set(std::string_view name, Enum value) {
-    set(name, static_cast<std::uint32_t>(value));
-  }
-
   constexpr void note(operand where, std::uint64_t bytes, bool write) {
     d_->accesses[d_->access_count++] = {where.where, write, where.slot, where.offset, bytes, where.layer_stride};
   }
@@ -119,31 +106,36 @@ class dispatch_builder {
   }
 
   /// What the first op of a node keeps, of a batch in each slot.
-  constexpr void bind_kept(std::string_view name, const node& n) {
+  template <class Constants>
+  constexpr void bind_kept(Constants& k, std::string_view name, const node& n) {
     const std::uint64_t slot = c_.batched() ? kept_of_block(graph_, graph_.ops[n.ops[0]].block) : 0,
                         behind = c_.batched() ? (c_.batch.slot_count - 1) * slot : 0;
     bind(name, {region::kept, 0, kept_offset(graph_, n.ops[0])}, behind + kept_bytes(graph_, graph_.ops[n.ops[0]]),
          true);
     if (!c_.batched()) return;
-    set("slot_words", c_.slot_words());
-    set("slot_floats", static_cast<std::uint32_t>(slot / 4));
+    k.slot_words = c_.slot_words();
+    k.slot_floats = static_cast<std::uint32_t>(slot / 4);
   }
 
   /// The cache of a layer with such a window.
-  constexpr void bind_cache(const node& n, bool write) {
+  template <class Constants>
+  constexpr void bind_cache(Constants& k, const node& n, bool write) {
     const std::uint32_t positions = c_.cache_positions(n.window);
     const layer_cache cache = cache_for(n.kv_heads, n.head_dim, positions, n.window, c_.target);
     bind("keys", {c_.batched() ? region::pool_keys : region::keys, 0, 0}, cache.key_bytes, write);
     bind("values", {c_.batched() ? region::pool_values : region::values, 0, 0}, cache.value_bytes, write);
-    set_slots();
-    set("context", positions);
-    set("cache_element", c_.target.cache_element);
-    if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
+    set_slots(k);
+    k.context = positions;
+    k.cache_element = c_.target.cache_element;
+    if constexpr (requires { &Constants::ring; }) k.ring = c_.is_ring(n.window) ? 1u : 0u;
   }
-  constexpr void set_slots() {
+  template <class Constants>
+  constexpr void set_slots(Constants& k) {
     if (!c_.batched()) return;
-    set("slot_words", c_.slot_words());
-    set("page_size", c_.batch.page_size);
+    if constexpr (requires { &Constants::slot_words; }) {
+      k.slot_words = c_.slot_words();
+      k.page_size = c_.batch.page_size;
+    }
   }
   constexpr void bind_rope(const node& n) {
     rope_parameters how = n.rope;
@@ -236,8 +228,8 @@ class dispatch_builder {
   const kernels::kernel_interface* face_ = nullptr;
 };
 
-/// How a node becomes a dispatch of a kernel: `lower(const node&)` of a dispatch_builder. Each kernel has its own in
-/// plan/lowering/.
+/// How a node becomes a dispatch of a kernel: `lower(const node&)` of a dispatch_builder, which fills in `k`, the
+/// kernel's specialization constants. Each kernel has its own in plan/lowering/.
 template <class Kernel>
 struct lowering_of;
 /// Of kernels whose dispatches are made of something else than a node.

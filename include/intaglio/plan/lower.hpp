@@ -65,6 +65,7 @@ class lowering : public sampling_lowering {
         lowering_of<Kernel> made{graph_, placement_, c_, weights_, index};
         made.begin(d);
         made.lower(n);
+        kernels::store(made.k, d.specialization);
       }
     });
     return d;

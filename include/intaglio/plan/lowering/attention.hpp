@@ -9,35 +9,46 @@
 namespace intaglio::plan {
 
 /// Attention: for one token, for a few, for a chunk, for a chunk in halves.
+template <class Kernel>
 struct attention_lowering : dispatch_builder {
+  using constants = typename Kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append("attention");
     bind_value("query", n.in, false);
-    bind_cache(n, false);
+    bind_cache(k, n, false);
     bind_value("output", n.out, true);
     bind_state();
-    set("heads", n.heads);
-    set("kv_heads", n.kv_heads);
-    set("head_dim", n.head_dim);
-    set("scale", n.scale);
-    set("window", n.window);
-    set("softcap", n.softcap);
+    k.heads = n.heads;
+    k.kv_heads = n.kv_heads;
+    k.head_dim = n.head_dim;
+    k.scale = n.scale;
+    k.window = n.window;
+    k.softcap = n.softcap;
     if (n.sinks != ir::none) {
       bind_norm(n.sinks, "sinks");
-      set("has_sinks", 1u);
+      k.has_sinks = 1u;
     }
-    if (d_->kernel == kernels::kernel::attention_chunk || d_->kernel == kernels::kernel::attention_halves) {
-      const std::uint32_t tile = d_->kernel == kernels::kernel::attention_chunk
-                                     ? kernels::attention_tile
-                                     : kernels::attention_halves_tile(n.head_dim);
-      set("max_tokens", c_.tokens);
-      d_->subgroups = 4;
-      d_->groups = {n.heads, (c_.tokens + tile - 1) / tile, 1};
-      return;
-    }
-    const bool few = d_->kernel == kernels::kernel::attention_few;
+    if constexpr (Kernel::id == kernels::kernel::attention_chunk || Kernel::id == kernels::kernel::attention_halves)
+      tile_tokens(n);
+    else share_heads(n);
+  }
+
+ private:
+  /// A tile of tokens a workgroup.
+  constexpr void tile_tokens(const node& n) {
+    const std::uint32_t tile = Kernel::id == kernels::kernel::attention_chunk
+                                   ? kernels::attention_tile
+                                   : kernels::attention_halves_tile(n.head_dim);
+    k.max_tokens = c_.tokens;
+    d_->subgroups = 4;
+    d_->groups = {n.heads, (c_.tokens + tile - 1) / tile, 1};
+  }
+  /// Some heads a workgroup.
+  constexpr void share_heads(const node& n) {
+    constexpr bool few = Kernel::id == kernels::kernel::attention_few;
     // Heads share what they read where there are workgroups enough without.
     const std::uint32_t tokens =
         c_.batched() ? c_.tokens : (std::min)(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
@@ -46,39 +57,39 @@ struct attention_lowering : dispatch_builder {
                                                                            : 1;
     std::uint32_t together = (std::max)(1u, (std::min)(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
-    set("heads_together", together);
-    if (few) {  // a position an invocation
+    k.heads_together = together;
+    if constexpr (few) {  // a position an invocation
       d_->subgroups = 8;
       d_->groups = {n.heads / together, c_.tokens, 1};
-      return;
+    } else {
+      const std::uint32_t splits = c_.splits(n.window);
+      k.splits = splits;
+      if (splits > 1) {
+        bind("partials", {region::arena, 0, partials()},
+             kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.head_dim), true);
+        bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads),
+             true);
+      }
+      d_->subgroups = c_.target.attention_subgroups;
+      d_->groups = {n.heads / together, c_.tokens, splits};
     }
-    const std::uint32_t splits = c_.splits(n.window);
-    set("splits", splits);
-    if (splits > 1) {
-      bind("partials", {region::arena, 0, partials()},
-           kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.head_dim), true);
-      bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads),
-           true);
-    }
-    d_->subgroups = c_.target.attention_subgroups;
-    d_->groups = {n.heads / together, c_.tokens, splits};
   }
 };
 
 template <>
-struct lowering_of<kernels::attention_kernel> : attention_lowering {
+struct lowering_of<kernels::attention_kernel> : attention_lowering<kernels::attention_kernel> {
   using attention_lowering::attention_lowering;
 };
 template <>
-struct lowering_of<kernels::attention_few_kernel> : attention_lowering {
+struct lowering_of<kernels::attention_few_kernel> : attention_lowering<kernels::attention_few_kernel> {
   using attention_lowering::attention_lowering;
 };
 template <>
-struct lowering_of<kernels::attention_chunk_kernel> : attention_lowering {
+struct lowering_of<kernels::attention_chunk_kernel> : attention_lowering<kernels::attention_chunk_kernel> {
   using attention_lowering::attention_lowering;
 };
 template <>
-struct lowering_of<kernels::attention_halves_kernel> : attention_lowering {
+struct lowering_of<kernels::attention_halves_kernel> : attention_lowering<kernels::attention_halves_kernel> {
   using attention_lowering::attention_lowering;
 };
 

@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
+  using constants = kernels::delta_net_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append("delta_net");
@@ -26,19 +28,19 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
     bind_norm(n.weights[0], "decay");
     bind_norm(n.weights[1], "shift");
     bind_value("output", n.out, true);
-    bind_kept("recurrent", n);
+    bind_kept(k, "recurrent", n);
     bind_state();
-    set("key_heads", delta.key_heads);
-    set("value_heads", delta.value_heads);
-    set("key_dim", delta.key_dim);
-    set("value_dim", delta.value_dim);
-    set("in_turn", delta.in_turn ? 1u : 0u);
+    k.key_heads = delta.key_heads;
+    k.value_heads = delta.value_heads;
+    k.key_dim = delta.key_dim;
+    k.value_dim = delta.value_dim;
+    k.in_turn = delta.in_turn ? 1u : 0u;
     const std::uint32_t parts = (delta.value_dim + 31) / 32;
-    set("parts", parts);
-    set("gate_stride", width(n.k_in));
-    set("gate_group", together ? 2 * group : group);
+    k.parts = parts;
+    k.gate_stride = width(n.k_in);
+    k.gate_group = together ? 2 * group : group;
     d_->subgroups = (std::min)(4u, c_.target.norm_subgroups);
-    set("lanes", d_->subgroups > 1 ? 4u : 1u);  // so that 128 invocations have 32 columns
+    k.lanes = d_->subgroups > 1 ? 4u : 1u;  // so that 128 invocations have 32 columns
     d_->groups = {delta.value_heads * parts, c_.batched() ? c_.tokens : 1, 1};
   }
 };

@@ -9,8 +9,11 @@
 namespace intaglio::plan {
 
 /// Products of weights without blocks: for one token, for a few, without loops.
+template <class Kernel>
 struct dense_lowering : dispatch_builder {
+  using constants = typename Kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     label(n);
@@ -20,22 +23,25 @@ struct dense_lowering : dispatch_builder {
     bind_weight("weight", w);
     bind_value("output", n.out, true);
     bind_state();
-    set("columns", w.columns);
-    set("rows", w.rows);
-    set("weight_element", w.codec);
-    if (d_->kernel == kernels::kernel::dense_few) return share_rows(w);
-    if (d_->kernel == kernels::kernel::dense_rows) return few_rows(w);
-    set("eps", n.eps);
+    k.columns = w.columns;
+    k.rows = w.rows;
+    k.weight_element = w.codec;
+    if constexpr (Kernel::id == kernels::kernel::dense_few) share_rows(w);
+    else if constexpr (Kernel::id == kernels::kernel::dense_rows) few_rows(w);
+    else share_groups(n, w);
+  }
+
+ private:
+  constexpr void share_groups(const node& n, const weight& w) {
+    k.eps = n.eps;
     d_->subgroups = c_.target.head_subgroups;
     d_->groups = {(std::min)(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
                   c_.tokens, 1};
   }
-
- private:
   /// A subgroup a group of rows: narrow workgroups, since its sums take many registers.
   constexpr void share_rows(const weight& w) {
     const std::uint32_t row_groups = (w.rows + kernels::dense_few_rows - 1) / kernels::dense_few_rows;
-    set("tile_tokens", c_.tile_tokens());
+    k.tile_tokens = c_.tile_tokens();
     d_->subgroups = 4;
     d_->groups = {(std::min)((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups),
                   (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
@@ -45,22 +51,22 @@ struct dense_lowering : dispatch_builder {
   constexpr void few_rows(const weight& w) {
     const std::uint32_t together = kernels::dense_rows_together(w.columns), groups = (w.rows + together - 1) / together,
                         planes = (groups + 32767) / 32768;
-    set("rows_together", together);
+    k.rows_together = together;
     d_->subgroups = 1;
     d_->groups = {(groups + planes - 1) / planes, planes, 1};
   }
 };
 
 template <>
-struct lowering_of<kernels::dense_matmul_kernel> : dense_lowering {
+struct lowering_of<kernels::dense_matmul_kernel> : dense_lowering<kernels::dense_matmul_kernel> {
   using dense_lowering::dense_lowering;
 };
 template <>
-struct lowering_of<kernels::dense_few_kernel> : dense_lowering {
+struct lowering_of<kernels::dense_few_kernel> : dense_lowering<kernels::dense_few_kernel> {
   using dense_lowering::dense_lowering;
 };
 template <>
-struct lowering_of<kernels::dense_rows_kernel> : dense_lowering {
+struct lowering_of<kernels::dense_rows_kernel> : dense_lowering<kernels::dense_rows_kernel> {
   using dense_lowering::dense_lowering;
 };
 

@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::embed_kernel> : dispatch_builder {
+  using constants = kernels::embed_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     label(n);
@@ -26,13 +28,13 @@ struct lowering_of<kernels::embed_kernel> : dispatch_builder {
       note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context,
            true);
     }
-    set("width", w.columns);
-    set("vocab_size", w.rows);
-    set("table_element", w.codec);
-    set("scale", n.scale);
-    set("max_tokens", c_.token_words());
-    set("context", keeps ? c_.context : 0u);
-    set("slot_words", c_.slot_words());
+    k.width = w.columns;
+    k.vocab_size = w.rows;
+    k.table_element = w.codec;
+    k.scale = n.scale;
+    k.max_tokens = c_.token_words();
+    k.context = keeps ? c_.context : 0u;
+    k.slot_words = c_.slot_words();
     d_->subgroups = c_.target.embed_subgroups;
     d_->groups = {1, c_.tokens, 1};
   }

@@ -8,23 +8,25 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::expert_sum_kernel> : dispatch_builder {
+  using constants = kernels::expert_sum_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append("experts");
     bind_value("input", n.in, false);
     bind_value("choice", n.choice, false);
     bind_value("output", n.out, true);
-    if (n.stream == ir::none) set("stores", 1u);
+    if (n.stream == ir::none) k.stores = 1u;
     else
       note({region::arena, 0, placement_.offset(n.stream)},
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
-    set("width", width(n.in) / n.top_k);
-    set("experts_used", n.top_k);
+    k.width = width(n.in) / n.top_k;
+    k.experts_used = n.top_k;
     if (n.biases[0] != ir::none) {
       bind_norm(n.biases[0], "bias");
-      set("biased", 1u);
+      k.biased = 1u;
     }
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {1, c_.tokens, 1};

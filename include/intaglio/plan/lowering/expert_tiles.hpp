@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::expert_tiles_kernel> : dispatch_builder {
+  using constants = kernels::expert_tiles_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     const std::uint32_t tiles = lists(n);
@@ -16,11 +18,11 @@ struct lowering_of<kernels::expert_tiles_kernel> : dispatch_builder {
     bind_value("choice", n.in, false);
     bind("output", {region::arena, 0, placement_.offset(n.out)}, list_bytes(n), true);
     bind_state();
-    set("experts", n.experts);
-    set("experts_used", n.top_k);
-    set("list_tokens", n.list_tokens);
-    set("tiles", tiles);
-    set("max_tokens", c_.tokens);
+    k.experts = n.experts;
+    k.experts_used = n.top_k;
+    k.list_tokens = n.list_tokens;
+    k.tiles = tiles;
+    k.max_tokens = c_.tokens;
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {n.experts, 1, 1};
   }

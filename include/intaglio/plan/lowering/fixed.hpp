@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::fixed_kernel> : dispatch_builder {
+  using constants = kernels::fixed_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     const std::uint32_t rows = (std::max)(1u, n.top_k), columns_of_row = width(n.in) / rows;
@@ -18,11 +20,11 @@ struct lowering_of<kernels::fixed_kernel> : dispatch_builder {
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_value("output", n.out, true);
     bind_state();
-    set("width", columns_of_row);
-    set("prologue", n.prologue);
-    set("eps", n.eps);
-    set("rows_per_token", rows);
-    set("tiled", n.weights[0] != ir::none && kernels::wants_tiles(*codec_of(tensor(n.weights[0]).type), 8) ? 1u : 0u);
+    k.width = columns_of_row;
+    k.prologue = n.prologue;
+    k.eps = n.eps;
+    k.rows_per_token = rows;
+    k.tiled = n.weights[0] != ir::none && kernels::wants_tiles(*codec_of(tensor(n.weights[0]).type), 8) ? 1u : 0u;
     const std::uint32_t columns = 8 * 32 * c_.target.norm_subgroups;  // of a workgroup at once
     d_->subgroups = n.norm != ir::none ? norm_subgroups() : c_.target.norm_subgroups;
     d_->groups = {n.norm != ir::none ? 1 : (columns_of_row + columns - 1) / columns, c_.tokens * rows, 1};

@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::gated_kernel> : dispatch_builder {
+  using constants = kernels::gated_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append(n.by_layer ? "layer_input" : n.up_in != n.in ? "ffn_act" : "softcap");
@@ -18,15 +20,15 @@ struct lowering_of<kernels::gated_kernel> : dispatch_builder {
     else bind_value("up", n.up_in, false);
     bind_value("output", n.out, true);
     bind_state();
-    set("width", width(n.in));
-    set("up_stride", width(n.up_in));
-    set("scale", n.scale == 0 ? 1.f : n.scale);
-    set("experts_used", (std::max)(1u, n.top_k));
+    k.width = width(n.in);
+    k.up_stride = width(n.up_in);
+    k.scale = n.scale == 0 ? 1.f : n.scale;
+    k.experts_used = (std::max)(1u, n.top_k);
     if (n.biases[0] != ir::none) {
       bind_value("choice", n.choice, false);
       bind_norm(n.biases[0], "gate_bias");
       bind_norm(n.biases[1], "up_bias");
-      set("biased", 1u);
+      k.biased = 1u;
     }
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once

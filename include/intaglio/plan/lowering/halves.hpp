@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::halves_kernel> : dispatch_builder {
+  using constants = kernels::halves_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     const bool listed = n.list_tokens != 0;
@@ -22,16 +24,17 @@ struct lowering_of<kernels::halves_kernel> : dispatch_builder {
     bind_state();
     if (listed) {
       bind("tiles", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
-      set("experts_used", n.top_k);
-      set("own_input", width(n.in) == columns && n.top_k != 1 ? 0u : 1u);
-      set("list_tokens", n.list_tokens);
+      k.experts_used = n.top_k;
+      k.own_input = width(n.in) == columns && n.top_k != 1 ? 0u : 1u;
+      k.list_tokens = n.list_tokens;
     }
-    set("width", columns);
-    set("prologue", n.prologue);
-    set("eps", n.eps);
-    set("tiled", c_.batched() ? c_.tokens % 8 == 0 ? kernels::halves_order::tiles : kernels::halves_order::rows
-                 : n.weights[0] != ir::none ? kernels::fragment_order(*codec_of(tensor(n.weights[0]).type))
-                                            : kernels::halves_order::rows);
+    k.width = columns;
+    k.prologue = n.prologue;
+    k.eps = n.eps;
+    k.tiled = static_cast<std::uint32_t>(
+        c_.batched()               ? c_.tokens % 8 == 0 ? kernels::halves_order::tiles : kernels::halves_order::rows
+        : n.weights[0] != ir::none ? kernels::fragment_order(*codec_of(tensor(n.weights[0]).type))
+                                   : kernels::halves_order::rows);
     d_->subgroups = norm_subgroups();
     d_->groups = {1, rows, 1};
   }

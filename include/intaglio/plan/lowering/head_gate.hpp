@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::head_gate_kernel> : dispatch_builder {
+  using constants = kernels::head_gate_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : "gate");
@@ -21,13 +23,13 @@ struct lowering_of<kernels::head_gate_kernel> : dispatch_builder {
       note({region::arena, 0, placement_.offset(n.stream)},
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
-    set("heads", wide / n.head_dim);
-    set("head_dim", n.head_dim);
-    set("normed", n.norm != ir::none ? 1u : 0u);
-    set("eps", n.eps);
-    set("logistic", n.logistic ? 1u : 0u);
-    set("per_head", width(n.up_in) != wide ? 1u : 0u);
-    set("adds", n.stream != ir::none ? 1u : 0u);
+    k.heads = wide / n.head_dim;
+    k.head_dim = n.head_dim;
+    k.normed = n.norm != ir::none ? 1u : 0u;
+    k.eps = n.eps;
+    k.logistic = n.logistic ? 1u : 0u;
+    k.per_head = width(n.up_in) != wide ? 1u : 0u;
+    k.adds = n.stream != ir::none ? 1u : 0u;
     if (n.head_dim > 512) d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {wide / n.head_dim, c_.tokens, 1};
   }

@@ -11,8 +11,11 @@
 namespace intaglio::plan {
 
 /// Products of f32 by weights of a codec: for one token, for a few, for a chunk in halves.
+template <class Kernel>
 struct coded_lowering : dispatch_builder {
+  using constants = typename Kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   /// Products of f32 by weights of a codec.
   constexpr void lower(const node& n) {
@@ -23,8 +26,8 @@ struct coded_lowering : dispatch_builder {
       w.layout = weight_layout::row_groups;
       w.bytes = kernels::matmul_weight_bytes(w.codec, w.rows, w.columns);
     }
-    const bool chunk = d_->kernel == kernels::kernel::matmul_chunk;
-    if (chunk) bind_halves("input", n.in, w.columns, n.list_tokens == 0 ? c_.tokens : lists(n) * n.list_tokens, false);
+    if constexpr (is_chunk)
+      bind_halves("input", n.in, w.columns, n.list_tokens == 0 ? c_.tokens : lists(n) * n.list_tokens, false);
     else bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_weight("weight", w);
@@ -34,57 +37,59 @@ struct coded_lowering : dispatch_builder {
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     if (n.epilogue == kernels::epilogue::rope_cache) {
-      bind_cache(n, true);
+      bind_cache(k, n, true);
       bind_rope(n);
-      set("head_dim", n.head_dim);
-      set("q_size", w.source_rows[0]);
-      set("kv_size", w.source_rows[1]);
+      k.head_dim = n.head_dim;
+      k.q_size = w.source_rows[0];
+      k.kv_size = w.source_rows[1];
     }
     const std::uint32_t rows = n.experts == 0 ? w.rows : w.rows / n.experts, outputs = n.experts == 0 ? 1 : n.top_k;
-    if (n.experts != 0) bind_experts(n, w, chunk);
-    set("columns", w.columns);
-    set("rows", rows);
-    set("codec", w.codec);
-    set("epilogue", n.epilogue);
+    if (n.experts != 0) bind_experts(n, w);
+    k.columns = w.columns;
+    k.rows = rows;
+    k.codec = w.codec;
+    k.epilogue = n.epilogue;
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (n.gates != ir::none) bind_value("gates", n.gates, true);
-    if (chunk && n.experts != 0) return tile_lists(n, rows);
-    if (chunk) return tile_halves(w);
-    if (d_->kernel == kernels::kernel::matmul_few) return share_tokens(n, rows);
-    set("prologue", n.prologue);
-    set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 || (n.experts != 0 && n.list_tokens == 0) ? 1
-                               : n.list_tokens != 0                                     ? n.list_tokens
-                                                                                        : c_.tile_tokens();
-    set("tile_tokens", tile);
-    // What other devices have no room for is worth it where one has: a down projection of 7B takes 46 KiB.
-    set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u
-                  : c_.tokens == 1 && c_.target.matmul_subgroups > 1 ? kernels::staged_where_room
-                                                                     : 0u);
-    share_groups(n, w, rows, outputs, tile);
+    if constexpr (is_chunk) n.experts != 0 ? tile_lists(n, rows) : tile_halves(w);
+    else if constexpr (is_few_tokens) share_tokens(n, rows);
+    else share_groups(n, w, rows, outputs);
   }
 
  private:
+  static constexpr bool is_chunk = Kernel::id == kernels::kernel::matmul_chunk,
+                        is_few_tokens = Kernel::id == kernels::kernel::matmul_few;
+
   /// Subgroups of matmul_few that an H200 runs at once.
   static constexpr std::uint32_t busy_subgroups = 2112;
 
   /// Of 32 KiB of shared memory, what a norm in front leaves of it.
   static constexpr std::uint64_t most_staged_bytes = 24576;
   /// Which experts a token has, or which tokens an expert.
-  constexpr void bind_experts(const node& n, const weight& w, bool chunk) {
-    const bool few = d_->kernel == kernels::kernel::matmul_few;
+  constexpr void bind_experts(const node& n, const weight& w) {
     if (n.list_tokens != 0)
-      bind(few || chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+      bind(is_few_tokens || is_chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)},
+           list_bytes(n), false);
     else bind_value("choice", n.choice, false);
-    set("experts_used", n.top_k);
-    if (!chunk)
-      set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
-    if (few || chunk) set("list_tokens", n.list_tokens);
+    k.experts_used = n.top_k;
+    if constexpr (!is_chunk)
+      k.own_input =
+          width(n.in) == (is_few_tokens ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u;
+    if constexpr (is_few_tokens || is_chunk) k.list_tokens = n.list_tokens;
     d_->weight_bytes -= w.bytes - w.bytes / n.experts * (std::min)(n.experts, c_.tokens * n.top_k);
   }
   /// Workgroups of rows.
-  constexpr void share_groups(const node& n, const weight& w, std::uint32_t rows, std::uint32_t outputs,
-                              std::uint32_t tile) {
+  constexpr void share_groups(const node& n, const weight& w, std::uint32_t rows, std::uint32_t outputs) {
+    k.prologue = n.prologue;
+    k.eps = n.eps;
+    const std::uint32_t tile = c_.tokens == 1 || (n.experts != 0 && n.list_tokens == 0) ? 1
+                               : n.list_tokens != 0                                     ? n.list_tokens
+                                                                                        : c_.tile_tokens();
+    k.tile_tokens = tile;
+    // What other devices have no room for is worth it where one has: a down projection of 7B takes 46 KiB.
+    k.staged = kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u
+               : c_.tokens == 1 && c_.target.matmul_subgroups > 1                          ? kernels::staged_where_room
+                                                                                           : 0u;
     const std::uint32_t row_groups = (rows + 3) / 4;
     d_->subgroups = c_.target.matmul_subgroups;
     if (c_.tokens == 1 && d_->subgroups > 1 &&
@@ -111,9 +116,9 @@ struct coded_lowering : dispatch_builder {
     std::uint32_t tile = c_.tile_tokens();
     const std::uint32_t all = n.list_tokens != 0 ? c_.tokens * n.top_k : c_.tokens;
     while (tile % 4 == 0 && rows / 4 * (all / tile) < busy_subgroups) tile /= 2;
-    set("tile_tokens", tile);
+    k.tile_tokens = tile;
     d_->subgroups = 4;
-    set("tile_rows", 4 * d_->subgroups);
+    k.tile_rows = 4 * d_->subgroups;
     d_->groups = {(std::min)((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u),
                   n.list_tokens != 0 ? lists(n) * (n.list_tokens / tile) : (c_.tokens + tile - 1) / tile, 1};
   }
@@ -130,31 +135,31 @@ struct coded_lowering : dispatch_builder {
     d_->subgroups = few ? tile_tokens / 8
                     : tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8
                                                                                                         : 4;
-    set("tile_tokens", tile_tokens);
-    set("tile_rows", tile_rows);
-    set("max_tokens", c_.tokens);
+    k.tile_tokens = tile_tokens;
+    k.tile_rows = tile_rows;
+    k.max_tokens = c_.tokens;
   }
 
   /// Tiles of 128 rows and of as many tokens as a list has.
   constexpr void tile_lists(const node& n, std::uint32_t rows) {
     d_->groups = {lists(n), (rows + 127) / 128, 1};
     d_->subgroups = 4;
-    set("tile_tokens", n.list_tokens);
-    set("tile_rows", 128u);
-    set("max_tokens", lists(n) * n.list_tokens);
+    k.tile_tokens = n.list_tokens;
+    k.tile_rows = 128u;
+    k.max_tokens = lists(n) * n.list_tokens;
   }
 };
 
 template <>
-struct lowering_of<kernels::matmul_kernel> : coded_lowering {
+struct lowering_of<kernels::matmul_kernel> : coded_lowering<kernels::matmul_kernel> {
   using coded_lowering::coded_lowering;
 };
 template <>
-struct lowering_of<kernels::matmul_few_kernel> : coded_lowering {
+struct lowering_of<kernels::matmul_few_kernel> : coded_lowering<kernels::matmul_few_kernel> {
   using coded_lowering::coded_lowering;
 };
 template <>
-struct lowering_of<kernels::matmul_chunk_kernel> : coded_lowering {
+struct lowering_of<kernels::matmul_chunk_kernel> : coded_lowering<kernels::matmul_chunk_kernel> {
   using coded_lowering::coded_lowering;
 };
 

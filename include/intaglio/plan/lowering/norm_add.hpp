@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::norm_add_kernel> : dispatch_builder {
+  using constants = kernels::norm_add_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     const bool biased = n.biases[0] != ir::none;
@@ -21,11 +23,11 @@ struct lowering_of<kernels::norm_add_kernel> : dispatch_builder {
          value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     const std::uint32_t heads = n.head_dim != 0 ? width(n.in) / n.head_dim : 1;
-    set("width", width(n.in) / heads);
-    set("eps", n.eps);
-    set("parts", n.parts);
-    set("biased", biased ? 1u : 0u);
-    set("scaled", n.factor != ir::none ? 1u : 0u);
+    k.width = width(n.in) / heads;
+    k.eps = n.eps;
+    k.parts = n.parts;
+    k.biased = biased ? 1u : 0u;
+    k.scaled = n.factor != ir::none ? 1u : 0u;
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {heads, c_.tokens, 1};
   }

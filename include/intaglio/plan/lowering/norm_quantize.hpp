@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::norm_quantize_kernel> : dispatch_builder {
+  using constants = kernels::norm_quantize_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     if (n.norm != ir::none) d_->label.append(tensor(n.norm).name.view());
@@ -17,9 +19,9 @@ struct lowering_of<kernels::norm_quantize_kernel> : dispatch_builder {
     bind_value("output", n.out, true);
     bind_factors(n.out, true);
     bind_state();
-    if (n.prologue == kernels::prologue::quantize) set("prologue", n.prologue);
-    set("width", width(n.in));
-    set("eps", n.eps);
+    if (n.prologue == kernels::prologue::quantize) k.prologue = n.prologue;
+    k.width = width(n.in);
+    k.eps = n.eps;
     d_->subgroups = norm_subgroups();
     d_->groups = {1, c_.tokens, 1};
   }

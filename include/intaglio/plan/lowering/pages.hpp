@@ -26,15 +26,17 @@ class pages_lowering : public dispatch_builder {
     bind("pool_keys", {region::pool_keys, 0, 0}, to.key_bytes, true);
     bind("pool_values", {region::pool_values, 0, 0}, to.value_bytes, true);
     bind("state", {region::state, 0, 0}, c_.state_bytes(), false);
-    set("head_dim", o.head_dim);
-    set("positions", own);
-    set("context", pool);
-    set("cache_element", c_.target.cache_element);
-    set("slot_words", c_.slot_words());
-    set("page_size", c_.batch.page_size);
-    set("slots", c_.batch.slot_count);
+    kernels::pages_kernel::constants k{};
+    k.head_dim = o.head_dim;
+    k.positions = own;
+    k.context = pool;
+    k.cache_element = c_.target.cache_element;
+    k.slot_words = c_.slot_words();
+    k.page_size = c_.batch.page_size;
+    k.slot_count = c_.batch.slot_count;
     d.subgroups = c_.target.embed_subgroups;
     d.groups = {(c_.max_tokens + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
+    kernels::store(k, d.specialization);
     return d;
   }
 };

@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::rms_norm_kernel> : dispatch_builder {
+  using constants = kernels::rms_norm_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append(tensor(n.norm).name.view());
@@ -16,8 +18,8 @@ struct lowering_of<kernels::rms_norm_kernel> : dispatch_builder {
     bind_norm(n.norm);
     bind_value("output", n.out, true);
     bind_state();
-    set("width", width(n.in));
-    set("eps", n.eps);
+    k.width = width(n.in);
+    k.eps = n.eps;
     d_->subgroups = norm_subgroups();
     d_->groups = {1, c_.tokens, 1};
   }

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "intaglio/plan/dispatch_builder.hpp"
+#include "intaglio/plan/rules.hpp"
 
 namespace intaglio::plan {
 
@@ -25,6 +27,8 @@ class sampling_lowering : public dispatch_builder {
   /// `drawn`.
   /// @param head what computes them
   constexpr dispatch sampler(const dispatch& head, std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
+    using constants = kernels::sample_kernel::constants;
+    constants k{};
     dispatch d{.kernel = kernels::kernel::sample};
     d_ = &d;
     face_ = &kernels::sample_interface;
@@ -37,13 +41,13 @@ class sampling_lowering : public dispatch_builder {
     bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
     if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
     else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
-    set("vocab_size", c_.config.vocab_size);
-    set("ring_size", c_.target.ring_size);
-    set("context", c_.context);
-    set("max_tokens", c_.token_words());
-    set("draws", drafts ? c_.tokens : 1u);
-    set("slot_words", c_.slot_words());
-    set("slice", c_.sample_slice());
+    k.vocab_size = c_.config.vocab_size;
+    k.ring_size = c_.target.ring_size;
+    k.context = c_.context;
+    k.max_tokens = c_.token_words();
+    k.draws = drafts ? c_.tokens : 1u;
+    k.slot_words = c_.slot_words();
+    k.slice = c_.sample_slice();
     if (c_.target.sample_slices)
       bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
     d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u,
@@ -52,13 +56,16 @@ class sampling_lowering : public dispatch_builder {
     const std::size_t firsts = of_head.push_index("firsts");
     if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {
       bind("firsts", {region::arena, 0, head.push[firsts].offset}, first_bytes(head.groups[0]), false);
-      set("first_count", head.groups[0]);
+      k.first_count = head.groups[0];
     }
+    kernels::store(k, d.specialization);
     return d;
   }
 
   /// What ends a pass over drafts, behind the sampler.
   constexpr dispatch acceptor(std::uint64_t drawn) {
+    using constants = kernels::accept_kernel::constants;
+    constants k{};
     dispatch d{.kernel = kernels::kernel::accept};
     d_ = &d;
     face_ = &kernels::accept_interface;
@@ -66,10 +73,11 @@ class sampling_lowering : public dispatch_builder {
     bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, false);
     bind("state", {region::state, 0, 0}, counters_offset(), true);
     bind("ring", {region::ring, 0, 0}, kernels::ring_bytes(c_.target.ring_size), true);
-    set("ring_size", c_.target.ring_size);
-    set("context", c_.context);
-    set("max_tokens", c_.max_tokens);
-    set("draws", c_.tokens);
+    k.ring_size = c_.target.ring_size;
+    k.context = c_.context;
+    k.max_tokens = c_.max_tokens;
+    k.draws = c_.tokens;
+    kernels::store(k, d.specialization);
     return d;
   }
 
@@ -78,27 +86,34 @@ class sampling_lowering : public dispatch_builder {
     d_ = &head;
     face_ = &kernels::interface_of(head.kernel);
     bind("firsts", {region::arena, 0, firsts}, first_bytes(head.groups[0]), true);
-    set("keeps_firsts", 1u);
+    kernels::visit(head.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+      using constants = typename Kernel::constants;
+      if constexpr (requires { &constants::keeps_firsts; }) {
+        constants k = kernels::constants_of<Kernel>(head.specialization);
+        k.keeps_firsts = 1;
+        kernels::store(k, head.specialization);
+      }
+    });
   }
 
   /// The same logits in two steps: those of dense_matmul where they are wanted. `head` is its dispatch.
   constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_places& at) {
+    kernels::head_screen_kernel::constants screened{};
+    kernels::head_rescore_kernel::constants rescored{};
     weight codes = matrix(n.weights[0]), scales = codes;
     codes.layout = weight_layout::row_codes, scales.layout = weight_layout::row_scales;
     codes.bytes = std::uint64_t{codes.rows} * codes.columns, scales.bytes = std::uint64_t{4} * codes.rows;
     std::array<dispatch, 2> out{head, head};
     const std::uint64_t logits_bytes = std::uint64_t{4} * codes.rows;
     const std::uint64_t logits = head.push[kernels::dense_matmul_interface.push_index("output")].offset;
-    const auto start = [&](dispatch& d, kernels::kernel kernel) {
-      d.kernel = kernel;
+    const auto start = [&]<class Kernel>(dispatch& d, std::type_identity<Kernel>) {
+      d.kernel = Kernel::id;
       d.rule = rule_index("screened_head");
       d.push = {}, d.specialization = {}, d.accesses = {}, d.access_count = 0, d.weight_bytes = 0;
       d_ = &d;
-      face_ = &kernels::interface_of(kernel);
-      set("columns", codes.columns);
-      set("rows", codes.rows);
+      face_ = &Kernel::face;
     };
-    start(out[0], kernels::kernel::head_screen);
+    start(out[0], std::type_identity<kernels::head_screen_kernel>{});
     bind_value("input", n.in, false);
     bind_norm(n.norm);
     bind_weight("codes", codes);
@@ -107,8 +122,8 @@ class sampling_lowering : public dispatch_builder {
     bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, true);
     bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], true);
     bind_state();
-    set("eps", n.eps);
-    start(out[1], kernels::kernel::head_rescore);
+    screened.eps = n.eps;
+    start(out[1], std::type_identity<kernels::head_rescore_kernel>{});
     bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, false);
     bind_weight("weight", matrix(n.weights[0]));
     d_->weight_bytes = 0;  // of a few rows, mostly
@@ -116,8 +131,12 @@ class sampling_lowering : public dispatch_builder {
     bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], false);
     bind("firsts", {region::arena, 0, at.firsts}, first_bytes(head.groups[0]), true);
     bind_state();
-    set("weight_element", codes.codec);
-    set("lowest_count", head.groups[0]);
+    rescored.weight_element = codes.codec;
+    rescored.lowest_count = head.groups[0];
+    screened.columns = rescored.columns = codes.columns;
+    screened.rows = rescored.rows = codes.rows;
+    kernels::store(screened, out[0].specialization);
+    kernels::store(rescored, out[1].specialization);
     return out;
   }
 

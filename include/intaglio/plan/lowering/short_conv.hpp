@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::short_conv_kernel> : dispatch_builder {
+  using constants = kernels::short_conv_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     label(n);
@@ -25,11 +27,11 @@ struct lowering_of<kernels::short_conv_kernel> : dispatch_builder {
     bind_value("input", n.in, false);
     bind_weight("weight", w);
     bind_value("output", n.out, true);
-    bind_kept("recurrent", n);
+    bind_kept(k, "recurrent", n);
     bind_state();
-    set("width", t.rows);
-    set("taps", n.taps);
-    set("multiplied", n.multiplied ? 1u : 0u);
+    k.width = t.rows;
+    k.taps = n.taps;
+    k.multiplied = n.multiplied ? 1u : 0u;
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
     d_->groups = {(t.rows + columns - 1) / columns,

@@ -9,8 +9,11 @@
 namespace intaglio::plan {
 
 /// Products of ternary weights: for one token, for a few, for a chunk, of f32, without loops.
+template <class Kernel>
 struct ternary_lowering : dispatch_builder {
+  using constants = typename Kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     label(n);
@@ -32,32 +35,40 @@ struct ternary_lowering : dispatch_builder {
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     if (n.epilogue == kernels::epilogue::rope_cache) {
-      bind_cache(n, true);
-      set("head_dim", n.head_dim);
-      set("q_size", w.source_rows[0]);
-      set("kv_size", w.source_rows[1]);
-      set("rope_theta", n.rope.theta);
+      bind_cache(k, n, true);
+      k.head_dim = n.head_dim;
+      k.q_size = w.source_rows[0];
+      k.kv_size = w.source_rows[1];
+      k.rope_theta = n.rope.theta;
     }
-    set("cache_element", c_.target.cache_element);
-    set("columns", w.columns);
-    set("rows", w.rows);
-    set("epilogue", n.epilogue);
+    k.cache_element = c_.target.cache_element;
+    k.columns = w.columns;
+    k.rows = w.rows;
+    k.epilogue = n.epilogue;
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
-    if (d_->kernel == kernels::kernel::ternary_chunk) return tile_chunk(w);
-    if (d_->kernel == kernels::kernel::ternary_few) return share_columns(w);
-    if (d_->kernel == kernels::kernel::ternary_rows) {
-      const std::uint32_t together = kernels::ternary_rows_together(w.columns);
-      set("groups_together", together);
-      d_->subgroups = 1;
-      d_->groups = {(row_groups + together - 1) / together, 1, 1};
-      return;
-    }
-    set("prologue", n.prologue);
-    set("eps", n.eps);
+    if constexpr (Kernel::id == kernels::kernel::ternary_chunk) tile_chunk(w);
+    else if constexpr (Kernel::id == kernels::kernel::ternary_few) share_columns(w);
+    else if constexpr (Kernel::id == kernels::kernel::ternary_rows) share_rows(w);
+    else share_groups(n, w);
+  }
+
+ private:
+  /// A workgroup some groups of rows, without loops.
+  constexpr void share_rows(const weight& w) {
+    const std::uint32_t together = kernels::ternary_rows_together(w.columns);
+    k.groups_together = together;
+    d_->subgroups = 1;
+    d_->groups = {((w.rows + 3) / 4 + together - 1) / together, 1, 1};
+  }
+  /// As many workgroups as have enough to do.
+  constexpr void share_groups(const node& n, const weight& w) {
+    const std::uint32_t row_groups = (w.rows + 3) / 4;
+    k.prologue = n.prologue;
+    k.eps = n.eps;
     const std::uint32_t tile = c_.tokens == 1                                  ? 1
-                               : d_->kernel == kernels::kernel::ternary_matmul ? c_.ternary_tile_tokens()
+                               : Kernel::id == kernels::kernel::ternary_matmul ? c_.ternary_tile_tokens()
                                                                                : c_.tile_tokens();
-    set("tile_tokens", tile);
+    k.tile_tokens = tile;
     d_->subgroups = c_.target.matmul_subgroups;
     // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on
     // up to 32 sums a lane then: no more turns than llvmpipe gives.
@@ -70,13 +81,12 @@ struct ternary_lowering : dispatch_builder {
                   1};
   }
 
- private:
   /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.
   constexpr void share_columns(const weight& w) {
     const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups,
                         rounds = (tiles + most - 1) / most;
-    set("tile_tokens", c_.tile_tokens());
-    set("tile_rows", 4u);
+    k.tile_tokens = c_.tile_tokens();
+    k.tile_rows = 4u;
     d_->subgroups = (tiles + 32 * rounds - 1) / (32 * rounds);
     d_->groups = {(std::min)(w.rows / 4, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
@@ -85,32 +95,32 @@ struct ternary_lowering : dispatch_builder {
   constexpr void tile_chunk(const weight& w) {
     const std::uint32_t tile_tokens = 64, token_tiles = (c_.tokens + tile_tokens - 1) / tile_tokens;
     const std::uint32_t tile_rows = (w.rows + 127) / 128 * token_tiles >= c_.target.chunk_groups ? 128 : 64;
-    set("tile_tokens", tile_tokens);
-    set("tile_rows", tile_rows);
-    set("max_tokens", c_.tokens);
+    k.tile_tokens = tile_tokens;
+    k.tile_rows = tile_rows;
+    k.max_tokens = c_.tokens;
     d_->subgroups = 4;
     d_->groups = {(w.rows + tile_rows - 1) / tile_rows, token_tiles, 1};
   }
 };
 
 template <>
-struct lowering_of<kernels::ternary_matmul_kernel> : ternary_lowering {
+struct lowering_of<kernels::ternary_matmul_kernel> : ternary_lowering<kernels::ternary_matmul_kernel> {
   using ternary_lowering::ternary_lowering;
 };
 template <>
-struct lowering_of<kernels::ternary_few_kernel> : ternary_lowering {
+struct lowering_of<kernels::ternary_few_kernel> : ternary_lowering<kernels::ternary_few_kernel> {
   using ternary_lowering::ternary_lowering;
 };
 template <>
-struct lowering_of<kernels::ternary_chunk_kernel> : ternary_lowering {
+struct lowering_of<kernels::ternary_chunk_kernel> : ternary_lowering<kernels::ternary_chunk_kernel> {
   using ternary_lowering::ternary_lowering;
 };
 template <>
-struct lowering_of<kernels::ternary_float_kernel> : ternary_lowering {
+struct lowering_of<kernels::ternary_float_kernel> : ternary_lowering<kernels::ternary_float_kernel> {
   using ternary_lowering::ternary_lowering;
 };
 template <>
-struct lowering_of<kernels::ternary_rows_kernel> : ternary_lowering {
+struct lowering_of<kernels::ternary_rows_kernel> : ternary_lowering<kernels::ternary_rows_kernel> {
   using ternary_lowering::ternary_lowering;
 };
 

@@ -26,7 +26,8 @@ class walk_lowering : public dispatch_builder {
     w.source_rows[0] = t.rows;
     return w;
   }
-  constexpr void bind_walk(const node& n) {
+  template <class Constants>
+  constexpr void bind_walk(Constants& k, const node& n) {
     label(n);
     bind_value("input", n.in, false);
     bind_norm(n.norm);
@@ -35,50 +36,54 @@ class walk_lowering : public dispatch_builder {
     bind_weight("scales", scales);
     bind_value("output", n.out, true);
     bind_state();
-    set("eps", n.eps);
+    k.eps = n.eps;
     d_->subgroups = c_.target.matmul_subgroups;
   }
 };
 
 template <>
 struct lowering_of<kernels::walk_gate_up_kernel> : walk_lowering {
+  using constants = kernels::walk_gate_up_kernel::constants;
   using walk_lowering::walk_lowering;
+  constants k{};
 
   constexpr void lower(const node& n) {
     const weight gate = one_ternary(n, 0, weight_layout::ternary_tiles);
-    bind_walk(n);
+    bind_walk(k, n);
     bind_weight("weight", gate);
     bind_weight("up", one_ternary(n, 1, weight_layout::feature_rows));
     if (n.gates != ir::none) bind_value("gates", n.gates, true);
     const walk_shape shape = walk_shape_of(c_.target, gate.rows, gate.columns);
     bind_norm(n.value_norm, "value_norm");
     bind("totals", {region::arena, 0, partials()}, walk_total_bytes(shape, gate.rows), true);
-    set("columns", gate.columns);
-    set("rows", gate.rows);
-    set("features", shape.features);
-    set("sum_words", shape.sum_words);
+    k.columns = gate.columns;
+    k.rows = gate.rows;
+    k.features = shape.features;
+    k.sum_words = shape.sum_words;
     d_->groups = {shape.shares, 1, 1};
   }
 };
 
 template <>
 struct lowering_of<kernels::walk_down_kernel> : walk_lowering {
+  using constants = kernels::walk_down_kernel::constants;
   using walk_lowering::walk_lowering;
+  constants k{};
 
   constexpr void lower(const node& n) {
     const weight down = one_ternary(n, 0, weight_layout::feature_columns);
-    bind_walk(n);
+    bind_walk(k, n);
     note({region::arena, 0, placement_.offset(n.stream)},
          value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_weight("weight", down);
     if (n.values != ir::none) bind_value("values", n.values, true);
     const walk_shape shape = walk_shape_of(c_.target, down.columns, down.rows);
     bind("totals", {region::arena, 0, partials()}, walk_total_bytes(shape, down.columns), true);
-    set("columns", down.columns);
-    set("rows", down.rows);
-    set("words", shape.words);
-    set("splits", shape.splits);
-    set("shares", shape.shares);
+    k.columns = down.columns;
+    k.rows = down.rows;
+    k.words = shape.words;
+    k.splits = shape.splits;
+    k.shares = shape.shares;
     d_->groups = {shape.stripes, shape.splits, 1};
   }
 };

@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::turn_kernel> : dispatch_builder {
+  using constants = kernels::turn_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append(n.norms != kernels::turn_norms::none ? "attn_q_norm+attn_k_norm"
@@ -22,16 +24,16 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
     bind_biases(n);
     bind_value("output", n.out, true);
     bind_state();
-    if (n.kv_heads != 0) bind_cache(n, true);
-    else set_slots();
+    if (n.kv_heads != 0) bind_cache(k, n, true);
+    else set_slots(k);
     bind_rope(n);
-    set("v_norm", n.v_norm ? 1u : 0u);
-    set("heads", n.heads);
-    set("kv_heads", n.kv_heads);
-    set("head_dim", n.head_dim);
-    set("eps", n.eps);
-    set("norms", n.norms);
-    set("rope_factor", n.rope.scaling.attention_factor);
+    k.v_norm = n.v_norm ? 1u : 0u;
+    k.heads = n.heads;
+    k.kv_heads = n.kv_heads;
+    k.head_dim = n.head_dim;
+    k.eps = n.eps;
+    k.norms = n.norms;
+    k.rope_factor = n.rope.scaling.attention_factor;
     d_->groups = {n.heads + 2 * n.kv_heads, c_.tokens, 1};
   }
 
@@ -40,23 +42,25 @@ struct lowering_of<kernels::turn_kernel> : dispatch_builder {
   constexpr void bind_qkv(const node& n) {
     const std::uint32_t q = n.heads * n.head_dim, kv = n.kv_heads * n.head_dim;
     bind_value("q", n.in, false);
-    if (n.kv_heads == 0) return set("q_stride", q);
+    k.q_stride = n.kv_heads == 0 ? q : 0;
+    if (n.kv_heads == 0) return;
     const std::uint32_t stacked = q + (n.k_in == ir::none ? kv : 0) + (n.v_in == ir::none ? kv : 0);
     const std::uint64_t at = placement_.offset(n.in), bytes = std::uint64_t{4} * c_.tokens * stacked;
-    const auto bind_next = [&](std::string_view name, std::string_view stride, ir::value_id own, std::uint32_t behind) {
+    const auto bind_next = [&](std::string_view name, std::uint32_t constants::*stride, ir::value_id own,
+                               std::uint32_t behind) {
       if (own != ir::none) bind_value(name, own, false);
       else bind(name, {region::arena, 0, at + std::uint64_t{4} * behind}, bytes - std::uint64_t{4} * behind, false);
-      set(stride, own != ir::none ? kv : stacked);
+      k.*stride = (own != ir::none ? kv : stacked);
     };
-    set("q_stride", stacked);
-    bind_next("k", "k_stride", n.k_in, q);
-    bind_next("v", "v_stride", n.v_in, q + kv);
+    k.q_stride = stacked;
+    bind_next("k", &constants::k_stride, n.k_in, q);
+    bind_next("v", &constants::v_stride, n.v_in, q + kv);
   }
   /// Biases of q, k and v, one behind the other.
   constexpr void bind_biases(const node& n) {
     if (n.biases[0] == ir::none) return;
     bind_vectors("bias", n.biases);
-    set("biased", 1u);
+    k.biased = 1u;
   }
 };
 

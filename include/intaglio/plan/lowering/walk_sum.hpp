@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::walk_sum_kernel> : dispatch_builder {
+  using constants = kernels::walk_sum_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     label(n);
@@ -31,15 +33,15 @@ struct lowering_of<kernels::walk_sum_kernel> : dispatch_builder {
       note({region::arena, 0, placement_.offset(n.stream)},
            value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
-    set("columns", down.columns);
-    set("rows", down.rows);
-    set("count", n.nearest);
-    set("weight_element", down.codec);
-    set("listed", n.choice != ir::none ? 1u : 0u);
-    set("epilogue", n.epilogue);
+    k.columns = down.columns;
+    k.rows = down.rows;
+    k.count = n.nearest;
+    k.weight_element = down.codec;
+    k.listed = n.choice != ir::none ? 1u : 0u;
+    k.epilogue = n.epilogue;
     const std::uint32_t stripe = n.parts == 1 ? 32 : 64;
-    set("stripe", stripe);
-    set("splits", n.parts);
+    k.stripe = stripe;
+    k.splits = n.parts;
     d_->subgroups = c_.target.sample_subgroups;
     if (n.parts != 1) d_->subgroups = (std::min)(d_->subgroups, 8u);
     d_->groups = {(down.rows + stripe - 1) / stripe, n.parts, 1};

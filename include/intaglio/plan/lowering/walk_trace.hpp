@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::walk_trace_kernel> : dispatch_builder {
+  using constants = kernels::walk_trace_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     d_->label.append("trace");
@@ -20,18 +22,18 @@ struct lowering_of<kernels::walk_trace_kernel> : dispatch_builder {
                  .bytes = std::uint64_t{4} * graph_.layers * t.columns};
     norms.sources[0] = t.name;
     norms.source_rows[0] = t.rows;
-    set("value_stride", bind_layers("values", n.in));
-    if (n.choice != ir::none) set("choice_stride", bind_layers("choice", n.choice));
+    k.value_stride = bind_layers("values", n.in);
+    if (n.choice != ir::none) k.choice_stride = bind_layers("choice", n.choice);
     else bind_layers("gates", n.gates);
     bind_weight("norms", norms);
     bind("trace", {region::trace}, trace_shape{n.traced, c_.target.ring_size, graph_.layers}.bytes(), true);
     bind("state", {region::state, 0, 0}, std::uint64_t{4} * (kernels::state::tokens + 1), false);
-    set("columns", n.nearest);
-    set("features", t.columns);
-    set("layers", graph_.layers);
-    set("count", n.traced);
-    set("slots", c_.target.ring_size);
-    set("listed", n.choice != ir::none ? 1u : 0u);
+    k.columns = n.nearest;
+    k.features = t.columns;
+    k.layers = graph_.layers;
+    k.count = n.traced;
+    k.slot_count = c_.target.ring_size;
+    k.listed = n.choice != ir::none ? 1u : 0u;
     d_->subgroups = c_.target.sample_subgroups;
     d_->groups = {graph_.layers, 1, 1};
   }

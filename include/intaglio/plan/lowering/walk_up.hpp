@@ -8,7 +8,9 @@ namespace intaglio::plan {
 
 template <>
 struct lowering_of<kernels::walk_up_kernel> : dispatch_builder {
+  using constants = kernels::walk_up_kernel::constants;
   using dispatch_builder::dispatch_builder;
+  constants k{};
 
   constexpr void lower(const node& n) {
     label(n);
@@ -21,11 +23,11 @@ struct lowering_of<kernels::walk_up_kernel> : dispatch_builder {
     bind_value("choice", n.choice, false);
     bind_value("output", n.out, true);
     bind_state();
-    set("columns", up.columns);
-    set("rows", up.rows);
-    set("count", n.nearest);
-    set("weight_element", up.codec);
-    set("eps", n.eps);
+    k.columns = up.columns;
+    k.rows = up.rows;
+    k.count = n.nearest;
+    k.weight_element = up.codec;
+    k.eps = n.eps;
     d_->activation = &*n.act;
     d_->subgroups = c_.target.matmul_subgroups;
     d_->groups = {(std::min)(c_.target.matmul_groups, (n.nearest + d_->subgroups - 1) / d_->subgroups), 1, 1};

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// What is left of the start of an executor that began soon: it is proven and recorded between two passes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/runtime/in_one_prover.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
+
+namespace intaglio::runtime {
+
+/// Whether decode of a device's plan runs with all layers in one dispatch.
+inline bool runs_in_one(const plan::device_plan& plan) { return !plan.table().decode_in_one.in_one.empty(); }
+
+/// Passes of a session alone while some of their pipelines are still being made.
+class late_start : public in_one_prover {
+ public:
+  /// What is left of the start of an executor that began soon: waits for the last pipelines, proves and records them.
+  /// Decode jobs do that too, between two passes, as they are made; until then they run the chain and draw by the
+  /// sampler's interim form. What is in flight is waited for; the job goes on.
+  /// @error device_error: the sampler differs from the reference; out_of_memory, device_lost; the job is then dropped
+  void complete() {
+    if (start_.is_complete()) return;
+    gpu::translated([&] {
+      drain_flights();
+      kernels_.wait();
+      go_on(pending() ? next_position() : written_, {true, true});
+    });
+  }
+  /// Whether every pass can be run at once.
+  bool is_complete() const noexcept { return start_.is_complete(); }
+  /// What to note in the pipelines' cache when all is proven: at once, if nothing is left but what is compiled. @param
+  /// in outlives the executor
+  /// @param as_chain instead, where it turns out that the dispatch of all layers is wrong on this device
+  void note_when_complete(gpu::pipeline_cache& in, std::string note, std::string as_chain = {}) {
+    if (start_.is_complete()) return in.set_note(std::move(note));
+    start_.note_when_complete(in, std::move(note), std::move(as_chain));
+    if (kernels_.ready()) complete();
+  }
+
+ protected:
+  late_start(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, const plan::sequence& decode,
+             executor_start start, weight_memory weights, kernel_set kernels)
+      : in_one_prover(on, std::move(plan), decode, std::move(start), std::move(weights), std::move(kernels)) {}
+  ~late_start() = default;
+
+  /// Whether decode begins as the chain of dispatches. Not where passes leave traces: what is proven between them would
+  /// too.
+  static bool begins_as_chain(const plan::device_plan& plan, bool soon) {
+    return soon && runs_in_one(plan) && plan.table().trace.top == 0;
+  }
+
+  /// Does what a job that decodes, or is about to, at a position can do of what is left of the start. What is in flight
+  /// may be waited for.
+  void go_on_if_made(std::uint32_t position, bool greedy) override {
+    const executor_start::step step =
+        start_.next(*decode_, (!pending() || job_.segment == 0) && may_prove_behind(position), greedy, kernels_.ready(),
+                    [&](std::span<const plan::dispatch> part) { return kernels_.made(part); });
+    if (!step) return;
+    gpu::translated([&] {
+      drain_flights();
+      go_on(position, step);
+    });
+  }
+  /// Sees to it that decode can draw. What is in flight may be waited for.
+  void begin_decode(std::uint32_t position, bool greedy) override {
+    if (start_.is_complete()) return;
+    drop();
+    go_on_if_made(position, greedy);
+    if (greedy || start_.can_draw()) return;
+    gpu::translated([&] {
+      drain_flights();
+      record_decode(kernels::sample_form::interim);
+    });
+  }
+
+  /// Whether there is another form for long contexts.
+  static bool has_long(const plan::sequence& decode) { return !decode.in_one_long.empty(); }
+  void begin_long() {
+    long_plan_ = *decode_;
+    long_plan_.in_one = decode_->in_one_long;
+    long_from_ = decode_->long_from;
+  }
+  /// The form for long contexts, where there is one.
+  void record_long(sampler_forms forms) {
+    if (long_from_ == never) return;
+    long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, 0, forms);
+    counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
+  }
+
+ private:
+  /// Decode with both of its last segments, or the greedy one alone. Nothing is in flight.
+  void record_decode(kernels::sample_form draws_by, bool draws = true) {
+    const sampler_forms forms{draws, !decode_->greedy.empty(), draws_by};
+    recorded_sequence made =
+        record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, forms);
+    counters_.recordings += made.size() + (forms.drawing && forms.greedy ? 1 : 0);
+    made.speed = sequence(pass_kind::decode).speed;
+    record_long(forms);
+    sequence(pass_kind::decode) = std::move(made);
+    start_.record_drawing(draws_by);
+  }
+
+  /// Whether there is room for the proof of all layers in one dispatch behind what was written, so that a pass at a
+  /// position still finds all that it needs.
+  bool may_prove_behind(std::uint32_t position) const {
+    const std::uint32_t end = (std::max)(written_, position) + proven_tokens;
+    for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
+      if (!table_->caches[kind].holds(position, end)) return false;
+    return end <= table_->context;
+  }
+
+  /// What a sequence has to show that another one has not: of samplers with several forms the drawing form, or all
+  /// else.
+  std::vector<kernel_proof::claim> claims_beside(const plan::sequence& of, const plan::sequence& other,
+                                                 bool draws) const {
+    std::vector<const gpu::pipeline*> there;
+    const auto each_of = [&](const plan::sequence& some, auto&& takes) {
+      for (const kernel_proof::claim& each : kernel_proof::claims_of(some))
+        if (each.may_wait == draws) takes(each, &kernels_.of(*each.call));
+    };
+    std::vector<kernel_proof::claim> out;
+    each_of(other, [&](const auto&, const gpu::pipeline* its) { there.push_back(its); });
+    each_of(of, [&](const kernel_proof::claim& each, const gpu::pipeline* its) {
+      if (std::find(there.begin(), there.end(), its) == there.end()) out.push_back(each);
+    });
+    return out;
+  }
+
+  /// Does what is left of the start. Nothing is in flight.
+  /// @param position of the next pass  @param step what of it is made
+  void go_on(std::uint32_t position, executor_start::step step) {
+    const bool between_passes = !pending() || job_.segment == 0;
+    const pass_job interrupted = std::exchange(job_, {});
+    kernel_proof proof(device_, *table_, kernels_, weights_);
+    if (step.drawing && start_.draws_later()) {
+      auto claims = claims_beside(*decode_, {}, true);
+      if (start_.in_one() != nullptr)
+        for (const kernel_proof::claim& each : claims_beside(*start_.in_one(), *decode_, true)) claims.push_back(each);
+      for (const kernel_proof::claim& each : claims)
+        if (const kernel_fault fault = proof.check(each); !fault.kernel.empty()) refuse(device_, fault);
+      weights_.expect_unchanged();
+      start_.take_drawing();
+    }
+    if (step.layers && (start_.in_one() != nullptr || start_.lengthens_later())) {
+      const plan::sequence& in_one = start_.in_one() != nullptr ? *start_.in_one() : *decode_;
+      const bool long_too = has_long(in_one) && kernels_.made(in_one.in_one_long);
+      start_.take_layers();
+      if (!between_passes || !may_prove_behind(position))
+        start_.forget_note();  // decode stays as it is, and the next start sees to it
+      else if (!take_in_one(in_one, long_too, proof, position)) start_.note_chain();
+      else if (has_long(in_one) && !long_too) start_.leave_long();
+    }
+    record_decode(start_.draws_by(), start_.can_draw());
+    record_timed(pass_kind::decode);
+    job_ = interrupted;
+    start_.keep_note();
+  }
+
+  /// Proves all layers in one dispatch behind what sessions have written and a position, and puts them into the chain's
+  /// place. Nothing is in flight, and there is no job.
+  /// @param long_too with their form for long contexts
+  /// @return whether they are right; else decode is the chain  @error device_lost, out_of_memory
+  bool take_in_one(const plan::sequence& in_one, bool long_too, kernel_proof& proof, std::uint32_t position) {
+    for (const kernel_proof::claim& each : claims_beside(in_one, table_->decode, false))
+      if (!proof.check(each).kernel.empty()) return false;
+    const auto record = [&](const plan::sequence& as) {
+      const bool has_forms = !as.greedy.empty();
+      decode_ = &as;
+      sequence(pass_kind::decode) =
+          record_sequence(device_, *table_, as, kernels_, addresses_, nullptr, false, 0, {!has_forms, has_forms});
+      long_from_ = never;
+      long_ = {};
+    };
+    const auto agrees = [&] {
+      decode_ = &in_one;
+      write_arguments();
+      record(in_one);
+      if (long_too) begin_long();
+      record_long({in_one.greedy.empty(), !in_one.greedy.empty()});
+      const bool agree = all_layers_agree_behind((std::max)(written_, position));
+      weights_.expect_unchanged();
+      return agree;
+    };
+    try {
+      if (agrees()) return true;
+    } catch (...) {
+      start_.forget_note();
+      record(table_->decode);
+      throw;
+    }
+    record(table_->decode);
+    return false;
+  }
+};
+
+}  // namespace intaglio::runtime
