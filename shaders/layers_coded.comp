@@ -39,19 +39,20 @@ layout(constant_id = 8) const uint heads = 4;
 layout(constant_id = 9) const uint kv_heads = 2;
 layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const uint codec = 0;
-layout(constant_id = 12) const uint inner_norms = 0;  // norms of what attention and the FFN add to the stream
+layout(constant_id = 12) const uint inner_norms = 0;  // norms of what attention and the FFN add to the stream:
+                                                      // kernels::layers_coded::norms_around
 layout(constant_id = 13) const float scale = 0.0;
 layout(constant_id = 14) const uint window = 0;      // of layers that do not see all positions
 layout(constant_id = 15) const uint ring = 256;      // positions of their caches
 layout(constant_id = 16) const uint full_every = 1;  // the last of so many layers sees all positions
 layout(constant_id = 17) const uint subgroup_width = 0;
-layout(constant_id = 18) const uint head_norms = 0;  // norms of q's and k's heads
+layout(constant_id = 18) const uint head_norms = 0;  // kernels::turn_norms
 layout(constant_id = 19) const uint biased = 0;      // biases of q, k and v
 layout(constant_id = 20) const uint turned = 0;      // q's and k's rows are in their order, not pairs that are rotated
 layout(constant_id = 21) const float rope_factor = 1.0;  // of channels that turn
-#if MIXED                                                // `codec` is that of q and k
-layout(constant_id = 22) const uint codec_values = 0;    // of v, in layers that have a bit in values_apart
-layout(constant_id = 23) const uint codec_gate = 0;      // of gate and up
+#if MIXED                                              // `codec` is that of q and k; kernels::layers_coded::codec_word
+layout(constant_id = 22) const uint codec_values = 0;  // of v, in layers that have a bit in values_apart
+layout(constant_id = 23) const uint codec_gate = 0;    // of gate and up
 layout(constant_id = 24) const uint codec_projection = 0;
 layout(constant_id = 25) const uint codec_down = 0;
 layout(constant_id = 26) const uint codec_more_down = 0;   // of down, in layers that have a bit in more_down
@@ -59,9 +60,14 @@ layout(constant_id = 27) const uint values_apart_low = 0;  // a bit for each lay
 layout(constant_id = 28) const uint values_apart_high = 0;
 layout(constant_id = 29) const uint more_down_low = 0;
 layout(constant_id = 30) const uint more_down_high = 0;
+layout(constant_id = 32) const uint codec_more_values = 0;  // of v apart, in layers that have a bit in more_values
+layout(constant_id = 33) const uint more_values_low = 0;
+layout(constant_id = 34) const uint more_values_high = 0;
 #endif
+layout(constant_id = 31) const float softcap = 0.0;  // of scores
 layout(local_size_x_id = 0) in;
 
+const bool outer_norms = inner_norms != 2u;  // norms before attention and the FFN
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
 const uint narrow = hidden_size > q_size ? hidden_size : q_size,
            columns_max = intermediate_size > narrow ? intermediate_size : narrow;
@@ -74,31 +80,7 @@ uint packed(ivec4 q) {
   return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24;
 }
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
-#if MIXED  // of codecs whose numbers are no table's: there is no room for six of each
-#include "intaglio/codecs/rows.h"
-#undef INTAGLIO_VALUE_TABLES
-#define INTAGLIO_VALUE_TABLES(table)
-#endif
-#include "codec.glsl"
-#if MIXED
-#define ROW_OF(name, id, bits, zero, table, form, per, least) \
-  codec == id ? (bits | form << 4u | per << 8u | least << 16u | uint(zero) << 20u):
-#define codec codec_values
-const uint values_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
-#undef codec
-#define codec codec_gate
-const uint gate_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
-#undef codec
-#define codec codec_projection
-const uint projection_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
-#undef codec
-#define codec codec_down
-const uint down_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
-#undef codec
-#define codec codec_more_down
-const uint more_down_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
-#undef codec
-#endif
+#include "codec_places.glsl"
 #if DENSE_ALONE  // of f16 and bf16, which have registers for more rounds
 #undef dense
 #define dense true
@@ -107,6 +89,8 @@ const uint more_down_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
 #if MIXED  // of codes alone
 #undef dense
 #define dense false
+#undef octet_quads
+#define octet_quads 1u
 #endif
 #define ROUNDS_AHEAD 2u
 #endif
@@ -119,6 +103,8 @@ const uint more_down_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
 #define attention_window window
 #define attention_ring 0u
 #define attention_scale scale
+#define attention_softcap softcap
+#define attention_sinks 0u
 #include "attention.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
@@ -199,10 +185,12 @@ uint columns_of(uint product) {
 #if MIXED
 bool apart;
 bool has_bit(uint low, uint high, uint layer) { return ((layer < 32u ? low : high) >> (layer & 31u) & 1u) != 0u; }
-const bool gates_apart = codec_gate != codec;
+const bool gates_apart = gate_codec != codec;
 const bool any_apart = (values_apart_low | values_apart_high) != 0u,
-           any_more_down = (more_down_low | more_down_high) != 0u;
+           any_more_down = (more_down_low | more_down_high) != 0u,
+           any_more_values = (more_values_low | more_values_high) != 0u;
 bool values_apart(uint layer) { return any_apart && has_bit(values_apart_low, values_apart_high, layer); }
+bool has_more_values(uint layer) { return any_more_values && has_bit(more_values_low, more_values_high, layer); }
 bool has_more_down(uint layer) { return any_more_down && has_bit(more_down_low, more_down_high, layer); }
 #else
 #define apart false
@@ -270,7 +258,7 @@ vec2 something(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 // Of the subgroup's first pair of rows in q8_0 a word of every 32 bytes is read between two reads of what is awaited:
 // so many kilobytes, into L1. Others lose by that.
 #if MIXED
-const uint other_codecs = (codec_gate ^ codec) | (codec_projection ^ codec) | (codec_down ^ codec) | values_apart_low |
+const uint other_codecs = (gate_codec ^ codec) | (projection_codec ^ codec) | (down_codec ^ codec) | values_apart_low |
                           values_apart_high | more_down_low | more_down_high;
 const bool touches_weights = (other_codecs == 0u ? codec : 0u) == codec_q8_0;
 #else
@@ -320,9 +308,9 @@ float butterfly(float sum) {
   return sum;
 }
 
-// 1 / root mean square of `hidden_size` elements in v. One barrier. which: of two in a row.
-float inverse_rms(uint which) {
-  const uint count = hidden_size / 4u, norm_blocks = (hidden_size + 127u) / 128u;
+// 1 / root mean square of `width` elements in v, the stream's at most. One barrier. which: of two in a row.
+float inverse_rms(uint which, const uint width) {
+  const uint count = width / 4u, norm_blocks = (width + 127u) / 128u;
   [[unroll]] for (uint a = 0u; a < 2u; ++a)
     if (a * 2u * threads < count) {
       float both[2];
@@ -347,7 +335,7 @@ float inverse_rms(uint which) {
       uint block = first + lane;
       sum = sum + (block < norm_blocks ? block_sums[which * norm_blocks + min(block, norm_blocks - 1u)] : 0.0);
     }
-  precise float mean = butterfly(sum) / float(hidden_size) + eps;
+  precise float mean = butterfly(sum) / float(width) + eps;
   precise float root = 1.0 / sqrt(mean);
   return finite(mean) ? root : not_a_number;
 }
@@ -375,7 +363,7 @@ void load_norm(uint64_t weight, out vec4 to[4]) {
 }
 // v times a norm's weight and 1 / root mean square.
 void normalise(uint which) {
-  float r = inverse_rms(which);
+  float r = inverse_rms(which, hidden_size);
   [[unroll]] for (uint i = 0u; i < 4u; ++i)
     if ((i >> 1) * 2u * threads < hidden_size / 4u) {
       precise vec4 product = v[i] * norm_of[i], y = product * r;
@@ -471,27 +459,32 @@ struct pair_place {
 };
 #include "coded_pairs.glsl"
 #if MIXED
-#define codec codec_values
+#define codec values_codec
 #define OF_CODEC(name) values_##name
 #include "once_more.glsl"
 #undef codec
 #undef OF_CODEC
-#define codec codec_gate
+#define codec more_values_codec
+#define OF_CODEC(name) more_values_##name
+#include "once_more.glsl"
+#undef codec
+#undef OF_CODEC
+#define codec gate_codec
 #define OF_CODEC(name) gate_##name
 #include "once_more.glsl"
 #undef codec
 #undef OF_CODEC
-#define codec codec_projection
+#define codec projection_codec
 #define OF_CODEC(name) projection_##name
 #include "once_more.glsl"
 #undef codec
 #undef OF_CODEC
-#define codec codec_down
+#define codec down_codec
 #define OF_CODEC(name) down_##name
 #include "once_more.glsl"
 #undef codec
 #undef OF_CODEC
-#define codec codec_more_down
+#define codec more_down_codec
 #define OF_CODEC(name) more_down_##name
 #include "once_more.glsl"
 #undef codec
@@ -520,7 +513,7 @@ uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
 #if MIXED  // each by itself, since glslang loses constants of several
 const uint sums_taken = (takes_sums ? 1u : 0u) | (values_takes_sums ? 1u : 0u) | (gate_takes_sums ? 1u : 0u) |
                         (projection_takes_sums ? 1u : 0u) | (down_takes_sums ? 1u : 0u) |
-                        (more_down_takes_sums ? 1u : 0u);
+                        (more_down_takes_sums ? 1u : 0u) | (more_values_takes_sums ? 1u : 0u);
 const bool needs_sums = sums_taken != 0u;
 #else
 #define needs_sums takes_sums
@@ -608,6 +601,8 @@ void hand_on(uint64_t to) {
   }
 }
 
+#include "norms_of_heads.glsl"
+
 #include "layers_attention.glsl"
 
 // A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all
@@ -619,12 +614,12 @@ void step(uint layer, uint product, bool normalises) {
            next_weight = weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u), norm = 0ul,
            next_place = 0ul;
   if (normalises) {
-    norm = weight_of(layer, product, 0u);
+    norm = outer_norms ? weight_of(layer, product, 0u) : place(layer, argument_after_attention);
     load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm
               : product == qkv                                     ? place(layer - 1u, argument_after_down)
                                                                    : place(layer, argument_after_attention),
               norm_of);
-    if (inner_norms != 0u) load_norm(norm, norm_behind);
+    if (inner_norms != 0u && outer_norms) load_norm(norm, norm_behind);
   }
   if (product == gate_up) next_place = read_place(layer + 1u);
   uint quads_ = columns_of(product) / 4u;
@@ -635,13 +630,14 @@ void step(uint layer, uint product, bool normalises) {
 #if MIXED
   apart = normalises && product == qkv && values_apart(layer);
   uint64_t v_weight = place(layer, argument_v);
-  bool takes_values = apart && sub >= members - value_members,
+  bool takes_values = apart && sub >= members - value_members, other_values = has_more_values(layer),
        more = !normalises && product == down && has_more_down(layer);
 #endif
   take_in(x, quads_, product == down ? coded_columns / 4u : 0u);
 #if MIXED
   if (normalises) {
-    if (takes_values) values_fetch(v_weight, only_values, sub - (members - value_members));
+    if (takes_values && other_values) more_values_fetch(v_weight, only_values, sub - (members - value_members));
+    else if (takes_values) values_fetch(v_weight, only_values, sub - (members - value_members));
     else if (gates_apart && product == gate_up) gate_fetch(weight, product, sub);
     else fetch(weight, product, sub);
   } else if (product == projection) {
@@ -663,7 +659,7 @@ void step(uint layer, uint product, bool normalises) {
     } else {
       add_normalised();
     }
-    normalise(1u);
+    if (outer_norms) normalise(1u);
   } else {
     barrier();  // the x before has been read
   }
@@ -672,7 +668,9 @@ void step(uint layer, uint product, bool normalises) {
   if (!parts) stage(quads_, product == down ? coded_columns / 4u : 0u, 0u, 0u, false);
 #if MIXED
   if (normalises) {
-    if (takes_values) values_multiply(only_values, v_weight, to, sub - (members - value_members), value_members, false);
+    uint value_sub = sub - (members - value_members);
+    if (takes_values && other_values) more_values_multiply(only_values, v_weight, to, value_sub, value_members, false);
+    else if (takes_values) values_multiply(only_values, v_weight, to, value_sub, value_members, false);
     else if (gates_apart && product == gate_up) gate_multiply(product, weight, to, sub, members, false);
     else multiply(product, weight, to, sub, apart ? members - value_members : members, false);
   } else if (product == projection) {
@@ -690,6 +688,7 @@ void step(uint layer, uint product, bool normalises) {
   x = to;
   if (product == qkv) {
     x = input_of(layer, projection);
+    if (head_norms == norms_all_heads) find_norms_of_all_heads(to);
     if (shares_heads) attention_of_shares(layer, to, x);
     else attention(layer, to, x);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole decode tokens of Mistral 7B, Gemma-3 4B, two of Gemma 4 and two mixtures of experts with synthetic weights:
-// tokens a second, and the time of every dispatch of one pass. usage: families [name... [--context N] [--passes N]
+// Whole decode tokens of Mistral 7B, two of Gemma 2 and 3, OLMo 2, two of Gemma 4 and two mixtures of experts with
+// synthetic weights: tokens a second, and the time of every dispatch of one pass. usage: families [name... [--context
+// N] [--passes N]
 // [--dispatches]
 // [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
@@ -11,10 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "intaglio/families/mixes.hpp"
+#include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/gemma4.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
@@ -48,10 +52,10 @@ void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<
   }
 }
 
-template <class Model>
-void measure(const gpu::device& device, const char* name, const options& how) {
+/// @param plans the model's plan, where its name is asked for
+void measure(const gpu::device& device, const char* name, const options& how, const auto& plans) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
-  const plan::planned made = plan::planned::of<Model>(plan::profiles::portable, 4096);
+  const plan::planned made = plans();
   const plan::table& table = made.table();
   plan::device_class of = runtime::usable_classes(device).front();
   if (how.chain) of = of.without_residency();
@@ -78,6 +82,18 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   if (how.dispatches) print_dispatches(run, how.context, std::span(&token, 1));
 }
 
+template <class Model>
+void measure(const gpu::device& device, const char* name, const options& how) {
+  measure(device, name, how, [] { return plan::planned::of<Model>(plan::profiles::portable, 4096); });
+}
+/// A config's model in the codecs of a mix.
+void measure_mix(const gpu::device& device, const char* name, const options& how, const decoder_config& c,
+                 const char* mix) {
+  measure(device, name, how, [&] {
+    return families::planned_of(c, families::mix_of(c, mix).value(), name, plan::profiles::portable, 4096);
+  });
+}
+
 }  // namespace
 
 int main(int count, char** arguments) try {
@@ -97,6 +113,10 @@ int main(int count, char** arguments) try {
   measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
   measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
   measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
+  measure<models::gemma2_2b<dtype::q8_0>>(device, "gemma2_2b q8_0", how);
+  measure<models::olmo2_7b<dtype::q8_0>>(device, "olmo2_7b q8_0", how);
+  measure_mix(device, "mistral_7b q4_k_m", how, models::mistral_7b_v02_config, "q4_k_m");
+  measure_mix(device, "mistral_7b q3_k_m", how, models::mistral_7b_v02_config, "q3_k_m");
   measure<models::gemma4_e2b<dtype::q8_0>>(device, "gemma4_e2b q8_0", how);
   measure<models::gemma4_31b<dtype::q4_0>>(device, "gemma4_31b q4_0", how);
   measure<models::mixtral_8x7b<dtype::q4_0>>(device, "mixtral_8x7b q4_0", how);

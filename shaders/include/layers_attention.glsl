@@ -70,18 +70,7 @@ uvec2 halves_of(vec4 x) {
   return uvec2(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
 }
 
-// The butterfly over 32 sums, in pool.
-float block_sum(uint at) {
-  precise vec4 q[4];
-  [[unroll]] for (uint i = 0u; i < 4u; ++i)
-    q[i] = pooled(at + i) + pooled(at + 4u + i);
-  precise vec4 two[2];
-  [[unroll]] for (uint i = 0u; i < 2u; ++i)
-    two[i] = q[i] + q[i + 2u];
-  precise vec4 one = two[0] + two[1];
-  precise float sum = (one.x + one.z) + (one.y + one.w);
-  return sum;
-}
+#include "block_sum.glsl"
 
 // Query, key and value of this position: with biases where there are any, q and k normalised where there are norms, and
 // rotated, k and v as halves; the first of the heads that share them puts those into the caches.
@@ -101,21 +90,28 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
     precise float sum = (square.x + square.y) + (square.z + square.w);
     if (mine) {
       pool[t] = floatBitsToUint(y);
-      if (head_norms != 0u) pool[3u * quads + t / 4u][t & 3u] = floatBitsToUint(sum);
+      if (head_norms == norms_each_head) pool[3u * quads + t / 4u][t & 3u] = floatBitsToUint(sum);
     }
     barrier();
     uint from_quad = min(which, 2u) * quads + (j >> 1);
     vec4 near = pooled(from_quad), far = pooled(from_quad + quads / 2u);
     low = (j & 1u) != 0u ? near.zw : near.xy;
     high = (j & 1u) != 0u ? far.zw : far.xy;
-    if (head_norms != 0u && which < 2u) {
-      precise float both = block_sum(3u * quads + which * quads / 4u);
-      if (quads == 64u) both = both + block_sum(3u * quads + which * quads / 4u + 8u);
-      precise float mean = both / float(head_dim) + eps;
-      precise float root = 1.0 / sqrt(mean);
-      float r = finite(mean) ? root : not_a_number;
+    if (head_norms != norms_none && which < 2u) {
+      float r;
+      uint first = 0u;  // of the head, among the weights' pairs
+      if (head_norms == norms_all_heads) {
+        r = which == 0u ? r_of_all_heads.x : r_of_all_heads.y;
+        first = (which == 0u ? head : at.kv_head) * (head_dim / 2u);
+      } else {
+        precise float both = block_sum(3u * quads + which * quads / 4u);
+        if (quads == 64u) both = both + block_sum(3u * quads + which * quads / 4u + 8u);
+        precise float mean = both / float(head_dim) + eps;
+        precise float root = 1.0 / sqrt(mean);
+        r = finite(mean) ? root : not_a_number;
+      }
       FloatPairs weight = FloatPairs(place(layer, which == 0u ? argument_q_norm : argument_k_norm));
-      precise vec2 low_product = low * weight.at[j], high_product = high * weight.at[j + head_dim / 4u];
+      precise vec2 low_product = low * weight.at[first + j], high_product = high * weight.at[first + j + head_dim / 4u];
       precise vec2 low_y = low_product * r, high_y = high_product * r;
       low = low_y;
       high = high_y;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // All that hangs on a codec, once more for another one: the including shader has `codec` as a macro, and OF_CODEC, by
-// which each name below becomes another, as well as `row`: what its row of codecs/rows.h says, in one word, since
-// choosing each number of it among all rows would take more declarations than a header holds. The first time these
-// names are as they stand.
+// which each name below becomes another, as well as `codec_row`. The first time these names are as they stand.
 #ifndef INTAGLIO_ONCE_MORE
 #define INTAGLIO_ONCE_MORE
+#define codec_row OF_CODEC(codec_row)
 #define code_bits OF_CODEC(code_bits)
 #define value_table OF_CODEC(value_table)
 #define factor_form OF_CODEC(factor_form)
@@ -66,10 +65,6 @@
 #define add_rounds OF_CODEC(add_rounds)
 #define multiply OF_CODEC(multiply)
 #endif
-#undef INTAGLIO_BLOCK_CODECS
-#define INTAGLIO_BLOCK_CODECS(one)                                                                   \
-  one(any, codec, (OF_CODEC(row) & 15u), int(OF_CODEC(row) >> 20u), 0u, (OF_CODEC(row) >> 4u & 15u), \
-      (OF_CODEC(row) >> 8u & 63u), (OF_CODEC(row) >> 16u & 1u))
 #define ONCE_MORE
 #include "codec.glsl"
 #include "coded_product.glsl"

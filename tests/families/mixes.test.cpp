@@ -55,7 +55,7 @@ TEST_CASE("what most files hold is decoded in one dispatch", "[families][in_one]
     return !of.table().decode_in_one.in_one.empty() &&
            of.table().decode_in_one.weight_bytes() == of.table().decode.weight_bytes();
   };
-  for (const std::string_view mix : {"q4_k_m", "q4_k_s", "q5_k_m", "q5_k_s", "q3_k_l", "q3_k_s"}) {
+  for (const std::string_view mix : {"q4_k_m", "q4_k_s", "q5_k_m", "q5_k_s", "q3_k_l", "q3_k_m", "q3_k_s"}) {
     CAPTURE(mix);
     CHECK(resident(made(models::mistral_7b_v02_config, mix)));
     CHECK(resident(made(models::llama_31_8b<dtype::f16>::config, mix)));
@@ -63,6 +63,10 @@ TEST_CASE("what most files hold is decoded in one dispatch", "[families][in_one]
     CHECK(resident(made(models::qwen3_4b<dtype::f16>::config, mix)));
     CHECK(resident(made(models::qwen25_3b<dtype::f16>::config, mix)));
     CHECK(resident(made(models::gemma3_4b<dtype::f16>::config, mix)));
+  }
+  for (const std::string_view mix : {"q4_k_m", "q3_k_m"}) {
+    CHECK(resident(made(models::gemma2_2b_config, mix)));
+    CHECK(resident(made(models::olmo2_7b_config, mix)));
   }
   CHECK(resident(made(models::gemma3_1b<dtype::f16>::config, "q4_k_m")));
   CHECK(resident(made(models::qwen25_05b<dtype::f16>::config, "q4_k_m")));

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/plan/coded_in_one.hpp"
 
+#include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
@@ -130,6 +133,40 @@ TEST_CASE("biases of q, k and v in one dispatch", "[plan][in_one]") {
   arguments[kernels::layers::argument_count].offset += 16;
   broken.decode_in_one.arguments = arguments;
   CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected the bytes behind every argument"));
+}
+
+TEST_CASE("norms behind halves and bounded scores in one dispatch", "[plan][in_one]") {
+  const auto norms = [](const plan::sequence& of) {
+    return static_cast<kernels::layers_coded::norms_around>(constant(of, "inner_norms"));
+  };
+  using kernels::layers_coded::norms_around;
+  const auto is_whole = [](const plan::planned& of) {
+    const plan::table& t = of.table();
+    REQUIRE_FALSE(t.decode_in_one.in_one.empty());
+    CHECK(plan::verify(t).view() == "");
+    CHECK(t.decode_in_one.weight_bytes() == t.decode.weight_bytes());
+  };
+  for (const std::uint32_t context : {4096u, 8192u}) {  // windows of 4,096 in every other layer
+    CAPTURE(context);
+    const auto gemma = made<models::gemma2_2b<dtype::q8_0>>(plan::profiles::portable, context);
+    is_whole(gemma);
+    const plan::sequence& one = gemma.table().decode_in_one;
+    CHECK(one.dispatch_count() == 5);  // with the bound of logits
+    CHECK(norms(one) == norms_around::before_and_behind);
+    CHECK(constant(one, "softcap") == std::bit_cast<std::uint32_t>(50.f));
+    CHECK(constant(one, "head_norms") == 0);
+    CHECK(constant(one, "full_every") == 2);
+  }
+  const auto olmo = made<models::olmo2_7b<dtype::q8_0>>();
+  is_whole(olmo);
+  const plan::sequence& one = olmo.table().decode_in_one;
+  CHECK(norms(one) == norms_around::behind);
+  CHECK(constant(one, "softcap") == 0);
+  CHECK(constant(one, "head_norms") == static_cast<std::uint32_t>(kernels::turn_norms::all_heads));
+  CHECK(constant(one, "eps") == std::bit_cast<std::uint32_t>(1e-6f));
+  CHECK(one.arguments_of(0)[8].where == plan::region::none);
+  is_whole(made<models::olmo2_1b<dtype::bf16>>());
+  is_whole(made<models::gemma2_9b<dtype::bf16>>());
 }
 
 TEST_CASE("what workgroups wait for is written once, before it is waited for, and no wait is for good",

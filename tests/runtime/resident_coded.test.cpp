@@ -8,8 +8,10 @@
 
 #include "gpu/kept_device.hpp"
 #include "intaglio/families/mixes.hpp"
+#include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
@@ -127,6 +129,20 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40, 114);
   // Norms and blocks, and weights touched in the waits.
   agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40);
+}
+
+TEST_CASE("workgroups that wait for each other draw the tokens of the chain of bounded scores and norms behind halves",
+          "[runtime][in_one][resident][gpu]") {
+  const faults::sharing_device on;
+  // Over the end of attention's first span, in models whose heads four workgroups share, or one has.
+  agrees(on.device, plan::planned::of<models::gemma2_2b<dtype::q8_0>>(plan::profiles::portable, 8192), 300);
+  agrees(on.device, plan::planned::of<models::olmo2_1b<dtype::bf16>>(plan::profiles::portable, 4096), 600);
+  agrees(on.device, plan::planned::of<models::olmo2_7b<dtype::q8_0>>(plan::profiles::portable, 1024), 300);
+  agrees(on.device,
+         families::planned_of(models::mistral_7b_v02_config,
+                              families::mix_of(models::mistral_7b_v02_config, "q3_k_m").value(), "it",
+                              plan::profiles::portable, 1024),
+         40);
 }
 
 TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it",

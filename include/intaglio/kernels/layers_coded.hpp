@@ -4,6 +4,7 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include "intaglio/codecs/device_row.hpp"
 #include "intaglio/kernels/descriptor.hpp"
 #include "intaglio/kernels/layers.hpp"
 
@@ -13,11 +14,11 @@ namespace intaglio::kernels {
 /// run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do.
 /// codec: of all products, or of q, k and v beside codec_gate of gate and up, codec_projection, codec_down and, in the
 /// layers with a bit in more_down, codec_more_down of the down projection; in the layers with a bit in values_apart v's
-/// matrix is one of its own, of codec_values. head_norms 1: norms of the heads of q and k. biased 1: biases of q, k and
-/// v. turned 1: rows of q, k and v as in `turn`, whose rope_factor there is; 0: as in matmul with rope_cache.
-/// inner_norms 1: norms before additions to the stream. window, ring: of the layers that do not see all positions, as
-/// attention has them; full_every: the last of this number of layers sees all positions, 1: each. scale: as
-/// attention's.
+/// matrix is one of its own, of codec_values or, with a bit in more_values, of codec_more_values. head_norms: of
+/// turn_norms. biased 1: biases of q, k and v. turned 1: rows of q, k and v as in `turn`, whose rope_factor there is;
+/// 0: as in matmul with rope_cache. inner_norms: of layers_coded::norms_around. window, ring: of the layers that do not
+/// see all positions, as attention has them; full_every: the last of this number of layers sees all positions, 1: each.
+/// scale, softcap: as attention's. codec_values and what follows it: of layers_coded::codec_word.
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -50,9 +51,16 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"values_apart_low"},
                                                            {"values_apart_high"},
                                                            {"more_down_low"},
-                                                           {"more_down_high"}}}};
+                                                           {"more_down_high"},
+                                                           {"softcap", field_type::f32},
+                                                           {"codec_more_values"},
+                                                           {"more_values_low"},
+                                                           {"more_values_high"}}}};
 
 namespace layers_coded {
+/// Where the norms of a block stand: before its halves, there and before additions to the stream, or before these
+/// alone.
+enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, behind = 2 };
 /// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in
 /// the place of scales; of attention's projection k's head norm and the norm behind it; of gate and up q's head norm in
 /// the place of scales; of down the address of the result, where norms stand before additions, and the norm behind it.
@@ -70,11 +78,25 @@ inline constexpr std::uint32_t attention_shares = 4;
 constexpr bool is_dense(std::uint32_t codec_) {
   return codec_ == static_cast<std::uint32_t>(codec::f16) || codec_ == static_cast<std::uint32_t>(codec::bf16);
 }
-/// By place. f16: no layer has a v apart, or another codec of its down projection.
+/// A codec with what its row says (codecs/rows.h), for codec_values and the like: one word from the lowest bit on the
+/// codec in 8 bits, bits of a code in 4, its form of factors in 3, whether they are those of 16 columns, whether there
+/// is a least value, zero in 6, its table.
+constexpr std::uint32_t codec_word(codec type) {
+  const auto id = static_cast<std::uint32_t>(type);
+  for (const intaglio::codecs::device_row& row : intaglio::codecs::device_rows)
+    if (row.id == id)
+      return id | (row.bits | static_cast<std::uint32_t>(row.form) << 4 | (row.per == 16 ? 128u : 0u) |
+                   (row.least ? 256u : 0u) | static_cast<std::uint32_t>(row.zero) << 9 | row.table << 15)
+                      << 8;
+  return id;  // dense
+}
+constexpr codec codec_in(std::uint32_t word) { return static_cast<codec>(word & 255); }
+/// By place. f16: no layer has a v apart, or another codec of its down projection or of its v apart.
 struct codecs {
-  codec heads{}, values{}, gate{}, projection{}, down{}, more_down{};
+  codec heads{}, values{}, gate{}, projection{}, down{}, more_down{}, more_values = codec::f16;
   constexpr bool mixed() const {
-    return gate != heads || projection != heads || down != heads || values != codec::f16 || more_down != codec::f16;
+    return gate != heads || projection != heads || down != heads || values != codec::f16 || more_down != codec::f16 ||
+           more_values != codec::f16;
   }
 };
 constexpr variant module_of(const codecs& of) {
@@ -116,20 +138,26 @@ struct layers_coded_kernel {
     std::uint32_t biased{};
     std::uint32_t turned{};
     float rope_factor{};
-    kernels::codec codec_values{};
-    kernels::codec codec_gate{};
-    kernels::codec codec_projection{};
-    kernels::codec codec_down{};
-    kernels::codec codec_more_down{};
+    std::uint32_t codec_values{};
+    std::uint32_t codec_gate{};
+    std::uint32_t codec_projection{};
+    std::uint32_t codec_down{};
+    std::uint32_t codec_more_down{};
     std::uint32_t values_apart_low{};
     std::uint32_t values_apart_high{};
     std::uint32_t more_down_low{};
     std::uint32_t more_down_high{};
+    float softcap{};
+    std::uint32_t codec_more_values{};
+    std::uint32_t more_values_low{};
+    std::uint32_t more_values_high{};
   };
 
   static constexpr variant module_of(const constants& c) {
-    return layers_coded::module_of(
-        {c.codec, c.codec_values, c.codec_gate, c.codec_projection, c.codec_down, c.codec_more_down});
+    using layers_coded::codec_in;
+    return layers_coded::module_of({c.codec, codec_in(c.codec_values), codec_in(c.codec_gate),
+                                    codec_in(c.codec_projection), codec_in(c.codec_down), codec_in(c.codec_more_down),
+                                    codec_in(c.codec_more_values)});
   }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);

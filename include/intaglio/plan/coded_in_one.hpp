@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
 // dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with biases of
-// q, k and v (Qwen2), with norms of q's and k's heads (Qwen3), or with these and norms before additions to the stream
-// (Gemma-3). Matrices may be held in several codecs (Q4_K_M): q and k in one, v in the same or in another one, gate and
-// up, attention's projection, and the down projection each in one, the last in some layers in another one.
+// q, k and v (Qwen2), with norms of q's and k's heads (Qwen3), with these and norms before additions to the stream
+// (Gemma-3), with bounded scores (Gemma 2), or with norms there alone and over all heads (OLMo 2). Matrices may be held
+// in several codecs (Q4_K_M): q and k in one, v in the same or in another one, gate and up, attention's projection, and
+// the down projection each in one, the last and v in some layers in another one.
 #pragma once
 
 #include <bit>
 #include <optional>
 
 #include "intaglio/core/layer_pattern.hpp"
+#include "intaglio/plan/block_steps.hpp"
 #include "intaglio/plan/in_one.hpp"
 
 namespace intaglio::plan {
@@ -39,35 +41,6 @@ class coded_layers_in_one : public layers_in_one {
   }
 
  private:
-  static constexpr std::size_t nowhere = ~std::size_t{0};
-  /// A kind of block: where in the period its dispatches are. v: where it is a product of its own beside q and k.
-  struct block_steps {
-    std::size_t first = 0, end = 0, qkv = nowhere, v = nowhere, turn = nowhere, attends = nowhere, projection = nowhere,
-                behind_projection = nowhere, gated = nowhere, down = nowhere, behind_down = nowhere;
-    constexpr bool apart() const { return v != nowhere; }
-  };
-  /// Names the dispatches of a kind in their order, whatever they compute. @return whether none is left or missing
-  constexpr bool find_steps(std::uint8_t kind, block_steps& out) const {
-    while (out.first < period.size() && period[out.first].block != kind) ++out.first;
-    out.end = out.first;
-    while (out.end < period.size() && period[out.end].block == kind) ++out.end;
-    std::size_t at = out.first;
-    const auto take = [&](std::size_t& step, kernel wanted) {
-      if (at < out.end && period[at].kernel == wanted) step = at++;
-    };
-    take(out.qkv, kernel::matmul);
-    take(out.v, kernel::matmul);
-    take(out.turn, kernel::turn);
-    take(out.attends, kernel::attention);
-    take(out.projection, kernel::matmul);
-    take(out.behind_projection, kernel::norm_add);
-    take(out.gated, kernel::matmul);
-    take(out.down, kernel::matmul);
-    take(out.behind_down, kernel::norm_add);
-    return at == out.end && out.down != nowhere && out.attends != nowhere && out.projection != nowhere &&
-           out.qkv != nowhere;
-  }
-
   constexpr kernels::codec codec_of(std::size_t step) const {
     return static_cast<kernels::codec>(constant(period[step], "codec"));
   }
@@ -85,11 +58,15 @@ class coded_layers_in_one : public layers_in_one {
                static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
            constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns &&
            constant(d, "rows") == rows && constant(d, "experts_used") == 0 &&
-           (!normalises || constant(d, "eps") == constant(first_qkv(), "eps"));
+           (!normalises || constant(d, "eps") == eps());
   }
   constexpr bool adds_normalised(const dispatch& d) const {
     return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
-           constant(d, "eps") == constant(first_qkv(), "eps");
+           constant(d, "eps") == eps();
+  }
+  /// Of all norms.
+  constexpr std::uint32_t eps() const {
+    return constant(outer_norms_ ? first_qkv() : period[blocks_[0].behind_down], "eps");
   }
 
   /// Where weights are multiplied as they are, as few as take no more turns for gate and up, all of them full (132: 128
@@ -109,23 +86,26 @@ class coded_layers_in_one : public layers_in_one {
             codec_of(blocks_[0].gated),
             *projection_,
             down,
-            down_ ? more_down_.value_or(kernels::codec::f16) : kernels::codec::f16};
+            down_ ? more_down_.value_or(kernels::codec::f16) : kernels::codec::f16,
+            more_values_.value_or(kernels::codec::f16)};
   }
+  constexpr bool normalises_heads() const { return head_norms_ != kernels::turn_norms::none; }
   constexpr bool resident_fits_with(std::uint32_t workgroup_count) const {
     return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_);
   }
 
   /// Whether a kind's q, k and v come to attention as those of the first kind do.
   constexpr bool turns_alike(const block_steps& of) const {
-    if ((of.turn != nowhere) != turns_) return false;
-    if (of.turn == nowhere) return !of.apart();
+    if ((of.turn != no_step) != turns_) return false;
+    if (of.turn == no_step) return !of.apart();
     const dispatch& d = period[of.turn];
     const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization),
                first = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization);
     const std::uint32_t kv = config_.kv_size(), stacked = config_.q_size() + (of.apart() ? 1 : 2) * kv;
-    return c.norms != kernels::turn_norms::all_heads && c.norms == first.norms && c.biased == first.biased &&
-           c.rope_factor == first.rope_factor && (!head_norms_ || constant(d, "eps") == constant(first_qkv(), "eps")) &&
-           c.q_stride == stacked && c.k_stride == stacked && c.v_stride == (of.apart() ? kv : stacked);
+    return c.norms == first.norms && c.biased == first.biased && c.v_norm == 0 &&
+           (c.norms != kernels::turn_norms::all_heads || c.biased == 0) && c.rope_factor == first.rope_factor &&
+           (c.norms == kernels::turn_norms::none || constant(d, "eps") == eps()) && c.q_stride == stacked &&
+           c.k_stride == stacked && c.v_stride == (of.apart() ? kv : stacked);
   }
   constexpr bool is_block(const block_steps& of) {
     using kernels::epilogue;
@@ -133,24 +113,27 @@ class coded_layers_in_one : public layers_in_one {
                         kv = config_.kv_size();
     const auto at = [&](std::size_t step) -> const dispatch& { return period[step]; };
     const kernels::codec most = codec_of(blocks_[0].gated);
-    const auto stored = of.turn != nowhere ? epilogue::store : epilogue::rope_cache;
-    if (!product(at(of.qkv), true, stored, hidden, q + (of.apart() ? 1 : 2) * kv) ||
+    const auto stored = of.turn != no_step ? epilogue::store : epilogue::rope_cache;
+    if (!product(at(of.qkv), outer_norms_, stored, hidden, q + (of.apart() ? 1 : 2) * kv) ||
         codec_of(of.qkv) != codec_of(blocks_[0].qkv))
       return false;
-    if (of.apart() && (!product(at(of.v), true, stored, hidden, kv) || !takes(values_, codec_of(of.v)))) return false;
+    if (of.apart() && (!product(at(of.v), outer_norms_, stored, hidden, kv) ||
+                       (!takes(values_, codec_of(of.v)) && !takes(more_values_, codec_of(of.v)))))
+      return false;
     if (!turns_alike(of)) return false;
     const dispatch &attends = at(of.attends), &first = at(blocks_[0].attends);
-    if (!has_plain_scores(attends) ||
+    if (constant(attends, "has_sinks") != 0 ||
         constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
-        constant(attends, "scale") != constant(first, "scale"))
+        constant(attends, "scale") != constant(first, "scale") ||
+        constant(attends, "softcap") != constant(first, "softcap"))
       return false;
-    if ((of.behind_projection != nowhere) != inner_norms_ || (of.behind_down != nowhere) != inner_norms_) return false;
+    if ((of.behind_projection != no_step) != inner_norms_ || (of.behind_down != no_step) != inner_norms_) return false;
     if (inner_norms_ && (!adds_normalised(at(of.behind_projection)) || !adds_normalised(at(of.behind_down))))
       return false;
     const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
     if (!product(at(of.projection), false, adds, q, hidden) || !takes(projection_, codec_of(of.projection)))
       return false;
-    if (!product(at(of.gated), true, epilogue::gated, hidden, 2 * ffn) || codec_of(of.gated) != most ||
+    if (!product(at(of.gated), outer_norms_, epilogue::gated, hidden, 2 * ffn) || codec_of(of.gated) != most ||
         at(of.gated).activation != at(blocks_[0].gated).activation)
       return false;
     // What most have comes first: a model of one codec then has no second one.
@@ -197,16 +180,19 @@ class coded_layers_in_one : public layers_in_one {
 
   constexpr bool fits() {
     const std::uint32_t kinds = pattern_.kinds();
-    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.size() != 2 ||
-        this->epilogue.back().kernel != kernel::sample)
+    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.back().kernel != kernel::sample)
       return false;
+    const bool bounded = this->epilogue.size() == 3 && this->epilogue[1].kernel == kernel::gated;  // logits
+    if (this->epilogue.size() != (bounded ? 3u : 2u)) return false;
     if (this->epilogue[0].kernel != kernel::matmul && this->epilogue[0].kernel != kernel::dense_matmul) return false;
     blocks_.resize(kinds);
     for (std::uint32_t kind = 0; kind < kinds; ++kind)
-      if (!find_steps(static_cast<std::uint8_t>(kind), blocks_[kind])) return false;
-    inner_norms_ = blocks_[0].behind_down != nowhere;
-    turns_ = blocks_[0].turn != nowhere;
-    head_norms_ = turns_ && constant(period[blocks_[0].turn], "norms") != 0;
+      if (!find_steps(period, static_cast<std::uint8_t>(kind), blocks_[kind])) return false;
+    inner_norms_ = blocks_[0].behind_down != no_step;
+    turns_ = blocks_[0].turn != no_step;
+    if (turns_) head_norms_ = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization).norms;
+    outer_norms_ =
+        !inner_norms_ || constant(first_qkv(), "prologue") != static_cast<std::uint32_t>(kernels::prologue::plain);
     biased_ = turns_ && constant(period[blocks_[0].turn], "biased") != 0;
     for (const block_steps& each : blocks_)
       if (!is_block(each)) return false;
@@ -220,6 +206,7 @@ class coded_layers_in_one : public layers_in_one {
     for (std::uint32_t layer = 0; layer < config_.num_hidden_layers && layer < 64; ++layer) {
       const block_steps& its = blocks_[pattern_(layer)];
       if (its.apart()) values_apart_ |= std::uint64_t{1} << layer;
+      if (its.apart() && codec_of(its.v) != codecs().values) layers_of_more_values_ |= std::uint64_t{1} << layer;
       if (codec_of(its.down) != codecs().down) layers_of_more_down_ |= std::uint64_t{1} << layer;
     }
   }
@@ -331,8 +318,8 @@ class coded_layers_in_one : public layers_in_one {
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
         a.bytes = behind + (of.apart() ? 0 : std::uint64_t{4} * config_.kv_size());
     if (of.apart()) between(period[of.v], stream_, query_behind(behind), nullptr);
-    if (of.turn != nowhere) turns(period[of.turn]);
-    const operand& query = of.turn != nowhere ? turned_ : query_;
+    if (of.turn != no_step) turns(period[of.turn]);
+    const operand& query = of.turn != no_step ? turned_ : query_;
     dispatch& attends = period[of.attends];
     const bool splits = constant(attends, "splits") > 1;
     const std::uint64_t told = push(attends, "partials").offset;
@@ -373,15 +360,15 @@ class coded_layers_in_one : public layers_in_one {
                        inner_norms_ ? projected_ : middle_,
                        gated_,
                        inner_norms_ ? lowered_ : next_,
-                       push(at(of.qkv), "norm_weight"),
+                       outer_norms_ ? push(at(of.qkv), "norm_weight") : none,
                        push(at(of.qkv), "weight"),
                        push(first_with_cache(of), "rope"),
-                       head_norms_ ? push(at(of.turn), "k_norm") : none,
+                       normalises_heads() ? push(at(of.turn), "k_norm") : none,
                        push(at(of.projection), "weight"),
                        inner_norms_ ? push(at(of.behind_projection), "norm_weight") : none,
-                       push(at(of.gated), "norm_weight"),
+                       outer_norms_ ? push(at(of.gated), "norm_weight") : none,
                        push(at(of.gated), "weight"),
-                       head_norms_ ? push(at(of.turn), "q_norm") : none,
+                       normalises_heads() ? push(at(of.turn), "q_norm") : none,
                        inner_norms_ ? next_ : none,
                        push(at(of.down), "weight"),
                        inner_norms_ ? push(at(of.behind_down), "norm_weight") : none,
@@ -391,8 +378,45 @@ class coded_layers_in_one : public layers_in_one {
     arguments.insert(arguments.end(), list.begin(), list.end());
   }
   /// The dispatch that writes the caches.
-  constexpr dispatch& first_with_cache(const block_steps& of) { return period[of.turn != nowhere ? of.turn : of.qkv]; }
+  constexpr dispatch& first_with_cache(const block_steps& of) { return period[of.turn != no_step ? of.turn : of.qkv]; }
 
+  constexpr void set_codecs(kernels::layers_coded_kernel::constants& out) const {
+    using kernels::layers_coded::codec_word;
+    const kernels::layers_coded::codecs held = codecs();
+    out.codec = held.heads;
+    out.codec_values = codec_word(held.values), out.codec_more_values = codec_word(held.more_values);
+    out.codec_gate = codec_word(held.gate), out.codec_projection = codec_word(held.projection);
+    out.codec_down = codec_word(held.down), out.codec_more_down = codec_word(held.more_down);
+    const auto low = [](std::uint64_t bits) { return static_cast<std::uint32_t>(bits); };
+    out.values_apart_low = low(values_apart_), out.values_apart_high = low(values_apart_ >> 32);
+    out.more_values_low = low(layers_of_more_values_), out.more_values_high = low(layers_of_more_values_ >> 32);
+    out.more_down_low = low(layers_of_more_down_), out.more_down_high = low(layers_of_more_down_ >> 32);
+  }
+  constexpr kernels::layers_coded_kernel::constants constants() const {
+    using kernels::layers_coded::norms_around;
+    kernels::layers_coded_kernel::constants out;
+    set_codecs(out);
+    out.hidden_size = config_.hidden_size, out.intermediate_size = config_.intermediate_size;
+    out.layers = config_.num_hidden_layers;
+    out.parts = parts_, out.patience = resident_patience;
+    out.eps = std::bit_cast<float>(eps());
+    out.head_dim = config_.head_dim;
+    out.heads = config_.num_attention_heads, out.kv_heads = config_.num_key_value_heads;
+    out.context = context_;
+    out.inner_norms = static_cast<std::uint32_t>(!inner_norms_  ? norms_around::before
+                                                 : outer_norms_ ? norms_around::before_and_behind
+                                                                : norms_around::behind);
+    out.head_norms = static_cast<std::uint32_t>(head_norms_);
+    out.biased = biased_ ? 1 : 0, out.turned = turns_ ? 1 : 0;
+    out.rope_factor = 1.f;
+    if (turns_)
+      out.rope_factor = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization).rope_factor;
+    const auto attends =
+        kernels::constants_of<kernels::attention_kernel>(period[blocks_[pattern_(0)].attends].specialization);
+    out.scale = attends.scale, out.softcap = attends.softcap;
+    out.window = window_, out.ring = full_every_ != 1 ? ring_ : 256, out.full_every = full_every_;
+    return out;
+  }
   constexpr void add_dispatch() {
     dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
     d.label.append("all layers");
@@ -410,40 +434,7 @@ class coded_layers_in_one : public layers_in_one {
     for (std::size_t i = 0; i < caches.access_count; ++i)
       if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values)
         note(a.where, true, 0, a.bytes);
-    const auto set = [&](std::string_view name, std::uint32_t value) {
-      d.specialization[kernels::layers_coded_interface.specialization_index(name)] = value;
-    };
-    const dispatch& first = period[blocks_[pattern_(0)].attends];
-    set("hidden_size", config_.hidden_size);
-    set("intermediate_size", config_.intermediate_size);
-    set("layers", config_.num_hidden_layers);
-    set("parts", parts_);
-    set("eps", constant(first_qkv(), "eps"));
-    set("patience", resident_patience);
-    set("head_dim", config_.head_dim);
-    set("heads", config_.num_attention_heads);
-    set("kv_heads", config_.num_key_value_heads);
-    set("context", context_);
-    const kernels::layers_coded::codecs held = codecs();
-    set("codec", static_cast<std::uint32_t>(held.heads));
-    set("codec_values", static_cast<std::uint32_t>(held.values));
-    set("codec_gate", static_cast<std::uint32_t>(held.gate));
-    set("codec_projection", static_cast<std::uint32_t>(held.projection));
-    set("codec_down", static_cast<std::uint32_t>(held.down));
-    set("codec_more_down", static_cast<std::uint32_t>(held.more_down));
-    set("values_apart_low", static_cast<std::uint32_t>(values_apart_));
-    set("values_apart_high", static_cast<std::uint32_t>(values_apart_ >> 32));
-    set("more_down_low", static_cast<std::uint32_t>(layers_of_more_down_));
-    set("more_down_high", static_cast<std::uint32_t>(layers_of_more_down_ >> 32));
-    set("inner_norms", inner_norms_ ? 1 : 0);
-    set("head_norms", head_norms_ ? 1 : 0);
-    set("biased", biased_ ? 1 : 0);
-    set("turned", turns_ ? 1 : 0);
-    set("rope_factor", turns_ ? constant(period[blocks_[0].turn], "rope_factor") : std::bit_cast<std::uint32_t>(1.f));
-    set("scale", constant(first, "scale"));
-    set("window", window_);
-    set("ring", full_every_ != 1 ? ring_ : 256);
-    set("full_every", full_every_);
+    kernels::store(constants(), d.specialization);
     d.activation = period[blocks_[0].gated].activation;
     d.groups = {parts_, 1, 1};
     d.least_groups = least_resident(
@@ -458,9 +449,10 @@ class coded_layers_in_one : public layers_in_one {
   layer_pattern pattern_;
   std::vector<block_steps> blocks_;  ///< by kind
   std::uint32_t ring_ = 0, full_every_ = 1, window_ = 0;
-  std::optional<kernels::codec> values_, projection_, down_, more_down_;
-  std::uint64_t values_apart_ = 0, layers_of_more_down_ = 0;
-  bool turns_ = false, head_norms_ = false, biased_ = false, inner_norms_ = false;
+  std::optional<kernels::codec> values_, more_values_, projection_, down_, more_down_;
+  std::uint64_t values_apart_ = 0, layers_of_more_values_ = 0, layers_of_more_down_ = 0;
+  kernels::turn_norms head_norms_ = kernels::turn_norms::none;
+  bool turns_ = false, biased_ = false, inner_norms_ = false, outer_norms_ = true;
   operand turned_, projected_, lowered_;
 };
 

@@ -97,8 +97,9 @@ constexpr bool has_pairs(kernels::codec type) {
 }
 /// @param context positions of the cache of layers that see them all
 /// @param ring of those that do not, `context` where it has room for all of them; 0: there are none
-constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layers_coded::codecs& types, bool head_norms,
-                                   std::uint32_t workgroups, std::uint32_t context, std::uint32_t ring) {
+constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
+                                   kernels::turn_norms head_norms, std::uint32_t workgroups, std::uint32_t context,
+                                   std::uint32_t ring) {
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const auto takes = [&](kernels::codec type, std::uint32_t columns) {
@@ -109,14 +110,16 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
   if (!takes(types.heads, c.hidden_size) || !takes(types.gate, c.hidden_size) || !takes(types.projection, c.q_size()) ||
       !takes(types.down, c.intermediate_size) ||
       (types.values != kernels::codec::f16 && !takes(types.values, c.hidden_size)) ||
+      (types.more_values != kernels::codec::f16 && !takes(types.more_values, c.hidden_size)) ||
       (types.more_down != kernels::codec::f16 && !takes(types.more_down, c.intermediate_size)))
     return false;
   if (context == 0 || (ring != context && ring % 256 != 0)) return false;
-  if (c.head_dim == 0 || c.head_dim % (head_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 ||
-      c.num_attention_heads % c.num_key_value_heads != 0)
+  if (c.head_dim == 0 || c.head_dim % (head_norms == kernels::turn_norms::each_head ? 128 : 32) != 0 ||
+      c.head_dim > 256 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0)
     return false;
   if (c.num_attention_heads > workgroups) return false;
-  // An invocation takes four quads of the stream, ten of other inputs.
+  // An invocation takes four quads of the stream, and of what all heads' norms are of, ten of other inputs.
+  if (head_norms == kernels::turn_norms::all_heads && c.q_size() > c.hidden_size) return false;
   if (c.hidden_size > 16 * threads || c.q_size() > 40 * threads || c.intermediate_size > 40 * threads) return false;
   if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
   return memory_fits(kernels::name(kernels::layers_coded::module_of(types)),

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Where in the period of a chain the steps of a block of coded weights are.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+inline constexpr std::size_t no_step = ~std::size_t{0};
+/// A kind of block: where in the period its dispatches are. v: where it is a product of its own beside q and k.
+struct block_steps {
+  std::size_t first = 0, end = 0, qkv = no_step, v = no_step, turn = no_step, attends = no_step, projection = no_step,
+              behind_projection = no_step, gated = no_step, down = no_step, behind_down = no_step;
+  constexpr bool apart() const { return v != no_step; }
+};
+
+/// Names the dispatches of a kind in their order, whatever they compute. @return whether none is left or missing
+constexpr bool find_steps(std::span<const dispatch> period, std::uint8_t kind, block_steps& out) {
+  using kernels::kernel;
+  while (out.first < period.size() && period[out.first].block != kind) ++out.first;
+  out.end = out.first;
+  while (out.end < period.size() && period[out.end].block == kind) ++out.end;
+  std::size_t at = out.first;
+  const auto take = [&](std::size_t& step, kernel wanted) {
+    if (at < out.end && period[at].kernel == wanted) step = at++;
+  };
+  take(out.qkv, kernel::matmul);
+  take(out.v, kernel::matmul);
+  take(out.turn, kernel::turn);
+  take(out.attends, kernel::attention);
+  take(out.projection, kernel::matmul);
+  take(out.behind_projection, kernel::norm_add);
+  take(out.gated, kernel::matmul);
+  take(out.down, kernel::matmul);
+  take(out.behind_down, kernel::norm_add);
+  return at == out.end && out.down != no_step && out.attends != no_step && out.projection != no_step &&
+         out.qkv != no_step;
+}
+
+}  // namespace intaglio::plan

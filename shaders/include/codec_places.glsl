@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Codecs of the places of a layer in shaders/layers_coded.comp, which has the constant `codec` and, of several, a word
+// a place beside it.
+#ifndef INTAGLIO_CODEC_PLACES
+#define INTAGLIO_CODEC_PLACES
+
+// What the codec's row says in one word, as kernels::layers_coded::codec_word has it: each number of it chosen among
+// all rows would take more declarations than a header holds.
+#include "intaglio/codecs/rows.h"
+#define ROW_OF(name, id, bits, zero, table, form, per, least) \
+  codec == id ? (bits | form << 4u | (per == 16u ? 128u : 0u) | least << 8u | uint(zero) << 9u | table << 15u):
+#define NUMBER_OF_ROW(name, id, bits, zero, table, form, per, least) const uint codec_##name = id;
+const uint codec_row = INTAGLIO_BLOCK_CODECS(ROW_OF) 0u;
+INTAGLIO_BLOCK_CODECS(NUMBER_OF_ROW)
+#undef INTAGLIO_BLOCK_CODECS
+#undef INTAGLIO_KNOWN_ROW
+#define INTAGLIO_KNOWN_ROW(bits, table, form, per, least) true
+#if MIXED  // of codecs whose numbers are no table's: there is no room for seven of each
+#undef INTAGLIO_VALUE_TABLES
+#define INTAGLIO_VALUE_TABLES(table)
+#define ROW_TABLE 0u
+#else
+#define ROW_TABLE codec_row >> 15u
+#endif
+#define INTAGLIO_BLOCK_CODECS(one)                                                                           \
+  one(any, (codec | 0u), (codec_row & 15u), int(codec_row >> 9u & 63u), (ROW_TABLE), (codec_row >> 4u & 7u), \
+      (32u - (codec_row >> 3u & 16u)), (codec_row >> 8u & 1u))
+#include "codec.glsl"
+#if MIXED
+#define CODEC_AND_ROW(place) const uint place##_codec = codec_##place & 255u, place##_codec_row = codec_##place >> 8u;
+CODEC_AND_ROW(values)
+CODEC_AND_ROW(more_values)
+CODEC_AND_ROW(gate)
+CODEC_AND_ROW(projection)
+CODEC_AND_ROW(down)
+CODEC_AND_ROW(more_down)
+#endif
+
+#endif
