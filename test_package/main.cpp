@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What every consumer builds and runs: a session with the model file that it is given, which goes on with a text.
+// What consumers by packages build and run, with the caller's face alone: a session with the model file that it is
+// given, which goes on with a text.
 // usage: main FABLE.gguf
 #include <cstdio>
 #include <exception>
 #include <intaglio/core/version.hpp>
 #include <intaglio/models/bitnet_b158.hpp>
-#include <intaglio/vulkan.hpp>
+#include <intaglio/session.hpp>
+
+#if defined(VULKAN_HPP) || defined(INCLUDE_NLOHMANN_JSON_HPP_)
+#error "expected the caller's face without Vulkan-Hpp and JSON"
+#endif
 
 int main(int count, char** arguments) try {
   if (count != 2) return 2;

@@ -11,6 +11,9 @@
 #error "define INTAGLIO_IMPLEMENTATION before the first include of intaglio: other files would not find the definitions"
 #endif
 #if defined(INTAGLIO_COMPILED)  // the target intaglio::compiled has the rest
+#if defined(INTAGLIO_GGUF_ONLY)
+#error "INTAGLIO_GGUF_ONLY is for the file that defines sessions: intaglio::compiled has the readers of all forms"
+#endif
 #include "intaglio/runtime/engraved_session.hpp"
 #else
 #include "intaglio/runtime/session.hpp"

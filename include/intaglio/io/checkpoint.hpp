@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a model of any form that the library reads.
+// Opens a model of any form that the library reads; of GGUF and packed files alone where the program says
+// INTAGLIO_GGUF_ONLY, which leaves the readers of folders and of JSON out of it (docs/embedding.md).
 #pragma once
 
 #include <array>
@@ -9,9 +10,11 @@
 #include <string_view>
 
 #include "intaglio/io/checkpoint_gguf.hpp"
+#include "intaglio/io/checkpoint_packed.hpp"
+#if !defined(INTAGLIO_GGUF_ONLY)
 #include "intaglio/io/checkpoint_hf.hpp"
 #include "intaglio/io/checkpoint_original.hpp"
-#include "intaglio/io/checkpoint_packed.hpp"
+#endif
 
 namespace intaglio::io {
 
@@ -39,6 +42,21 @@ inline bool is_torch_file(const std::filesystem::path& path) {
 inline bool stands_for_folder(const std::filesystem::path& path) {
   return path.extension() == ".safetensors" || is_torch_file(path) || is_safetensors_file(path);
 }
+
+#if defined(INTAGLIO_GGUF_ONLY)
+
+inline checkpoint checkpoint::open(const std::filesystem::path& path, const checkpoint_options& options) {
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  if (folder || stands_for_folder(path))
+    throw file_error(path.string(), std::nullopt, "a model of another form",
+                     "GGUF or a packed file, as the program was compiled with INTAGLIO_GGUF_ONLY",
+                     folder ? "a folder" : "weights of a folder");
+  return is_packed_file(path) ? open_packed(path) : open_gguf(path, options);
+}
+
+#else
+
 inline std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
@@ -86,5 +104,7 @@ inline checkpoint checkpoint::open(const std::filesystem::path& path, const chec
     return open_original(path, options);
   return open_hf(path, options);
 }
+
+#endif
 
 }  // namespace intaglio::io
