@@ -3,10 +3,12 @@
 // prefill chunk is.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/plan/device_classes.hpp"
 
@@ -131,6 +133,8 @@ inline constexpr profile screened = [] {
 constexpr profile with_cache(const profile& from, kernels::element type) {
   profile out = from;
   out.cache_element = type;
+  // What unpacks codes waits less where two workgroups share a multiprocessor (docs/performance.md, "Long contexts").
+  if (kernels::is_coded(type)) out.attention_subgroups = (std::min)(out.attention_subgroups, 8u);
   return out;
 }
 
