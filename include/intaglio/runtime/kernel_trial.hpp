@@ -188,8 +188,8 @@ class kernel_trial {
     return out;
   }
   /// A made-up head at a position of a layer's keys, or values.
-  void put(const gpu::buffer& cache, const reference::cached& form, std::uint32_t head, std::uint32_t position) {
-    form.store(cache.mapped(), head, position, floats(form.head_dim));
+  void put(const gpu::buffer& cache, const reference::cached& form, std::uint32_t head, std::uint32_t at) {
+    form.store(cache.mapped(), head, at, floats(form.head_dim));
   }
 
  private:
