@@ -70,6 +70,19 @@ bool is_seen(uint position) { return position < count && (window == 0u || positi
 
 float greatest_quad(vec4 v) { return max(max(v.x, v.y), max(v.z, v.w)); }
 
+// Chunks first .. first + 3 of a position's key, or the last one. Loads of codes are not written out: that many copies
+// are a third of the module.
+#define LATER_UNROLLED [[dont_unroll]]  // as in subgroup.glsl
+void load_quarters(out raw_chunk raw[4], uint key, uint place, uint position, uint first) {
+#define quarter_index(c) key + (place * chunks + min(first + (c), chunks - 1u)) * 8u + (position & 7u)
+  if (coded_cache) {
+    LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) raw[c] = load_cached_key(keys, quarter_index(c));
+  } else {
+    [[unroll]] for (uint c = 0u; c < 4u; ++c)
+      raw[c] = load_key(keys, quarter_index(c));
+  }
+}
+
 // The scores of one position. place: of its octet; key: the first chunk of keys of the head.
 void score_position(uint position, uint key, uint place) {
   vec4 a[8];  // four quarters of each head
@@ -77,13 +90,11 @@ void score_position(uint position, uint key, uint place) {
     a[k] = vec4(0.0);
   raw_chunk raw[4],
       next[4];  // a chunk of each quarter: all that loops hold is little code, which every multiprocessor fetches anew
-  [[unroll]] for (uint c = 0u; c < 4u; ++c)
-    next[c] = load_cached_key(keys, key + (place * chunks + min(c, chunks - 1u)) * 8u + (position & 7u));
+  load_quarters(next, key, place, position, 0u);
   for (uint first = 0u; first < chunks; first += 4u) {
-    [[unroll]] for (uint c = 0u; c < 4u; ++c) {
+    [[unroll]] for (uint c = 0u; c < 4u; ++c)
       raw[c] = next[c];
-      next[c] = load_cached_key(keys, key + (place * chunks + min(first + 4u + c, chunks - 1u)) * 8u + (position & 7u));
-    }
+    load_quarters(next, key, place, position, first + 4u);
     [[unroll]] for (uint c = 0u; c < 4u; ++c)
       if (chunks % 4u == 0u || first + c < chunks) {
         key_chunk k = widened_key(raw[c]);
@@ -106,11 +117,18 @@ void score_position(uint position, uint key, uint place) {
 
 // Quad `quad` of the values of the octet that an item of a half has, for all its positions. What is not seen is the
 // nearest position's row.
+uint value_index(uint first_row, uint octet, uint r, uint quad) {
+  uint at = min(8u * octet + r, count - 1u);
+  at = window == 0u ? at : max(at, seen);
+  return (first_row + 8u * places[at >> 3] + (at & 7u)) * quads + quad;
+}
 void load_octet(out uvec4 raw[8], uint first_row, uint octet, uint quad) {
-  [[unroll]] for (uint r = 0u; r < 8u; ++r) {
-    uint at = min(8u * octet + r, count - 1u);
-    at = window == 0u ? at : max(at, seen);
-    raw[r] = load_cached_value(values, (first_row + 8u * places[at >> 3] + (at & 7u)) * quads + quad);
+  if (coded_cache) {
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] =
+        load_cached_value(values, value_index(first_row, octet, r, quad));
+  } else {
+    [[unroll]] for (uint r = 0u; r < 8u; ++r)
+      raw[r] = load_value(values, value_index(first_row, octet, r, quad));
   }
 }
 void sum_octet(uvec4 raw[8], uint octet, uint item) {

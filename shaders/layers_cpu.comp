@@ -67,6 +67,7 @@ Words input_, norm_weight, factors, weight, scales, output_, keys, values, query
 #define added_to stream
 #include "epilogue.glsl"
 #include "ternary_product.glsl"
+#define CACHE_OF_FLOATS
 #include "attention_cpu.glsl"
 
 // kernels::layers: places of a layer's arguments and of words in `progress`.

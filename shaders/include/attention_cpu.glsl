@@ -3,7 +3,15 @@
 #ifndef INTAGLIO_ATTENTION_CPU
 #define INTAGLIO_ATTENTION_CPU
 
+#ifdef CACHE_OF_FLOATS  // kernels whose caches are never coded
+#define value_rows context
+#define load_cached_key load_key
+#define widened_key widened
+#define load_cached_value load_value
+#define widened_cached_value widened_value
+#else
 #include "coded_cache.glsl"
+#endif
 
 #ifndef cache_place  // a span's slot, and where the cache has a position behind it
 #define slot_of_span(first) span_slot(first)
