@@ -9,10 +9,13 @@ using namespace intaglio;
 
 TEST_CASE("words are spelled by five bits a character") {
   using words = std::vector<std::uint32_t>;
-  CHECK(kernels::module_words({}, 3, {"#$B"}) == words{0, 1, 31});
-  CHECK(kernels::module_words({}, 2, {"C$bb", "bbbb&"}) == words{32, 0xFFFFFFFF});  // a word may lie in two literals
-  CHECK(kernels::module_words({}, 2, {"cd$"}) == words{28, 57 - 32 + 32});          // what stands for ? and backslash
-  CHECK(kernels::module_words({"\1\0\0\0", 4}, 2, {"%"}) == words{1, 2});
+  CHECK(kernels::module_words({}, 3, 0, {}, {"#$B"}) == words{0, 1, 31});
+  CHECK(kernels::module_words({}, 2, 0, {}, {"C$bb", "bbbb&"}) ==
+        words{32, 0xFFFFFFFF});                                                    // a word may lie in two literals
+  CHECK(kernels::module_words({}, 2, 0, {}, {"cd$"}) == words{28, 57 - 32 + 32});  // what stands for ? and backslash
+  CHECK(kernels::module_words({"\1\0\0\0", 4}, 2, 0, {}, {"%"}) == words{1, 2});
+  // Ids 3 and 5 in front of the second word.
+  CHECK(kernels::module_words({"\1\0\0\0\2\0\0\0", 8}, 8, 1, "&%", {}) == words{1, 0x30047, 3, 42, 0x30047, 5, 42, 2});
 }
 
 TEST_CASE("a module has as many words as its header says, and instructions to its end") {

@@ -51,8 +51,7 @@ step_shaders() {
   local glslc
   tools/embed_shaders check
   if glslc=$(tools/get_glslc build/.glslc 2>build/test/glslc.log); then
-    # As ccache: what this glslc made of the same sources is not made again.
-    result=$(tools/embed_shaders check --glslc "$glslc" --known "${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/intaglio/shaders")
+    result=$(tools/embed_shaders check --glslc "$glslc" --known "$(shader_cache)")
   elif [[ $distribution == debian-* ]]; then
     cat build/test/glslc.log >&2
     return 1

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long accept_source_hash = 0xd5fb5e9fa313a742ULL;
+inline constexpr unsigned long long accept_source_hash = 0xdb1b818dcc906d5dULL;
 alignas(4) inline constexpr char accept_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\243\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\7\0\5\0\0\0\7\0\0\0main\0\0\0\0\15\0\0\0\34\0\0\0K\1\6\0\7\0\0\0&\0\0\0"
@@ -36,8 +36,11 @@ inline constexpr const char* accept_code =
     "JC'X$[JC'Z$DEC-BT&cS$`DC+:U&T&DEC/F$W&U&E$P&aDC-W&D(%'MHC-3Y&D(2ZJC)[&#]JC+Y&Z&[&[JC'Z&dJC'^'[JC'[&CGC-,a&O$D(aD"
     "C-N$a&%'aDC-G$.%'CGC-,J'U$D(aDC-T$J'%'DEC/F$P'D$E$N'aDC-P'E(%'dJC'^'[JC'^'`JC%[DC%";
 
+inline constexpr const char* accept_exact =
+    "";
+
 inline constexpr auto accept_parts = [](auto take) {
-  return take(accept_spirv, 646u, accept_code);
+  return take(accept_spirv, 646u, 145u, accept_exact, accept_code);
 };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long expert_tiles_source_hash = 0xf684068fe1ec4f1cULL;
+inline constexpr unsigned long long expert_tiles_source_hash = 0x1c94b872c90384d4ULL;
 alignas(4) inline constexpr char expert_tiles_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\\\1\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\12\0\5\0\0\0\7\0\0\0main\0\0\0\0\31\0\0\0007\0\0\0=\0\0\0V\0\0\0\220\0\0\0"
@@ -51,8 +51,11 @@ inline constexpr const char* expert_tiles_code =
     "JC1,Q-E+Z*V+G+SHC-U%M+Q-L+YJC+H+G+#]JC+M+G+H+[JC'G+DEC-cN+<F%`DC+7O+N+GGC-,R+Q-Q+CGC-,S+R+.DEC/K$T+O+>S+aDC-T+[$"
     "%'CGC-,V+Q-]%dJC'F+[JC'H+dJC'[*[JC'[*`JC%[DC%";
 
+inline constexpr const char* expert_tiles_exact =
+    "";
+
 inline constexpr auto expert_tiles_parts = [](auto take) {
-  return take(expert_tiles_spirv, 1155u, expert_tiles_code);
+  return take(expert_tiles_spirv, 1155u, 189u, expert_tiles_exact, expert_tiles_code);
 };
 
 }  // namespace intaglio::kernels::spirv

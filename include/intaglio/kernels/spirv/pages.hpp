@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long pages_source_hash = 0x906270b2c77857c4ULL;
+inline constexpr unsigned long long pages_source_hash = 0x0211257288b3ab4bULL;
 alignas(4) inline constexpr char pages_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\?\2\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\11\0\0\0main\0\0\0\0/\0\0\0m\0\0\0\344\0\0\0\260\1\0\0K\1\6\0"
@@ -79,8 +79,11 @@ inline constexpr const char* pages_code =
     "$D0`DC/a%P4O4%3DEC/I&Q4J4X$G0aDC-Q4P4%3dJC'a/[JC'a/dJC'M.[JC'M.dJC'^-[JC'^-CGC-.R0S4T,dJC'[-[JC']-dJC'G([JC'G(DE"
     "C-Q&T0S0`'`DC+.U0T0CGC-.W0R4U0dJC'D([JC'F(`JC%[DC%";
 
+inline constexpr const char* pages_exact =
+    "";
+
 inline constexpr auto pages_parts = [](auto take) {
-  return take(pages_spirv, 1707u, pages_code);
+  return take(pages_spirv, 1707u, 289u, pages_exact, pages_code);
 };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long residency_source_hash = 0xb8dcb06c6c476380ULL;
+inline constexpr unsigned long long residency_source_hash = 0x64d84a314e858040ULL;
 alignas(4) inline constexpr char residency_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0z\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\2\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\5\0\0\0main\0\0\0\0\15\0\0\0\32\0\0\0\"\0\0\09\0\0\0K\1\6\0\5\0"
@@ -35,8 +35,11 @@ inline constexpr const char* residency_code =
     "HC-9^%d&^$ZJC)`%#]JC+^%_%`%[JC'_%DEC/D%C&C%`$G$MJC1*D&C&,T$,dJC'`%[JC'`%LGC-*F&d&8DEC-L$G&=F&`DC+*H&G&MHC-9J&H&I"
     "&ZJC)L&#]JC+J&K&L&[JC'K&DEC/D%Q&C%`$O&aDC-Q&d&%'dJC'L&[JC'L&dJC'T&[JC'T&`JC%[DC%";
 
+inline constexpr const char* residency_exact =
+    "";
+
 inline constexpr auto residency_parts = [](auto take) {
-  return take(residency_spirv, 558u, residency_code);
+  return take(residency_spirv, 558u, 144u, residency_exact, residency_code);
 };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long stream_read_source_hash = 0xa11d01ac7ee53b63ULL;
+inline constexpr unsigned long long stream_read_source_hash = 0x301abd809e666eb9ULL;
 alignas(4) inline constexpr char stream_read_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\346\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\3\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\6\0\0\0main\0\0\0\0\17\0\0\0\27\0\0\0\33\0\0\0002\0\0\0K\1"
@@ -38,8 +38,11 @@ inline constexpr const char* stream_read_code =
     "V)D*CGC-+H*Y)8CGC-+W%W&Q%dJC'G$[JC'I$TEC-+Y%X&#TEC-+[%X&$IIC-+d%Y%[%TEC-+_%X&%IIC-+`%d%_%TEC-+C&X&&IIC-+D&`%C&MH"
     "C-[$F&D&E&ZJC)H&#]JC+F&G&H&[JC'G&DEC-I&J&U$Q%`DC+N$K&J&DEC/N&O&K&F%F%aDC-O&Y%%'dJC'H&[JC'H&`JC%[DC%";
 
+inline constexpr const char* stream_read_exact =
+    "";
+
 inline constexpr auto stream_read_parts = [](auto take) {
-  return take(stream_read_spirv, 673u, stream_read_code);
+  return take(stream_read_spirv, 673u, 165u, stream_read_exact, stream_read_code);
 };
 
 }  // namespace intaglio::kernels::spirv

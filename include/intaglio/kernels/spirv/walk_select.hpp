@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_select_source_hash = 0x0fd7c1dbe4e2f2fcULL;
+inline constexpr unsigned long long walk_select_source_hash = 0xc23bc06b87be9f92ULL;
 alignas(4) inline constexpr char walk_select_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\1\5\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\10\0\0\0main\0\0\0\0!\0\0\0M\0\0\0\254\0\0\0L\1\0\0z\1\0\0\7"
@@ -88,8 +88,11 @@ inline constexpr const char* walk_select_code =
     "dJC'_B[JC'_BLHC/-aBKB/Y$CGC--CC$RH$aBdJC'DC$[JC'DC$XJC1-^J$RH$PACC$_BXJC1C,VJ$IH$PAXF$_BdJC'EC$[JC'EC$CGC--GC$`G"
     "$N'dJC'JA[JC'HC$dJC'`5[JC'`5`JC%[DC%";
 
+inline constexpr const char* walk_select_exact =
+    "";
+
 inline constexpr auto walk_select_parts = [](auto take) {
-  return take(walk_select_spirv, 2325u, walk_select_code);
+  return take(walk_select_spirv, 2325u, 188u, walk_select_exact, walk_select_code);
 };
 
 }  // namespace intaglio::kernels::spirv
