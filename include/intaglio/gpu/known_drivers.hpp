@@ -25,7 +25,7 @@ struct known_driver {
 inline constexpr std::array known_drivers{
     known_driver{4, driver_state::has_run, {}},   // NVIDIA's own
     known_driver{13, driver_state::has_run, {}},  // llvmpipe
-    // Seen with that of Chromium 150 (Debian 12), 2026-11-26.
+    // Seen with that of Chromium 156 (Debian 12), 2026-11-27: `intaglio run` ended by SIGILL.
     known_driver{10, driver_state::crashes, "SwiftShader ends the process while it makes a pipeline of intaglio"},
 };
 
