@@ -40,8 +40,9 @@ layout(push_constant, scalar) uniform Push { Words qkv, beta, alpha, decay, shif
 const uint own = 4u / lanes;  // of an invocation
 const uint quads = (key_dim + 3u) / 4u, columns = workgroup_size / lanes;
 const bool whole_quads = key_dim % 4u == 0u, held = value_dim <= parts * columns;  // no invocation has two columns
-const uint staged = 8u + 8u * ((384u - key_dim) / 256u);  // tokens made ready at once: 16, of heads above 128 eight
-const uint stride = 4u * quads + 1u;                      // of vectors, so that none of 16 meets another in a bank
+// Tokens made ready at once: 16; eight of heads above 128, and where a column has one lane, which 16 KiB have room for.
+const uint staged = 8u + 8u * ((384u - key_dim) / 256u) * (lanes / 4u);
+const uint stride = 4u * quads + 1u;  // of vectors, so that none of 16 meets another in a bank
 
 shared float queries[staged * stride], keys[staged * stride];
 shared float factors[2u * staged], fades[staged], writes[staged];

@@ -105,7 +105,8 @@ TEST_CASE("drivers of a part of Vulkan are listed where the loader can") {
     portability_loader::offers = offers;
     const gpu::instance made{gpu::loader(&portability_loader::entry)};
     CHECK_FALSE(made.physical_devices().empty());
-    CHECK(portability_loader::flags == (offers ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0u));
+    CHECK(portability_loader::flags ==
+          (offers ? VkInstanceCreateFlags{VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR} : 0u));
     CHECK(portability_loader::extensions.contains(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == offers);
   }
 }

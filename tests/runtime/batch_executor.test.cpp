@@ -104,6 +104,6 @@ TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused 
   runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),
                               gpu_class(on.device), nullptr);
   const std::vector<std::int32_t> tokens(made.table().prefill.max_tokens + 1, 7);
-  CHECK_THROWS_WITH(run.prefill(0, 0, tokens, 0, 100),
+  CHECK_THROWS_WITH(run.prefill(0, 0, tokens, 0, 0, 100),
                     Catch::Matchers::ContainsSubstring("tokens of a chunk: expected at most 32, found 33"));
 }

@@ -65,7 +65,8 @@ double distance(std::span<const float> a, std::span<const double> b) {
 }  // namespace
 
 TEST_CASE("embed gives the pooled states of transformers, whatever the chunk", "[once]") {
-  const std::string model = GENERATE("qwen3-tiny", "granite-tiny");  // Granite's stream and norm have factors
+  const std::string model =
+      GENERATE("qwen3-tiny", "granite-tiny", "lfm2-tiny");  // Granite's stream and norm have factors
   INFO(model);
   const io::checkpoint file = io::checkpoint::open(conformance(model, "conformance2", "confgen2.py") / "hf");
   const golden_text of = golden_of(model, file.config().hidden_size);

@@ -10,6 +10,7 @@
 #include "intaglio/kernels/few_tile.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/insert_node.hpp"
+#include "intaglio/plan/profile.hpp"
 #include "intaglio/plan/rules.hpp"
 
 namespace intaglio::plan {

@@ -22,9 +22,11 @@ namespace intaglio::runtime {
 /// Weights of the norm in front of the head, f32 [hidden_size], without the factor that a plan puts on it.
 /// @error argument_error: a plan without such a norm; device_lost, out_of_memory
 inline std::vector<float> last_norm(const gpu::device& on, const plan::table& of, const weight_memory& weights) {
-  for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
+  // Families name it differently; it is the last vector of the stream's width that belongs to no layer.
+  for (auto slot = static_cast<std::uint32_t>(of.weights.size()); slot-- > 0;) {
     const plan::weight& each = of.weights[slot];
-    if (each.per_layer || each.layout != plan::weight_layout::vector_f32 || each.sources[0] != "output_norm.weight")
+    if (each.per_layer || each.layout != plan::weight_layout::vector_f32 ||
+        each.bytes != sizeof(float) * std::uint64_t{of.config->hidden_size})
       continue;
     std::vector<float> out(of.config->hidden_size);
     const auto& item = weights.placed.items[weights.item(of, slot, 0)];

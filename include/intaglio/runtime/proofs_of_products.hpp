@@ -16,6 +16,7 @@
 #include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
 #include "intaglio/runtime/kernel_trial.hpp"
+#include "intaglio/runtime/proofs_of_norms.hpp"
 
 namespace intaglio::runtime::proofs {
 

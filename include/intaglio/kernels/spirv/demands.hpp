@@ -185,19 +185,22 @@ constexpr void delta_net_demands(module_use& d) {
   const unsigned v2 = 384u - v1;
   const unsigned v3 = d.quotient(v2, 256u);
   const unsigned v4 = 8u * v3;
-  const unsigned v5 = 8u + v4;
-  const unsigned v6 = v1 + 3u;
-  const unsigned v7 = d.quotient(v6, 4u);
-  const unsigned v8 = 4u * v7;
-  const unsigned v9 = v8 + 1u;
-  const unsigned v10 = v5 * v9;
-  d.add(4ull * v10, 4);
-  const unsigned v11 = v5 * v9;
-  d.add(4ull * v11, 4);
-  d.add(4ull * v5, 4);
-  d.add(4ull * v5, 4);
-  const unsigned v12 = 2u * v5;
-  d.add(4ull * v12, 4);
+  const unsigned v5 = d.constant(11);
+  const unsigned v6 = d.quotient(v5, 4u);
+  const unsigned v7 = v4 * v6;
+  const unsigned v8 = 8u + v7;
+  const unsigned v9 = v1 + 3u;
+  const unsigned v10 = d.quotient(v9, 4u);
+  const unsigned v11 = 4u * v10;
+  const unsigned v12 = v11 + 1u;
+  const unsigned v13 = v8 * v12;
+  d.add(4ull * v13, 4);
+  const unsigned v14 = v8 * v12;
+  d.add(4ull * v14, 4);
+  d.add(4ull * v8, 4);
+  d.add(4ull * v8, 4);
+  const unsigned v15 = 2u * v8;
+  d.add(4ull * v15, 4);
 }
 inline constexpr unsigned dense_few_capabilities[] = {1, 61, 65, 5347};
 constexpr void dense_few_demands(module_use& d) {
