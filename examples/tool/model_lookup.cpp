@@ -59,11 +59,13 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
   const std::optional<dtype> type = dtype_from_name(codec);
   std::string known, mixes;
   std::vector<dtype> engraved;
+  bool other_cache = false;  // an engraved model is meant, whose own differs
   for (const auto& each : engraved_models()) {
     if (each.name == wanted) {
       const std::vector<dtype> its = codecs_of(each.cpu);
-      if (holds(each, cache) && (codec.empty() || (type && std::find(its.begin(), its.end(), *type) != its.end())))
-        return each;
+      const bool takes = codec.empty() || (type && std::find(its.begin(), its.end(), *type) != its.end());
+      if (takes && holds(each, cache)) return each;
+      other_cache = other_cache || takes;
       engraved.insert(engraved.end(), its.begin(), its.end());
     }
     known += (known.empty() ? "" : ", ") + std::string(each.name);
@@ -79,6 +81,10 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
     }
     known += (known.empty() ? "" : ", ") + std::string(each);
   }
+  if (other_cache)
+    throw argument_error("--cache-type and --positions",
+                         "those that " + wanted + " is engraved with, or a file of it, whose plan is made for them",
+                         "its name alone");
   if (!engraved.empty())
     throw argument_error("--codec", "one that " + wanted + " is engraved for: " + codec_list(engraved) + mixes,
                          "'" + printable(codec, 40) + "'");
