@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What workgroups of all layers in one dispatch tell each other is proven; each fault that is planted here is found.
+// What workgroups of all layers in one dispatch exchange is proven; each fault that is planted here is found.
 #include "intaglio/plan/exchange.hpp"
 
 #include <array>
@@ -67,7 +67,7 @@ void check_batch(const plan::planned& made) {
   for (const auto name : {"hidden_size", "intermediate_size"})
     CHECK_THAT(refused(table, &plan::table::batch_in_one,
                        [&](auto&, auto&, auto& changed, auto&) { constant(changed, name) *= 2; }),
-               ContainsSubstring("bytes a layer for what workgroups tell each other"));
+               ContainsSubstring("bytes a layer for what workgroups exchange"));
   const kernels::exchange_places places = plan::verification::exchange_of(all);
   for (const kernels::exchange_place& each : places.all()) {
     CAPTURE(each.name);
@@ -80,7 +80,7 @@ void check_batch(const plan::planned& made) {
 std::vector<std::string> places_of(const std::string& shader, bool normed) {
   std::ifstream file(std::string(INTAGLIO_SOURCE) + "/shaders/" + shader);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t from = text.find("// What workgroups tell each other in a layer");
+  const std::size_t from = text.find("in bytes from its `exchange`");
   REQUIRE(from != std::string::npos);
   const std::size_t end = text.find("\n\n", from);
   std::string block = text.substr(from, end - from);
@@ -102,7 +102,7 @@ std::vector<std::string> names_of(const plan::planned& made) {
 
 }  // namespace
 
-TEST_CASE("what a token's workgroups tell each other is proven", "[plan][in_one]") {
+TEST_CASE("what a token's workgroups exchange is proven", "[plan][in_one]") {
   const auto bitnet = plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable, 4096);
   REQUIRE_FALSE(bitnet.table().decode_in_one.in_one_long.empty());
   const auto mistral = plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 4096);
@@ -122,7 +122,7 @@ TEST_CASE("what a token's workgroups tell each other is proven", "[plan][in_one]
   }
 }
 
-TEST_CASE("what a batch's workgroups tell each other is proven, in the shader's order", "[plan][in_one]") {
+TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order", "[plan][in_one]") {
   const auto halves = [](std::uint32_t slot_count) {
     return plan::batch_shape{.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::halves};
   };

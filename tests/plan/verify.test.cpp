@@ -167,7 +167,7 @@ TEST_CASE("limits of the device are kept", "[plan][verify]") {
   }
 }
 
-TEST_CASE("a coded cache is written by whoever has whole heads", "[plan][verify]") {
+TEST_CASE("a coded cache is written by the kernel that has whole heads", "[plan][verify]") {
   broken b;
   b.table.cache_element = kernels::element::q8_0;  // its first product rotates and writes pairs of channels
   CHECK_THAT(std::string(b.verdict().view()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What workgroups of all layers in one dispatch tell each other in a layer of a batch's pass: places behind each other,
+// What workgroups of all layers in one dispatch exchange in a layer of a batch's pass: places behind each other,
 // in the order in which the shader has them.
 #pragma once
 

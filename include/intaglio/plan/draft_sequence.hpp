@@ -23,7 +23,7 @@
 
 namespace intaglio::plan {
 
-/// The nodes of a sequence: fused, and rewritten as the profile has passes over so many tokens.
+/// The nodes of a sequence: fused, and rewritten as the profile has passes over this number of tokens.
 /// @param g gets the values of nodes that are put in front of others
 constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& config, const lowering_context& c,
                                            sequence_kind kind, text<256>& failure) {
@@ -58,7 +58,7 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
   return nodes;
 }
 
-/// Memory for what dispatches between `first` and `last` tell each other. @return its offset in the arena
+/// Memory for what dispatches between `first` and `last` exchange. @return its offset in the arena
 constexpr std::uint64_t add_room(placement& p, std::string_view name, dtype type, std::uint32_t width,
                                  std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
   placed_value value{text<32>{name}, type, width, 0, bytes, first, last};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Proof of what workgroups of all layers in one dispatch tell each other: every value is written by one step before it
+// Proof of what workgroups of all layers in one dispatch exchange: every value is written by one step before it
 // is waited for, all of a layer's places have room apart from each other, and no wait is for good.
 #pragma once
 
@@ -78,7 +78,7 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
   return true;
 }
 
-/// What a batch's workgroups tell each other, by the constants that its shader computes the places from.
+/// What a batch's workgroups exchange, by the constants that its shader computes the places from.
 constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   kernels::exchange_places out;
   kernels::visit(all.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
@@ -100,7 +100,7 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   for (std::size_t n = 0; n < s.arguments.size(); n += s.argument_count()) {
     if (s.arguments[n].layer_stride >= places.bytes()) continue;
     begin(out, s, all);
-    out.append("expected ", places.bytes(), " bytes a layer for what workgroups tell each other, found ",
+    out.append("expected ", places.bytes(), " bytes a layer for what workgroups exchange, found ",
                s.arguments[n].layer_stride);
     return false;
   }
