@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "terminal_markdown.hpp"
 
+#include <intaglio/io/unicode.hpp>
 #include <intaglio/platform/library.hpp>
 #include <intaglio/platform/terminal.hpp>
 
@@ -15,20 +16,6 @@
 
 namespace intaglio::tool {
 namespace {
-
-/// The character that begins at `at`, and how many bytes it has. What is no UTF-8 counts byte by byte.
-std::pair<char32_t, std::size_t> character_at(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  const std::size_t size = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 1;
-  if (size == 1 || at + size > text.size()) return {first, 1};
-  char32_t out = first & (0x7fu >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {first, 1};
-    out = out << 6 | (byte(i) & 0x3fu);
-  }
-  return {out, size};
-}
 
 /// Bytes of the escape sequence of a colour at `at`; 0: there is none.
 std::size_t escape_at(std::string_view text, std::size_t at) {
@@ -89,10 +76,10 @@ class line_filler {
       const std::size_t from_column = at_;
       std::size_t width = 0;
       while (at < word.text.size()) {
-        const auto [character, size] = character_at(word.text, at);
-        const std::size_t next = platform::columns_of_character(character);
+        const io::code_point character = io::decode_utf8(word.text, at);
+        const std::size_t next = platform::columns_of_character(character.value);
         if (from_column + width + next > columns_ && from_column + width > start_) break;
-        width += next, at += size;
+        width += next, at += character.bytes;
       }
       put(std::string_view(word.text).substr(from, at - from), word.style, width);
       from = at;
@@ -128,8 +115,8 @@ std::size_t columns_of(std::string_view text) {
       at += escape;
       continue;
     }
-    const auto [character, size] = character_at(text, at);
-    out += platform::columns_of_character(character), at += size;
+    const io::code_point character = io::decode_utf8(text, at);
+    out += platform::columns_of_character(character.value), at += character.bytes;
   }
   return out;
 }
@@ -357,13 +344,13 @@ class page {
     std::vector<std::string> out(1);
     std::size_t width = 0;
     for (std::size_t at = 0; at < line.size();) {
-      const auto [character, size] = character_at(line, at);
-      const bool tab = character == '\t';
-      const std::size_t wide = tab ? 4 - width % 4 : platform::columns_of_character(character);
+      const io::code_point character = io::decode_utf8(line, at);
+      const bool tab = character.value == U'\t';
+      const std::size_t wide = tab ? 4 - width % 4 : platform::columns_of_character(character.value);
       if (width + wide > room && width > 0) out.emplace_back(), width = 0;
       if (tab) out.back().append(wide, ' ');
-      else out.back() += line.substr(at, size);
-      width += wide, at += size;
+      else out.back() += line.substr(at, character.bytes);
+      width += wide, at += character.bytes;
     }
     return out;
   }

@@ -3,21 +3,12 @@
 
 #include "terminal_markdown.hpp"
 
+#include <intaglio/io/unicode.hpp>
+
 #include <algorithm>
 
 namespace intaglio::tool {
 namespace {
-
-/// Bytes at the end that begin a character of UTF-8 without ending it.
-std::size_t unfinished(std::string_view text) {
-  for (std::size_t back = 1; back <= (std::min<std::size_t>)(3, text.size()); ++back) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xc0) == 0x80) continue;
-    const std::size_t size = byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-    return size > back ? back : 0;
-  }
-  return 0;
-}
 
 /// A line that opens or closes a block of code.
 bool is_fence(std::string_view line) {
@@ -34,26 +25,21 @@ terminal_text::terminal_text(std::size_t columns, std::size_t rows, bool markdow
 std::string terminal_text::show(std::string_view piece) {
   std::string out;
   held_ += piece;
-  const std::size_t rest = unfinished(held_);
-  const std::string whole = held_.substr(0, held_.size() - rest);
+  const std::string whole = held_.substr(0, io::complete_utf8(held_));
   held_.erase(0, whole.size());
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    const char each = whole[i];
-    if (each == thought_begins[0] || each == thought_ends[0]) {
+  for (std::size_t at = 0; at < whole.size();) {
+    const io::code_point each = io::decode_utf8(whole, at);
+    const std::string_view bytes = std::string_view(whole).substr(at, each.bytes);
+    at += each.bytes;
+    if (bytes == thought_begins || bytes == thought_ends) {
       out += close();
-      thought_ = each == thought_begins[0];
+      thought_ = bytes == thought_begins;
       continue;
     }
-    // U+0080 to U+009F are control characters too.
-    if (static_cast<unsigned char>(each) == 0xc2 && i + 1 < whole.size() &&
-        static_cast<unsigned char>(whole[i + 1]) < 0xa0) {
-      block_ += "\ufffd", ++i;
-      continue;
-    }
-    const bool control = (static_cast<unsigned char>(each) < 0x20 && each != '\n' && each != '\t') || each == 0x7f;
-    if (control) block_ += "\ufffd";
-    else block_ += each;
-    if (each == '\n' && block_is_over()) out += close();
+    const bool control =
+        (each.value < 0x20 && bytes != "\n" && bytes != "\t") || (each.value >= 0x7f && each.value < 0xa0);
+    block_ += control || !each.valid ? "\ufffd" : bytes;
+    if (bytes == "\n" && block_is_over()) out += close();
   }
   return out + draw();
 }

@@ -33,7 +33,7 @@ struct checkpoint_tensor {
   bool negative_exp = false;  ///< every value x is read as -exp(x) (A_log of delta rules in Hugging Face form)
   std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's
                                      ///< files, GGUF llama); reading undoes it
-  std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: only so many rows of a head turn, the first, i with i +
+  std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: how many rows of a head turn, the first, i with i +
                                      ///< rotary_dim / 2; reading puts each pair's rows head_dim / 2 apart
   std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats
                                      ///< with strides, or in several files

@@ -59,7 +59,7 @@ class pass_memory {
   std::uint32_t drawn(std::uint32_t index) const { return drawn_word(index % table_->ring_size); }
   /// Tokens that the last verify job took, which must be done: drawn(0) and on.
   std::uint32_t accepted() const { return drawn_word(table_->ring_size); }
-  /// Whether recurrent layers, where there are any, can go on behind so many tokens.
+  /// Whether recurrent layers, where there are any, can go on behind this number of tokens.
   bool has_state_of(std::uint32_t position) const {
     return recurrent_.empty() || recurrent_.positions().kept(position) == position;
   }
