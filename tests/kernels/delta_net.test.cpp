@@ -20,6 +20,40 @@ std::vector<shape> shapes(const kernel_device& on) {
   return out;
 }
 
+/// What a run reads and writes.
+struct operands {
+  const guarded_buffer &qkv, &beta, &alpha, &decay, &shift, &output, &recurrent, &state;
+};
+/// Of a batch's slots `rows`, whose states stand `slot_floats` apart, or of the tokens of a session alone.
+struct batch_rows {
+  std::uint32_t rows = 1, words = 0, floats = 0;
+};
+void run(kernel_device& on, const shape& of, const delta_net_config& sizes, std::uint32_t gate_stride,
+         std::uint32_t gate_group, const operands& to, const batch_rows& batch = {}) {
+  const std::uint32_t parts = (sizes.value_dim + 31) / 32;
+  on.run(kernels::kernel::delta_net, of.subgroups,
+         {{"key_heads", sizes.key_heads},
+          {"value_heads", sizes.value_heads},
+          {"key_dim", sizes.key_dim},
+          {"value_dim", sizes.value_dim},
+          {"in_turn", sizes.in_turn ? 1u : 0u},
+          {"parts", parts},
+          {"gate_stride", gate_stride},
+          {"gate_group", gate_group},
+          {"slot_words", batch.words},
+          {"slot_floats", batch.floats},
+          {"lanes", of.lanes}},
+         {{"qkv", &to.qkv},
+          {"beta", &to.beta},
+          {"alpha", &to.alpha},
+          {"decay", &to.decay},
+          {"shift", &to.shift},
+          {"output", &to.output},
+          {"recurrent", &to.recurrent},
+          {"state", &to.state}},
+         {sizes.value_heads * parts, batch.rows, 1});
+}
+
 }  // namespace
 
 TEST_CASE("delta_net gives the reference's bits, of what comes out and of its state", "[kernels]") {
@@ -30,8 +64,7 @@ TEST_CASE("delta_net gives the reference's bits, of what comes out and of its st
                       key_dim = GENERATE(4u, 33u), value_dim = GENERATE(4u, 68u);
   const bool in_turn = GENERATE(false, true), together = in_turn == (group == 1);
   const delta_net_config sizes{2, 2 * group, key_dim, value_dim, in_turn};
-  const std::uint32_t stride = (together ? 2 : 1) * sizes.value_heads, gate_group = (together ? 2 : 1) * group,
-                      parts = (value_dim + 31) / 32;
+  const std::uint32_t stride = (together ? 2 : 1) * sizes.value_heads, gate_group = (together ? 2 : 1) * group;
   const auto qkv = random.floats(std::size_t{room} * sizes.qkv_size(), -2, 2),
              beta = random.floats(std::size_t{room} * stride, -4, 4),
              alpha = random.floats(std::size_t{room} * stride, -30, 30),
@@ -40,31 +73,13 @@ TEST_CASE("delta_net gives the reference's bits, of what comes out and of its st
   const auto before = kept;
   std::vector<float> expected(std::size_t{tokens} * sizes.value_size());
   reference::delta_net(sizes, {stride, gate_group}, qkv, beta, alpha, decay, shift, position, kept, expected);
-  for (const auto& [subgroups, lanes] : shapes(on)) {
+  for (const shape& of : shapes(on)) {
     const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
                s = on.filled(shift), states = on.filled(before),
                out = on.poisoned(std::size_t{4} * room * sizes.value_size()),
                state = on.filled(fresh_state(position, tokens, room, 64));
     const auto untouched = out.read<std::uint32_t>();
-    on.run(kernels::kernel::delta_net, subgroups,
-           {{"key_heads", sizes.key_heads},
-            {"value_heads", sizes.value_heads},
-            {"key_dim", key_dim},
-            {"value_dim", value_dim},
-            {"in_turn", in_turn ? 1u : 0u},
-            {"parts", parts},
-            {"gate_stride", stride},
-            {"gate_group", gate_group},
-            {"lanes", lanes}},
-           {{"qkv", &in},
-            {"beta", &b},
-            {"alpha", &a},
-            {"decay", &d},
-            {"shift", &s},
-            {"output", &out},
-            {"recurrent", &states},
-            {"state", &state}},
-           {sizes.value_heads * parts, 1, 1});
+    run(on, of, sizes, stride, gate_group, {in, b, a, d, s, out, states, state});
     const auto found = out.read<float>();
     CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
                expected);
@@ -116,28 +131,11 @@ TEST_CASE("delta_net takes more tokens than it makes ready at once as the refere
   const auto before = kept;
   std::vector<float> expected(std::size_t{tokens} * sizes.value_size());
   reference::delta_net(sizes, {2, 2}, qkv, beta, alpha, decay, shift, 7, kept, expected);
-  for (const auto& [subgroups, lanes] : shapes(on)) {
+  for (const shape& of : shapes(on)) {
     const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
                s = on.filled(shift), states = on.filled(before), out = on.poisoned(4 * expected.size()),
                state = on.filled(fresh_state(7, tokens, tokens, 64));
-    on.run(kernels::kernel::delta_net, subgroups,
-           {{"key_heads", 1u},
-            {"value_heads", 2u},
-            {"key_dim", 24u},
-            {"value_dim", 40u},
-            {"parts", 2u},
-            {"gate_stride", 2u},
-            {"gate_group", 2u},
-            {"lanes", lanes}},
-           {{"qkv", &in},
-            {"beta", &b},
-            {"alpha", &a},
-            {"decay", &d},
-            {"shift", &s},
-            {"output", &out},
-            {"recurrent", &states},
-            {"state", &state}},
-           {4, 1, 1});
+    run(on, of, sizes, 2, 2, {in, b, a, d, s, out, states, state});
     CHECK_SAME(on, out.read<float>(), expected);
     CHECK_SAME(on, states.read<float>(), kept);
   }
@@ -162,30 +160,11 @@ TEST_CASE("delta_net of a batch takes a token of each slot that runs, with its s
                          std::span(beta).subspan(slot * heads, heads), std::span(alpha).subspan(slot * heads, heads),
                          decay, shift, batch.positions[slot], std::span(kept).subspan(slot * std::size_t{apart}, own),
                          std::span(expected).subspan(slot * values, values));
-  for (const auto& [subgroups, lanes] : shapes(on)) {
+  for (const shape& of : shapes(on)) {
     const auto in = on.filled(qkv), b = on.filled(beta), a = on.filled(alpha), d = on.filled(decay),
                s = on.filled(shift), states = on.filled(before), out = on.filled(std::vector<float>(slots * values)),
                state = on.filled(batch.words);
-    on.run(kernels::kernel::delta_net, subgroups,
-           {{"key_heads", 2u},
-            {"value_heads", 4u},
-            {"key_dim", key_dim},
-            {"value_dim", value_dim},
-            {"parts", 2u},
-            {"gate_stride", 4u},
-            {"gate_group", 2u},
-            {"slot_words", batch.slot_words},
-            {"slot_floats", apart},
-            {"lanes", lanes}},
-           {{"qkv", &in},
-            {"beta", &b},
-            {"alpha", &a},
-            {"decay", &d},
-            {"shift", &s},
-            {"output", &out},
-            {"recurrent", &states},
-            {"state", &state}},
-           {8, slots, 1});
+    run(on, of, sizes, 4, 2, {in, b, a, d, s, out, states, state}, {slots, batch.slot_words, apart});
     const auto found = out.read<float>();
     CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
                expected);
