@@ -4,5 +4,7 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include "intaglio/runtime/small_code.hpp"
+
 #include "intaglio/runtime/basic_batch.hpp"
 #include "intaglio/runtime/engraved_batch_session.hpp"

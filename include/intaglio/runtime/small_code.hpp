@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What runs once a start, readers of files and the making of devices, as small code where clang compiles it: hello is
+// 3.2 MB of clang's otherwise. What works on each token or each weight is included before and stays fast code.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include "intaglio/codecs/decode.hpp"
+#include "intaglio/io/byte_level_bpe.hpp"
+#include "intaglio/io/codec.hpp"
+#include "intaglio/io/nfc.hpp"
+#include "intaglio/io/ordered_work.hpp"
+#include "intaglio/io/pretokenizer.hpp"
+#include "intaglio/io/sentencepiece_bpe.hpp"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#endif
+
+#include "intaglio/gpu/device.hpp"
+#include "intaglio/gpu/pipeline.hpp"
+#include "intaglio/gpu/pipeline_cache.hpp"
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/io/chat_template.hpp"
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/io/detokenizer.hpp"
+#include "intaglio/io/feature_patch.hpp"
+#include "intaglio/io/packed_image.hpp"
+#include "intaglio/io/packed_writer.hpp"
+#include "intaglio/io/prompt.hpp"
+#include "intaglio/io/session_file.hpp"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
