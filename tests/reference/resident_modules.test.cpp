@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Modules of all layers in one dispatch, instruction for instruction on the CPU, in a few workgroups that wait for each
+// other: the stream behind the layers has the bits of the chain's reference.
+#include <catch2/catch_test_macros.hpp>
+
+#include "intaglio/families/mixes.hpp"
+#include "intaglio/kernels/spirv/layers.hpp"
+#include "intaglio/kernels/spirv/layers_coded.hpp"
+#include "intaglio/kernels/spirv/layers_dense.hpp"
+#include "intaglio/kernels/spirv/layers_long.hpp"
+#include "intaglio/kernels/spirv/layers_mixed.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "reference/interpreted_layers.hpp"
+#include "tiny_configs.hpp"
+
+using namespace intaglio;
+
+namespace resident_modules {
+namespace {
+plan::profile with_workgroups(std::uint32_t count) {
+  plan::profile out = plan::profiles::portable;
+  out.layers_parts = count;
+  return out;
+}
+/// Passes at positions, one behind the other. @param which 1: the form for long contexts
+void agrees(const plan::table& table, std::span<const std::byte> module, std::initializer_list<std::uint32_t> positions,
+            std::size_t which = 0) {
+  REQUIRE_FALSE(table.decode_in_one.in_one.empty());
+  interpreted::both_ways run(table, module, which);
+  for (const std::uint32_t position : positions) {
+    CAPTURE(position);
+    const auto [chain, one] = run.pass(position, (17 + 91 * position) % table.config->vocab_size);
+    CHECK(chain == one);
+  }
+  CHECK(run.caches_agree());
+}
+constexpr decoder_config tiny{.model_type = architecture::llama,
+                              .hidden_size = 256,
+                              .intermediate_size = 320,
+                              .num_hidden_layers = 2,
+                              .num_attention_heads = 2,
+                              .num_key_value_heads = 1,
+                              .head_dim = 64,
+                              .vocab_size = 128,
+                              .max_position_embeddings = 1024,
+                              .rope_theta = 10'000.f,
+                              .rms_norm_eps = 1e-5f};
+constexpr decoder_config with(decoder_config out, auto change) {
+  change(out);
+  return out;
+}
+/// The same in one codec, or as a mix of that name has it.
+plan::planned planned(const decoder_config& c, dtype codec, std::uint32_t workgroups = 2) {
+  return families::planned_of(c, {codec, dtype::f16, dtype::f16}, "tiny", with_workgroups(workgroups), 1024);
+}
+constexpr decoder_config ternary = with(tiny, [](decoder_config& c) {
+  c.model_type = architecture::bitnet, c.hidden_size = 128, c.intermediate_size = 256, c.max_position_embeddings = 2048;
+});
+constexpr decoder_config ternary_shared =
+    with(ternary, [](decoder_config& c) { c.num_attention_heads = 4, c.head_dim = 32, c.num_hidden_layers = 1; });
+}  // namespace
+
+TEST_CASE("all layers of ternary weights have the chain's bits", "[reference][machine][unsanitized]") {
+  using model = models::bitnet_b158<ternary>;
+  agrees(plan::planned::of<model>(with_workgroups(4), 1024).table(), kernels::whole(kernels::spirv::layers_parts),
+         {0, 1, 700});
+}
+TEST_CASE("all layers of ternary weights in long contexts have the chain's bits", "[reference][machine][unsanitized]") {
+  using model = models::bitnet_b158<ternary_shared>;
+  const auto made = plan::planned::of<model>(with_workgroups(11), 1792);
+  REQUIRE_FALSE(made.table().decode_in_one.in_one_long.empty());
+  agrees(made.table(), kernels::whole(kernels::spirv::layers_long_parts), {1500}, 1);
+}
+TEST_CASE("all layers of coded weights have the chain's bits", "[reference][machine][unsanitized]") {
+  const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
+  for (const dtype codec : {dtype::q8_0, dtype::q4_0}) {
+    CAPTURE(name(codec));
+    agrees(planned(with(tiny, [&](decoder_config& c) { c.intermediate_size = 512; }), codec).table(), coded, {1, 700});
+  }
+  agrees(planned(with(tiny, [](decoder_config& c) { c.hidden_size = 320; }), dtype::q8_0).table(), coded, {5});
+}
+TEST_CASE("all layers of weights of 16 bits have the chain's bits", "[reference][machine][unsanitized]") {
+  const std::span<const std::byte> dense = kernels::whole(kernels::spirv::layers_dense_parts);
+  agrees(planned(tiny, dtype::bf16).table(), dense, {0, 700});
+  agrees(planned(tiny, dtype::f16).table(), dense, {1});
+}
+TEST_CASE("all layers of weights in several codecs have the chain's bits", "[reference][machine][unsanitized]") {
+  const decoder_config c =
+      with(tiny, [](decoder_config& d) { d.head_dim = 128, d.intermediate_size = 512, d.num_hidden_layers = 3; });
+  const std::span<const std::byte> mixed = kernels::whole(kernels::spirv::layers_mixed_parts);
+  for (const std::string_view mix : {"q4_k_m", "q3_k_m"}) {
+    CAPTURE(mix);
+    agrees(families::planned_of(c, families::mix_of(c, mix).value(), "tiny", with_workgroups(2), 1024).table(), mixed,
+           {3});
+  }
+}
+TEST_CASE("all layers with norms behind halves have the chain's bits", "[reference][machine][unsanitized]") {
+  const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
+  // Windows of 32 in rings; four workgroups share a head, or one has it.
+  const decoder_config gemma = with(gemma3_tiny, [](decoder_config& c) {
+    c.num_attention_heads = 1, c.num_hidden_layers = 2, c.sliding_window_pattern = 2, c.head_dim = 128;
+  });
+  agrees(planned(gemma, dtype::q8_0, 4).table(), coded, {40, 600});
+  agrees(planned(gemma, dtype::q8_0, 2).table(), coded, {600});
+}
+TEST_CASE("all layers with norms of heads and biases have the chain's bits", "[reference][machine][unsanitized]") {
+  const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
+  const auto of = [](architecture which) {
+    return with(tiny, [&](decoder_config& c) { c.model_type = which, c.head_dim = 128, c.num_hidden_layers = 1; });
+  };
+  for (const architecture each : {architecture::qwen2, architecture::qwen3, architecture::olmo2}) {
+    CAPTURE(each);
+    agrees(planned(of(each), dtype::q8_0).table(), coded, {2});
+  }
+}
+
+}  // namespace resident_modules
