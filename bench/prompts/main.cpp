@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Prompts of whole models with synthetic weights: tokens a second, and the time of every dispatch of the last chunk.
 // usage: prompts [name... [--tokens N] [--chunk N] [--runs N] [--modules N] [--halves] [--dispatches]]; names are those
-// that it prints, all unless said; `--chunk`: tokens of a chunk where a prompt has as many; `--modules` counts from 0,
-// the fastest that the device may run; `--halves`: the profile attends_in_halves
+// that it prints, all unless said; `--chunk`: tokens of every chunk where a prompt has as many, instead of the plan's,
+// which has long chunks where enough is left; `--both`: the plan's chunks with and without long ones, whose caches must
+// have the same bits; `--modules` counts from 0, the fastest that the device may run; `--halves`: the profile
+// attends_in_halves
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -27,16 +29,16 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 
 struct options {
-  std::uint32_t tokens = 512, chunk = plan::profiles::portable.prefill_tokens, runs = 9, modules = 0;
-  bool dispatches = false, halves = false;
+  std::uint32_t tokens = 512, chunk = 0, runs = 9, modules = 0;
+  bool dispatches = false, halves = false, both = false;
   std::vector<std::string> names;
 };
 
-void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+void print_dispatches(runtime::executor& run, runtime::pass_kind kind, std::uint32_t position,
+                      std::span<const std::uint32_t> tokens) {
   std::map<const plan::dispatch*, std::vector<double>> times;
   for (int i = 0; i < 5; ++i)
-    for (const auto& time : run.measure(runtime::pass_kind::prefill, position, tokens))
-      times[time.what].push_back(time.nanoseconds);
+    for (const auto& time : run.measure(kind, position, tokens)) times[time.what].push_back(time.nanoseconds);
   for (auto& [what, list] : times) {
     std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
     std::printf("    %-16s %-28s x %3zu %8.2f us, %.0f us a chunk\n", kernels::interface_of(what->kernel).name.data(),
@@ -45,11 +47,53 @@ void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<
   }
 }
 
+/// A chunk of a prompt: its kind of pass, its tokens. @param takes_long as sessions do, else the plan's chunk
+struct chunk_of_prompt {
+  runtime::pass_kind kind;
+  std::uint32_t tokens;
+};
+chunk_of_prompt next_chunk(runtime::executor& run, std::uint32_t left, bool takes_long) {
+  const std::uint32_t many = takes_long ? run.long_chunk(left, true, nullptr) : 0;
+  if (many != 0) return {runtime::pass_kind::prefill_long, many};
+  return {runtime::pass_kind::prefill, std::min(left, run.table().prefill.max_tokens)};
+}
+
+/// Seconds of a prompt, medians first.
+std::vector<double> feed(runtime::executor& run, std::span<const std::uint32_t> tokens, std::uint32_t runs,
+                         bool takes_long) {
+  std::vector<double> times;
+  for (std::uint32_t turn = 0; turn <= runs; ++turn) {  // the first one warms up
+    const auto start = clock_type::now();
+    for (std::uint32_t at = 0; at < tokens.size();) {
+      const auto [kind, count] = next_chunk(run, static_cast<std::uint32_t>(tokens.size()) - at, takes_long);
+      run.begin(kind, at, tokens.subspan(at, count), {}, 1);
+      while (run.pending()) run.submit(250, 1);
+      run.drain();
+      at += count;
+    }
+    if (turn != 0) times.push_back(std::chrono::duration<double>(clock_type::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+/// Keys and values of the last layer.
+std::vector<std::byte> last_cache(runtime::executor& run) {
+  gpu::transfer transfer(run.device(), std::uint64_t{1} << 24);
+  std::vector<std::byte> out;
+  for (const auto& item : std::span(run.caches().items).last(2)) {
+    std::vector<std::byte> part(item.bytes);
+    transfer.download(run.caches().buffers[item.buffer], item.offset, part);
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
 template <class Model>
 void measure(const gpu::device& device, const char* name, const options& how) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
   plan::profile target = how.halves ? plan::profiles::attends_in_halves : plan::profiles::portable;
-  target.prefill_tokens = how.chunk;
+  if (how.chunk != 0) target.prefill_tokens = how.chunk, target.long_prefill_tokens = 0;
   const plan::planned made = plan::planned::of<Model>(
       target, std::min(std::max<std::uint32_t>(4096, how.tokens + 256), Model::config.max_position_embeddings));
   const plan::table& table = made.table();
@@ -57,27 +101,24 @@ void measure(const gpu::device& device, const char* name, const options& how) {
                         runtime::usable_classes(device).at(how.modules), nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty())
     std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
-  const std::uint32_t chunk = table.prefill.max_tokens;
   std::vector<std::uint32_t> tokens(how.tokens);
   for (std::size_t i = 0; i < tokens.size(); ++i)
     tokens[i] = static_cast<std::uint32_t>(i * 7919 % table.config->vocab_size);
-  std::vector<double> times;
-  for (std::uint32_t turn = 0; turn <= how.runs; ++turn) {  // the first one warms up
-    const auto start = clock_type::now();
-    for (std::uint32_t at = 0; at < how.tokens; at += chunk) {
-      run.begin(runtime::pass_kind::prefill, at, std::span(tokens).subspan(at, std::min(chunk, how.tokens - at)), {},
-                1);
-      while (run.pending()) run.submit(250, 1);
-      run.drain();
-    }
-    if (turn != 0) times.push_back(std::chrono::duration<double>(clock_type::now() - start).count());
+  std::vector<std::byte> found;
+  for (const bool takes_long : {false, true}) {
+    if (!takes_long && !how.both) continue;
+    const std::vector<double> times = feed(run, tokens, how.runs, takes_long);
+    std::printf("%-18s %u tokens in chunks of %u: %8.0f tok/s (%.0f to %.0f)\n", name, how.tokens,
+                next_chunk(run, how.tokens, takes_long).tokens, how.tokens / times[times.size() / 2],
+                how.tokens / times.back(), how.tokens / times.front());
+    if (how.both && takes_long && last_cache(run) != found) std::printf("%s: WRONG: other bits in long chunks\n", name);
+    if (how.both) found = last_cache(run);
+    std::fflush(stdout);
   }
-  std::sort(times.begin(), times.end());
-  std::printf("%-18s %u tokens in chunks of %u: %8.0f tok/s (%.0f to %.0f)\n", name, how.tokens, chunk,
-              how.tokens / times[times.size() / 2], how.tokens / times.back(), how.tokens / times.front());
-  std::fflush(stdout);
-  const std::uint32_t last = (how.tokens - 1) / chunk * chunk;
-  if (how.dispatches) print_dispatches(run, last, std::span(tokens).subspan(last));
+  std::uint32_t at = 0;
+  chunk_of_prompt last{};
+  while (at < how.tokens) at += (last = next_chunk(run, how.tokens - at, true)).tokens;
+  if (how.dispatches) print_dispatches(run, last.kind, at - last.tokens, std::span(tokens).last(last.tokens));
 }
 
 }  // namespace
@@ -92,6 +133,7 @@ int main(int count, char** arguments) try {
     else if (word == "--runs") how.runs = number();
     else if (word == "--modules") how.modules = number();
     else if (word == "--halves") how.halves = true;
+    else if (word == "--both") how.both = true;
     else if (word == "--dispatches") how.dispatches = true;
     else how.names.push_back(word);
   }

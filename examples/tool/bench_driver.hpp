@@ -60,12 +60,14 @@ class bench_driver {
   /// @param chunk tokens of a pass; 0: the plan's
   double prompt_seconds(std::uint32_t prompt, std::uint32_t chunk = 0) {
     const std::uint32_t widest = chunk != 0 ? chunk : run_->table().prefill.max_tokens;
-    const std::vector<std::uint32_t> ids(widest, 1);
+    const std::vector<std::uint32_t> ids(run_->table().max_tokens, 1);
     const std::vector<std::int32_t> all(prompt, 1);  // for stages before the executor's
     const auto start = std::chrono::steady_clock::now();
     for (std::uint32_t at = 0; at < prompt;) {
-      const std::uint32_t count = std::min(prompt - at, widest);
-      run_->begin(runtime::pass_kind::prefill, at, std::span(ids).first(count), {}, 1);
+      const std::uint32_t many = chunk != 0 ? 0 : run_->long_chunk(prompt - at, false, nullptr),
+                          count = many != 0 ? many : std::min(prompt - at, widest);
+      run_->begin(many != 0 ? runtime::pass_kind::prefill_long : runtime::pass_kind::prefill, at,
+                  std::span(ids).first(count), {}, 1);
       run_->ask_ahead(runtime::pass_kind::prefill, at + count, std::span(all).subspan(at + count), widest);
       while (run_->pending()) {
         if (!run_->may_submit()) run_->wait();

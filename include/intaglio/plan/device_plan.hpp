@@ -14,12 +14,14 @@
 #include "intaglio/core/error.hpp"
 #include "intaglio/plan/fit.hpp"
 #include "intaglio/plan/verify.hpp"
+#include "intaglio/plan/widen.hpp"
 
 namespace intaglio::plan {
 
 /// What else a plan for a device depends on.
 struct device_plan_options {
   std::vector<product_shape> shapes{};  ///< of products of decode, in the place of the plan's
+  bool always_long = false;             ///< chunks of long prompts on devices without matrices too
   bool sampler_forms = true;            ///< samplers of one session have forms that are compiled sooner, on GPUs
 };
 
@@ -43,6 +45,7 @@ class device_plan {
         if ((table_.*which).layers != 0) narrow(which, {rows, all});
     if (from.verify.has_head && from.verify.max_tokens > few_drafts)
       narrow(&plan::table::verify, {few_drafts, from.verify.max_tokens});
+    if (const std::uint32_t times = has_long_chunks() ? chunks_at_once(from) : 1; times != 1) widen(times);
     prove();
   }
   device_plan(const device_plan&) = delete;
@@ -69,6 +72,9 @@ class device_plan {
       if (each.of == which) out.push_back(&each.plan);
     return out;
   }
+  /// Prefill over chunks of long prompts, of several times as many tokens in an arena of its own size, on devices with
+  /// matrices; null where there is none.
+  const sequence* long_prefill() const { return long_prefill_.layers == 0 ? nullptr : &long_prefill_; }
   /// Whether samplers of one session have forms that are compiled sooner.
   bool has_sampler_forms() const { return options_.sampler_forms && !device_.offers().has(demand::wide_loads); }
 
@@ -106,11 +112,31 @@ class device_plan {
     fewer_.push_back({which, pass.rows, made});
   }
 
+  /// Products by matrices are faster over more tokens; others are as fast, and memory may be short.
+  bool has_long_chunks() const {
+    const kernels::demands offers = device_.offers();
+    return options_.always_long || offers.has(demand::f16_matrices) || offers.has(demand::int8_fragments);
+  }
+  [[gnu::cold]] void widen(std::uint32_t times) {
+    sequence wide = engraved_->prefill;
+    wide.max_tokens *= times, wide.arena_bytes *= times, wide.residual_offset *= times;
+    for (const auto part : {&sequence::prologue, &sequence::period, &sequence::epilogue}) {
+      std::vector<dispatch> list;
+      for (const dispatch& d : wide.*part) list.push_back(widened(d, times));
+      wide.*part = keep(std::move(list));
+    }
+    wide_values_.assign(wide.values.begin(), wide.values.end());
+    for (placed_value& each : wide_values_) each.offset *= times, each.bytes *= times;
+    wide.values = wide_values_;
+    long_prefill_ = fitted_sequence(wide, {});
+  }
+
   void prove() const {
     text<256> fault = verify_weights(table_);
     const limits limit = limits_of(device_);
     for (const auto which : verified_sequences)
       if (fault.empty()) fault = verify_sequence(table_, which, limit);
+    if (fault.empty() && long_prefill() != nullptr) verify(table_, long_prefill_, limit, fault);
     for (const narrower& each : fewer_)
       if (fault.empty()) verify(table_, each.plan, limit, fault);
     if (!fault.empty())
@@ -124,6 +150,8 @@ class device_plan {
   plan::table table_;
   std::deque<std::vector<dispatch>> lists_;
   std::vector<narrower> fewer_;
+  sequence long_prefill_;
+  std::vector<placed_value> wide_values_;
 };
 
 /// Whether a plan fits to a device and can be proven for it.

@@ -62,7 +62,7 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   out.global_weight_bytes = weights.global_bytes;
   out.layer_weight_bytes = weights.layer_bytes;
   out.pattern = g.pattern;
-  const lowering_context sizes{config, target, 1, chunk_tokens(target, context), context};
+  const lowering_context sizes{config, target, 1, widest_tokens(target, context), context};
   for (const auto& o : g.ops)
     if (o.kind == ir::op_kind::attention && o.head_dim > kernels::most_head_dim && out.failure.empty())
       out.failure.append(o.layer.view(), ": expected heads of at most ", kernels::most_head_dim, " channels, found ",
@@ -94,7 +94,7 @@ constexpr table table_of(const draft& from, const decoder_config& config, std::s
   t.global_weight_bytes = from.global_weight_bytes;
   t.layer_weight_bytes = from.layer_weight_bytes;
   t.context = context;
-  t.max_tokens = chunk_tokens(target, context);
+  t.max_tokens = widest_tokens(target, context);
   t.ring_size = target.ring_size;
   t.cache_element = target.cache_element;
   t.pattern = from.pattern;

@@ -31,7 +31,7 @@ constexpr void draft_in_one(const decoder_config& config, const profile& target,
   if (!has_resident_steps(chain)) return;
   const auto list = [](const auto& part) { return std::vector<dispatch>(part.all().begin(), part.all().end()); };
   table sizes;
-  sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
+  sizes.config = &config, sizes.context = context, sizes.max_tokens = widest_tokens(target, context);
   const auto take = [&](const layers_in_one& made) {
     out.prologue.assign(made.prologue, "dispatches before the layers", failure);
     out.period.assign(made.period, "dispatches in a period", failure);

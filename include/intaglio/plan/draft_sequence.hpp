@@ -81,7 +81,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
                               std::uint32_t context, sequence_kind kind, weight_list& weights, drafted_sequence& out,
                               text<256>& failure) {
   ir::graph g = traced;
-  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
+  const lowering_context c{config, target, kind.tokens, widest_tokens(target, context), context, kind.batch};
   std::vector<node> nodes = sequence_nodes(g, config, c, kind, failure);
   if (!failure.empty()) return;
   placement p = place(g, nodes, kind.tokens, failure);

@@ -78,7 +78,7 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
   if (!out.failure.empty()) return out;
 
   const placement nowhere;
-  const lowering_context c{config, target, out.shape.slot_count, chunk_tokens(target, context), context, out.shape};
+  const lowering_context c{config, target, out.shape.slot_count, widest_tokens(target, context), context, out.shape};
   pages_lowering lower{g, nowhere, c, weights};
   std::vector<dispatch> period;
   for (std::uint8_t kind = 0; kind < g.pattern.kinds(); ++kind)

@@ -59,7 +59,7 @@ struct lowering_context {
   constexpr std::uint32_t cache_positions(std::uint32_t window) const {
     return batched()     ? batch.pages * batch.page_size
            : window == 0 ? context
-                         : (std::min)(context, kernels::ring_slots(window, max_tokens));
+                         : (std::min)(context, kernels::ring_slots(window, (std::min)(target.prefill_tokens, context)));
   }
   constexpr bool is_ring(std::uint32_t window) const { return !batched() && cache_positions(window) < context; }
   /// Workgroups that share a head's spans of positions.

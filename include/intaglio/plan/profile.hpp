@@ -54,6 +54,8 @@ struct profile {
   std::uint32_t layers_subgroups =
       1;  ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
   std::uint32_t prefill_tokens = 32;      ///< tokens of a prefill chunk, where the context has as many
+  std::uint32_t long_prefill_tokens = 0;  ///< as many whole chunks at once have these of long prompts, where the device
+                                          ///< has matrices (device_plan::long_prefill); 0: no more than one
   std::uint32_t logits_tokens = 32;       ///< tokens of a chunk whose logits are wanted, which take much memory
   std::uint32_t verify_tokens = 8;        ///< tokens of the widest pass over drafts, where the context has as many
   std::uint32_t tile_tokens = 8;          ///< tokens that share one read of a weight tile in prefill
@@ -101,6 +103,7 @@ inline constexpr profile portable{.name = "portable",
                                   .layers_parts = 132,
                                   .layers_subgroups = kernels::layers::resident_subgroups,
                                   .prefill_tokens = 512,
+                                  .long_prefill_tokens = 2048,
                                   .logits_tokens = 64,
                                   .verify_tokens = 16};
 /// portable whose chunks leave decode's bits, whatever the weights.

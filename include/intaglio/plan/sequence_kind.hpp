@@ -20,6 +20,12 @@ struct sequence_kind {
 constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) {
   return (std::min)(target.prefill_tokens, context);
 }
+/// Of the widest pass: a chunk of a long prompt, which is some chunks at once.
+constexpr std::uint32_t widest_tokens(const profile& target, std::uint32_t context) {
+  const std::uint32_t chunk = chunk_tokens(target, context);
+  const std::uint32_t most = (std::min)(target.long_prefill_tokens, context);
+  return chunk == 0 || most < chunk ? chunk : most / chunk * chunk;
+}
 constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) {
   return (std::min)(target.logits_tokens, chunk_tokens(target, context));
 }

@@ -82,7 +82,7 @@ INTAGLIO_DEFINITION trace_result basic_session::take_trace() {
 INTAGLIO_DEFINITION void basic_session::prefill(std::span<const std::int32_t> ids, std::uint32_t chunk) {
   gpu::translated([&] {
     runtime::session_use use(body_);
-    const std::uint32_t step = use->checked_chunk(chunk);
+    const std::uint32_t step = use->fed_chunk(chunk);
     append(*use, ids);
     use->feed_until(use->size() - 1, step);
   });

@@ -271,23 +271,6 @@ class executor final : public late_start {
   }
 
  private:
-  /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from
-  /// the reference
-  /// @param list it, and those of it for fewer rows
-  [[gnu::cold]] recorded_sequence record_proven(std::span<const plan::sequence* const> list, bool prove,
-                                                gpu::pipeline_cache* cache) {
-    kernels_.add(list, cache);
-    if (prove)
-      for (const plan::sequence* each : list)
-        if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(*each);
-            !fault.kernel.empty())
-          refuse(device_, fault);
-    const plan::sequence& plan = *list.front();
-    recorded_sequence made =
-        record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, {true, !plan.greedy.empty()});
-    counters_.recordings += made.size() + (made.greedy.handle() != nullptr ? 1 : 0);
-    return made;
-  }
   void create(gpu::pipeline_cache* cache, bool soon) {
     kernels_.add(begins_with(*plan_, soon), cache);
     kernels_.add(goes_on_with(*plan_, soon), cache);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is left of the start of an executor that began soon: it is proven and recorded between two passes.
+// What an executor makes late: what is left of its start, proven and recorded between two passes, and sequences that
+// are there when they are asked for.
 #pragma once
 
 #include <algorithm>
@@ -42,6 +43,18 @@ class late_start : public in_one_prover {
     if (start_.is_complete()) return in.set_note(std::move(note));
     start_.note_when_complete(in, std::move(note), std::move(as_chain));
     if (kernels_.ready()) complete();
+  }
+
+  /// Tokens of a chunk of a long prompt that is fed at once; 0: those of chunks are no more. What it takes is made when
+  /// it is asked for the first time: pipelines, recordings and an arena, without which prompts go on in chunks.
+  /// @param left tokens that are to be fed  @param prove hold its pipelines against the CPU reference
+  /// @error device_lost, out_of_memory
+  std::uint32_t long_chunk(std::uint32_t left, bool prove, gpu::pipeline_cache* cache) {
+    const plan::sequence* const plan = ends_ ? nullptr : plan_->long_prefill();
+    if (plan == nullptr || left < plan->max_tokens || no_long_chunks_) return 0;
+    if (sequence(pass_kind::prefill_long).plan == nullptr)
+      gpu::translated([&] { prepare_long_prefill(*plan, prove, cache); });
+    return no_long_chunks_ ? 0 : plan->max_tokens;
   }
 
  protected:
@@ -94,7 +107,43 @@ class late_start : public in_one_prover {
     counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
   }
 
+  /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from
+  /// the reference
+  /// @param list it, and those of it for fewer rows
+  /// @param addresses null: the session's
+  [[gnu::cold]] recorded_sequence record_proven(std::span<const plan::sequence* const> list, bool prove,
+                                                gpu::pipeline_cache* cache, const address_table* addresses = nullptr) {
+    kernels_.add(list, cache);
+    if (prove)
+      for (const plan::sequence* each : list)
+        if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(*each);
+            !fault.kernel.empty())
+          refuse(device_, fault);
+    const plan::sequence& plan = *list.front();
+    recorded_sequence made =
+        record_sequence(device_, *table_, plan, kernels_, addresses != nullptr ? *addresses : addresses_, nullptr,
+                        false, 0, {true, !plan.greedy.empty()});
+    counters_.recordings += made.size() + (made.greedy.handle() != nullptr ? 1 : 0);
+    return made;
+  }
+
  private:
+  /// Where there is no room, or a pipeline differs from the reference, there are no long chunks.
+  [[gnu::cold]] void prepare_long_prefill(const plan::sequence& plan, bool prove, gpu::pipeline_cache* cache) {
+    drain();
+    const std::array list{&plan};
+    address_table addresses = addresses_;
+    no_long_chunks_ = true;
+    try {
+      long_arena_ = gpu::buffer(device_, plan.arena_bytes, gpu::placement::device_local, "the arena of long prompts");
+      addresses.arena = long_arena_.address();
+      kernels_.add(list, cache);
+      if (prove && !kernel_proof(device_, *table_, kernels_, weights_).check(plan).kernel.empty()) return;
+    } catch (const out_of_memory&) { return; }
+    sequence(pass_kind::prefill_long) = record_proven(list, false, cache, &addresses);
+    no_long_chunks_ = false;
+    if (cache != nullptr) cache->store();
+  }
   /// Decode with both of its last segments, or the greedy one alone. Nothing is in flight.
   void record_decode(kernels::sample_form draws_by, bool draws = true) {
     const sampler_forms forms{draws, !decode_->greedy.empty(), draws_by};
@@ -198,6 +247,8 @@ class late_start : public in_one_prover {
     record(table_->decode);
     return false;
   }
+
+  bool no_long_chunks_ = false;
 };
 
 }  // namespace intaglio::runtime

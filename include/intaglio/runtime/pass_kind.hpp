@@ -15,8 +15,9 @@ enum class pass_kind : std::uint8_t {
   logits,
   probe,
   verify,
-  verify_few  ///< over at most executor::few_tokens
+  verify_few,   ///< over at most executor::few_tokens
+  prefill_long  ///< over device_plan::long_prefill's chunk of a long prompt
 };
-inline constexpr std::size_t pass_kinds = 6;
+inline constexpr std::size_t pass_kinds = 7;
 
 }  // namespace intaglio::runtime

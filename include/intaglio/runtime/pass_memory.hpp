@@ -134,7 +134,7 @@ class pass_memory {
   const plan::sequence* decode_;  ///< of the table
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, wide_arena_, state_, ring_, arguments_, trace_, logits_output_, probe_output_;
+  gpu::buffer arena_, wide_arena_, long_arena_, state_, ring_, arguments_, trace_, logits_output_, probe_output_;
   std::optional<trace_ring> traces_;
   placed_items caches_;
   recurrent_memory recurrent_;

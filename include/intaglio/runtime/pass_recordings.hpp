@@ -42,6 +42,7 @@ class pass_recordings : public pass_memory {
     return is_long(kind, position)                                      ? long_plan_
            : kind == pass_kind::decode                                  ? *decode_
            : kind == pass_kind::prefill                                 ? table_->prefill
+           : kind == pass_kind::prefill_long                            ? *plan_->long_prefill()
            : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify
                                                                         : table_->logits;
   }

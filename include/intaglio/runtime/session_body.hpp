@@ -96,6 +96,10 @@ struct session_body {
     return chunk != 0 ? chunk : prefill_tokens;
   }
 
+  /// The same of a prompt, 0 standing for as many as there may be at once: begin_chunk() then takes those of chunks, or
+  /// of chunks of long prompts.
+  std::uint32_t fed_chunk(std::uint32_t chunk) const { return chunk != 0 ? checked_chunk(chunk) : table->max_tokens; }
+
   /// Replaces the history; what it has in common with the old one stays in the KV cache.
   void replace(std::span<const std::int32_t> ids) {
     const std::size_t limit = (std::min<std::size_t>)({ids.size(), history.size(), cached});
@@ -134,10 +138,14 @@ struct session_body {
   /// Begins a pass over the next chunk of the history up to `until`; stages of a cut plan before this one go on with
   /// those behind it. @return its tokens
   std::uint32_t begin_chunk(std::uint32_t until, std::uint32_t chunk) {
-    const std::uint32_t count = (std::min)(chunk, until - cached);
-    begin(feeding(chunk), count);
-    if (run->is_stage()) ask_ahead(cached + count, until, chunk);
+    const std::uint32_t left = until - cached, many = chunk <= prefill_tokens ? 0 : long_chunk(left),
+                        count = many != 0 ? many : (std::min)({chunk, prefill_tokens, left});
+    begin(many != 0 ? pass_kind::prefill_long : feeding(chunk), count);
+    if (run->is_stage()) ask_ahead(cached + count, until, (std::min)(chunk, prefill_tokens));
     return count;
+  }
+  [[gnu::cold]] std::uint32_t long_chunk(std::uint32_t left) {
+    return run->long_chunk(left, prove_kernels, cache ? &*cache : nullptr);
   }
   [[gnu::cold]] void ask_ahead(std::uint32_t from, std::uint32_t until, std::uint32_t chunk) {
     run->ask_ahead(pass_kind::prefill, from, std::span(history).subspan(from, until - from), chunk);

@@ -27,7 +27,7 @@ class running_text {
  public:
   running_text(runtime::session_use use, const generate_options& options)
       : use_(std::move(use)), sampling_(options.sampling()), stop_(options.stop),
-        chunk_(use_->checked_chunk(options.chunk)), tokens_per_submit_(options.tokens_per_submit),
+        chunk_(use_->fed_chunk(options.chunk)), tokens_per_submit_(options.tokens_per_submit),
         lookup_(options.prompt_lookup_num_tokens), longest_ngram_(options.max_matching_ngram_size),
         stop_at_end_(options.stop_at_end), idle_(options.gpu_idle), start_(clock::now()) {
     runtime::session_body& body = *use_;

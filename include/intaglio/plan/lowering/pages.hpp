@@ -35,7 +35,8 @@ class pages_lowering : public dispatch_builder {
     k.page_size = c_.batch.page_size;
     k.slot_count = c_.batch.slot_count;
     d.subgroups = c_.target.embed_subgroups;
-    d.groups = {(c_.max_tokens + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
+    const std::uint32_t chunk = (std::min)(c_.target.prefill_tokens, c_.context);
+    d.groups = {(chunk + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
     kernels::store(k, d.specialization);
     return d;
   }

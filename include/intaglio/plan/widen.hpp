@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// A sequence of chunks made for several times as many tokens: the same dispatches, of whose workgroups there are more.
+// What a token has in the arena lies side by side with the other tokens', so all places and sizes there grow alike.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// A kernel of chunks whose workgroups share the tokens out.
+struct shares_chunk {
+  kernels::kernel which;
+  std::size_t axis = 1;      ///< of its workgroups: tokens, or tiles of them
+  bool has_room = false;     ///< its constant max_tokens is the tokens of the widest pass
+  std::string_view lists{};  ///< constant that is not 0 where tokens come in lists of experts, or empty
+};
+inline constexpr shares_chunk chunk_kernels[] = {
+    {kernels::kernel::embed},
+    {kernels::kernel::norm_quantize},
+    {kernels::kernel::rms_norm},
+    {kernels::kernel::norm_add},
+    {kernels::kernel::gated},
+    {kernels::kernel::turn},
+    {kernels::kernel::halves, 1, false, "experts_used"},
+    {kernels::kernel::matmul, 1, false, "experts_used"},
+    {kernels::kernel::ternary_matmul},
+    {kernels::kernel::ternary_float},
+    {kernels::kernel::attention},
+    {kernels::kernel::matmul_chunk, 0, true, "experts_used"},
+    {kernels::kernel::ternary_chunk, 1, true},
+    {kernels::kernel::attention_chunk, 1, true},
+    {kernels::kernel::attention_halves, 1, true},
+};
+constexpr const shares_chunk* shares_chunk_of(const dispatch& d) {
+  const kernels::kernel_interface& face = kernels::interface_of(d.kernel);
+  for (const shares_chunk& each : chunk_kernels)
+    if (each.which == d.kernel)
+      return !each.lists.empty() && d.specialization[face.specialization_index(each.lists)] != 0 ? nullptr : &each;
+  return nullptr;
+}
+
+/// Tokens of a tile of a chunk, at most: chunks of whole tiles have room for no more.
+inline constexpr std::uint32_t most_chunk_tile = 128;
+
+/// How many times as many tokens as its chunks a plan's long prompts take at once; 1: not more. Not where a ring is too
+/// short for them, where tokens come in lists of experts, or where layers go through a chunk token by token.
+constexpr std::uint32_t chunks_at_once(const table& t) {
+  const std::uint32_t chunk = t.prefill.max_tokens;
+  if (chunk == 0 || chunk % most_chunk_tile != 0) return 1;
+  for (std::uint8_t kind = 0; kind < t.pattern.kinds(); ++kind) {
+    const layer_cache& own = t.caches[kind];
+    if (own.positions != 0 && own.positions < t.context && own.positions < own.window + t.max_tokens - 1) return 1;
+  }
+  for (const auto part : {t.prefill.prologue, t.prefill.period, t.prefill.epilogue})
+    for (const dispatch& d : part)
+      if (shares_chunk_of(d) == nullptr) return 1;
+  return t.max_tokens / chunk;
+}
+
+/// @param d of a chunk  @param times as many tokens
+constexpr dispatch widened(const dispatch& d, std::uint32_t times) {
+  dispatch out = d;
+  for (operand& each : out.push)
+    if (each.where == region::arena) each.offset *= times;
+  for (access& each : out.accesses)
+    if (each.where == region::arena) each.offset *= times, each.bytes *= times;
+  const shares_chunk& how = *shares_chunk_of(d);
+  out.groups[how.axis] *= times;
+  if (how.has_room) out.specialization[kernels::interface_of(d.kernel).specialization_index("max_tokens")] *= times;
+  return out;
+}
+
+}  // namespace intaglio::plan
