@@ -17,20 +17,14 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   auto words = small_sentencepiece();
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
     words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
-  const std::string model = folder / "tiny.gguf", index = folder / "index", made = folder / "made";
+  const std::string model = folder / "tiny.gguf", index = folder / "index";
   exact.write_gguf(model, words);
-  const outcome engraved = call({"engrave", model, "-o", made, "--name", "tiny_mixture"});
-  INFO(engraved.err);
-  REQUIRE(engraved.code == 0);
-  const call_options mine{
-      .environment = {}, .input = {}, .stdout_path = {}, .signal = 0, .program = made + "/bin/intaglio"};
-  const auto tool = [&](std::vector<std::string> arguments) { return call(std::move(arguments), mine); };
   const std::vector<std::int32_t> prompt{1, 53, 106};
   const auto walk = [&](std::vector<std::string> arguments, bool ids = true) {
     arguments.insert(arguments.begin(), "walk");
     arguments.insert(arguments.end(), {"-m", model});
     if (ids) arguments.insert(arguments.end(), {"--ids", "1,53,106"});
-    return tool(arguments);
+    return call(arguments);
   };
   const auto refused = [](const outcome& of, const std::string& why) {
     INFO(of.err);
@@ -40,13 +34,13 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   };
   constexpr std::uint32_t layers = 2, experts = 6, features = 96, of_token = 2 * features;
 
-  CHECK(contains(tool({"index", model, "-o", index}).out, "2 layers of 576 features of 6 experts, gate f32"));
-  const auto again = tool({"index", model, "-o", index, "--json"}).json();
+  CHECK(contains(call({"index", model, "-o", index}).out, "2 layers of 576 features of 6 experts, gate f32"));
+  const auto again = call({"index", model, "-o", index, "--json"}).json();
   CHECK(again["features"] == experts * features);
   CHECK(again["experts"] == experts);
-  refused(tool({"index", model, "-o", folder / "graph", "--hnsw"}), "--hnsw: expected a model with one FFN a layer");
+  refused(call({"index", model, "-o", folder / "graph", "--hnsw"}), "--hnsw: expected a model with one FFN a layer");
   CHECK_FALSE(fs::exists(folder / "graph"));
-  refused(tool({"index", index, "-o", folder / "larql", "--larql"}), "one FFN each");
+  refused(call({"index", index, "-o", folder / "larql", "--larql"}), "one FFN each");
 
   // The walk is the model, and K features of those of the token's experts are not.
   const auto greedy = exact.greedy(prompt, 5);
@@ -92,7 +86,7 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
     for (const auto& [at, some] : experts_of) CHECK(some.size() <= 2);
   };
   const auto trace = walk({"trace", index, "-n", "1", "--top", "9", "--html", folder / "trace.html", "--json"}).json();
-  CHECK(trace["model"] == "tiny_mixture");
+  CHECK(trace["model"] == "tiny");
   CHECK(trace["tokens"].size() == prompt.size() + 1);
   CHECK(trace["fired"].size() == 9 * layers * (prompt.size() + 1));
   belong(trace["fired"], "token", prompt.size() + 1);
@@ -107,7 +101,7 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   refused(walk({"bench", index, "--hnsw"}), "--hnsw: expected a model with one FFN a layer");
 
   refused(walk({"router", index, "run"}), "router.bin");  // there is none yet
-  refused(tool({"walk", "router", index, "build"}), "expected the mixture of experts that the index was made of");
+  refused(call({"walk", "router", index, "build"}), "expected the mixture of experts that the index was made of");
   CHECK(contains(walk({"router", index, "build"}, false).out, "2 layers of 6 experts with 96 to 96 features"));
   const auto routed = walk({"router", index, "run", "-n", "2", "--top-k", "2", "--json"}).json();
   CHECK(routed["ids"] == std::vector<std::int32_t>(greedy.begin(), greedy.begin() + 2));
@@ -133,6 +127,6 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   for (const std::string action : {"remove", "restore"})
     refused(walk({"edit", index, action, "--layer", "0", "--feature", "3"}, false), mixture);
   refused(walk({"edit", index, "insert", "--layer", "0", "--prompt", "a", "--says", "b"}, false), mixture);
-  refused(tool({"fold", model, index, "-o", folder / "folded.gguf"}), mixture);
+  refused(call({"fold", model, index, "-o", folder / "folded.gguf"}), mixture);
   CHECK_FALSE(fs::exists(folder / "folded.gguf"));
 }
