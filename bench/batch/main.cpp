@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16
-// and 32 rows, and the time of every dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--rows N]
-// [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv]];
+// and 32 rows, of wider plans 64 and 128, and the time of every dispatch of a pass. usage: batch [name... [--halves]
+// [--slots N] [--rows N]
+// [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv] [--first
+// N]];
 // --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --rows:
 // slots in use; --temperature: all draw, of top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the
-// place of a kernel's; names are those that it prints, all unless said
+// place of a kernel's; --first: the time to the first token of a prompt of N tokens too; names are those that it
+// prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -19,6 +23,7 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/basic_batch.hpp"
 #include "intaglio/runtime/batch_executor.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -30,6 +35,7 @@ namespace {
 struct options {
   std::uint32_t position = 128, passes = 64;
   bool dispatches = false, prove = false, halves = false, chain = false;
+  std::uint32_t first = 0;                 // tokens of a prompt
   std::uint32_t slot_count = 0, rows = 0;  // 0: 8, 16 and 32; 1, 8, 16 and 32 of them in use
   sampling_options sampling{.temperature = 0};
   std::vector<std::string> names;
@@ -77,19 +83,32 @@ void print_dispatches(runtime::batch_executor& run, std::uint32_t rows) {
   }
 }
 
-/// Every slot in the middle of a story of its own.
+/// A slot in the middle of a story of its own, and what is done with its words.
+template <class Take>
+void with_story(const plan::table& table, std::uint32_t slot, const options& how, const Take& take) {
+  const std::vector<std::int32_t> tokens(how.position + 1, static_cast<std::int32_t>(slot + 1));
+  std::vector<std::uint32_t> pages(table.slot_pages());
+  std::iota(pages.begin(), pages.end(), slot * table.slot_pages());
+  take({tokens, pages, table.context, true, how.sampling});
+}
 void fill(runtime::batch_executor& run, const options& how) {
-  const plan::table& table = run.table();
-  for (std::uint32_t slot = 0; slot < table.shape.slot_count; ++slot) {
-    std::vector<std::int32_t> tokens(how.position + 1, static_cast<std::int32_t>(slot + 1));
-    std::vector<std::uint32_t> pages(table.slot_pages());
-    std::iota(pages.begin(), pages.end(), slot * table.slot_pages());
-    run.set(slot, {tokens, pages, table.context, true, how.sampling});
-  }
+  for (std::uint32_t slot = 0; slot < run.table().shape.slot_count; ++slot)
+    with_story(run.table(), slot, how, [&](const runtime::slot_words& words) { run.set(slot, words); });
+}
+/// Slot 0 by itself, from its pages on.
+void measure_alone(runtime::batch_executor& run, double one, const options& how) {
+  fill(run, how);
+  const double ms = median_ms([&] {
+    with_story(run.table(), 0, how, [&](const runtime::slot_words& words) { run.enter_alone(0, words); });
+    run.decode_alone(how.passes, 100);
+  });
+  std::printf("  plan of %2u slots, one by itself: %6.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n",
+              run.table().shape.slot_count, ms / how.passes * 1e3, how.passes / ms * 1e3, how.passes / ms * 1e3 / one,
+              run.alone_in_one() ? ", all layers in one dispatch" : "");
 }
 
-/// A plan's passes over 1, 8, 16 and 32 of its slots. @param one tokens a second of a session alone  @return the
-/// weights
+/// A plan's passes over 1, 8, 16, 32, 64 and 128 of its slots. @param one tokens a second of a session alone  @return
+/// the weights
 runtime::weight_memory measure_passes(const gpu::device& device, const plan::table& table,
                                       runtime::weight_memory weights, const plan::device_class& of, double one,
                                       const options& how) {
@@ -99,7 +118,8 @@ runtime::weight_memory measure_passes(const gpu::device& device, const plan::tab
   if (how.prove)
     if (const auto fault = run.prove(); !fault.kernel.empty())
       std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
-  for (const std::uint32_t rows : {1u, 8u, 16u, 32u}) {
+  if (run.has_alone() && (how.rows == 0 || how.rows == 1)) measure_alone(run, one, how);
+  for (const std::uint32_t rows : {1u, 8u, 16u, 32u, 64u, 128u}) {
     if (rows > slot_count || (how.rows != 0 && rows != how.rows)) continue;
     const double ms = median_ms([&] {
       fill(run, how);
@@ -115,6 +135,45 @@ runtime::weight_memory measure_passes(const gpu::device& device, const plan::tab
   return run.release_weights();
 }
 
+/// Time to the first token of prompts of a batch that is empty, and of one where all other sessions decode, a token of
+/// each a step. @return the weights
+runtime::weight_memory measure_first(const gpu::device& device, const plan::table& table,
+                                     runtime::weight_memory weights, const plan::device_class& of, const options& how) {
+  auto run = std::make_unique<runtime::batch_executor>(device, runtime::batch_executor::plan_for(table, of),
+                                                       std::move(weights), runtime::kernel_set(device), nullptr);
+  basic_batch batch(std::make_shared<runtime::session_body>(device, table, 250.0), std::move(run));
+  std::uint32_t stories = 0;
+  const auto prompt = [&](std::uint32_t count) {  // no two begin alike
+    std::vector<std::int32_t> out(count);
+    for (std::uint32_t i = 0; i < count; ++i)
+      out[i] = static_cast<std::int32_t>((7919ull * ++stories + 31 * i) % table.config->vocab_size);
+    return out;
+  };
+  const auto first_ms = [&] {
+    std::vector<double> times;
+    for (int repeat = 0; repeat < 9; ++repeat) {
+      const auto ids = prompt(how.first);
+      const auto start = std::chrono::steady_clock::now();
+      const batch_handle who = batch.join(ids, {how.sampling, 2});
+      while (batch.history(who).size() == ids.size()) batch.step();
+      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      batch.leave(who);
+    }
+    return bench::median(times);
+  };
+  for (const auto start = std::chrono::steady_clock::now();
+       std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500);)
+    first_ms();
+  const double alone = first_ms();
+  for (std::uint32_t i = 0; i + 1 < table.shape.slot_count; ++i)
+    batch.join(prompt(how.position), {how.sampling, table.context - how.position});
+  for (std::uint32_t i = 0; i < table.shape.slot_count + 16; ++i) batch.step();
+  const double beside = first_ms();
+  std::printf("  first token of a prompt of %u: %.2f ms, beside %u that decode %.2f ms, %.2f times\n", how.first, alone,
+              batch.active(), beside, beside / alone);
+  return batch.executor().release_weights();
+}
+
 template <class Model>
 void measure(const gpu::device& device, const char* name, const options& how) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
@@ -124,8 +183,10 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   const plan::device_class of = runtime::usable_classes(device).front();
   runtime::weight_memory weights;
   double one = 0;
-  for (const std::uint32_t slot_count : {8u, 16u, 32u}) {
-    if (how.slot_count != 0 && slot_count != how.slot_count && slot_count != 8) continue;
+  std::vector<std::uint32_t> plans{8, 16, 32};
+  if (how.slot_count != 0) plans = {8, how.slot_count};
+  if (how.slot_count == 8) plans = {8};
+  for (const std::uint32_t slot_count : plans) {
     const plan::planned made = plan::planned::of<Model>(
         target, context,
         {.slot_count = slot_count, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
@@ -147,6 +208,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
     if (how.slot_count != 0 && slot_count != how.slot_count) continue;
     const plan::device_class of_batch = how.chain ? of.without_residency() : of;
     if (how.modules.empty()) weights = measure_passes(device, table, std::move(weights), of_batch, one, how);
+    if (how.first != 0) weights = measure_first(device, table, std::move(weights), of_batch, how);
     for (const options::other_module& each : how.modules) {
       replacing = &each;
       std::printf("  %s from %s\n", each.kernel.c_str(), each.file.c_str());
@@ -173,6 +235,7 @@ int main(int count, char** arguments) try {
       how.modules.push_back({what.substr(0, what.find('=')), file, bench::module_in(file)});
     } else if (word == "--temperature" && i + 1 < count)
       how.sampling = {.temperature = static_cast<float>(std::atof(arguments[++i])), .top_k = 40, .top_p = 0.95f};
+    else if (word == "--first" && i + 1 < count) how.first = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--rows" && i + 1 < count) how.rows = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--slots" && i + 1 < count) how.slot_count = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else how.names.push_back(word);

@@ -99,25 +99,31 @@ TEST_CASE("sessions of a batch draw what they draw alone: biases, norms of all h
 }
 
 TEST_CASE(
-    "where a batch's products are halves, what a session draws is what it draws as the only one of the batch, close to "
-    "what it draws without") {
-  constexpr plan::batch_shape three{.slot_count = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves},
+    "where a batch's products are halves, what a session draws is what it draws without a batch while it is the only "
+    "one, and beside others the same with any others, close to that") {
+  constexpr plan::batch_shape four{.slot_count = 4, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves},
       sixteen{.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
   both coded(
       plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, sixteen),
       io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
   both dense(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::portable,
-                                                                                              128, three),
+                                                                                              512, four),
              io::checkpoint::open(conformance("llama-tiny") / "hf"));
-  check_mixed(dense, [&](const std::vector<std::int32_t>& ids, const batch_options& options) {
+  const auto drawn_in = [](basic_batch& batch, const std::vector<std::int32_t>& ids, const batch_options& options,
+                           std::uint32_t step) {
     std::vector<std::int32_t> out;
-    dense.batch.join(ids, options);
-    while (dense.batch.active() != 0)
-      for (const batch_token& token : dense.batch.step()) out.push_back(token.id);
+    const batch_handle who = batch.join(ids, options);
+    while (batch.has(who))
+      for (const batch_token& token : batch.step(step))
+        if (token.of == who) out.push_back(token.id);
     return out;
-  });
+  };
   for (both* const b : {&coded, &dense}) {
     const auto ids = some_ids(20, 3, b->plan.table().config->vocab_size);
+    for (const batch_options& options :
+         {batch_options{{.temperature = 4.f, .seed = 5}, 24}, batch_options{{.temperature = 0}, 24}})
+      CHECK(drawn_in(b->batch, ids, options, 3) == b->drawn_alone(ids, options));
+    b->alone.reset();
     const batch_handle who = b->batch.join(ids, {{}, 2, true});
     while (b->batch.history(who).size() == ids.size()) b->batch.step();
     const std::vector<float> found(b->batch.logits(who).begin(), b->batch.logits(who).end()),
@@ -125,7 +131,16 @@ TEST_CASE(
     const logit_distance between = logits_apart(std::span(found), std::span(exact).last(found.size()));
     INFO(b->plan.table().model << ": " << between.apart << " of " << between.largest);
     CHECK(between.apart < 0.02 * between.largest);
+    b->batch.leave(who);
   }
+  const batch_handle stays = dense.batch.join(some_ids(5, 9, 512), {{}, 400});
+  check_mixed(
+      dense,
+      [&](const std::vector<std::int32_t>& ids, const batch_options& options) {
+        return drawn_in(dense.batch, ids, options, 1);
+      },
+      1);
+  CHECK(dense.batch.has(stays));
 }
 
 TEST_CASE("a batch's logits have the bits of a session's, and the host may draw instead") {

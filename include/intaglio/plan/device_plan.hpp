@@ -22,7 +22,7 @@ namespace intaglio::plan {
 struct device_plan_options {
   std::vector<product_shape> shapes{};  ///< of products of decode, in the place of the plan's
   bool always_long = false;             ///< chunks of long prompts on devices without matrices too
-  bool sampler_forms = true;            ///< samplers of one session have forms that are compiled sooner, on GPUs
+  bool sampler_forms = true;  ///< samplers of one session have an interim form that is compiled sooner, on GPUs
 };
 
 /// Owns what its tables point to; neither copies nor moves. Sequences that the device cannot run (all layers in one
@@ -100,8 +100,7 @@ class device_plan {
     }
     if (from.epilogue.empty() || !draws_tokens(from.epilogue.back())) return out;
     const dispatch& sampler = from.epilogue.back();
-    const bool narrow = !device_.offers().has(demand::wide_loads);
-    if (from.batched ? narrow : has_sampler_forms()) out.greedy = keep({fit(sampler, kernels::sample_form::greedy)});
+    if (!device_.offers().has(demand::wide_loads)) out.greedy = keep({fit(sampler, kernels::sample_form::greedy)});
     if (!from.batched && has_sampler_forms()) out.interim = keep({fit(sampler, kernels::sample_form::interim)});
     return out;
   }

@@ -50,8 +50,8 @@ struct batch_shape {
   std::uint32_t pages = 0;       ///< of the pool; 0: as many as all slots take when they are full
   chunk_arithmetic coded_products =
       chunk_arithmetic::exact;  ///< of passes, with coded weights. exact: the bits of a session alone. halves: as
-                                ///< prompts have it, several times faster; what a session says still does not hang on
-                                ///< who else is there
+                                ///< prompts have it, several times faster; what a session says then depends on
+                                ///< whether there are others, not on who they are: alone it has its own bits
   friend constexpr bool operator==(const batch_shape&, const batch_shape&) = default;
 };
 

@@ -13,10 +13,11 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "intaglio/gpu/transfer.hpp"
-#include "intaglio/runtime/batch_recordings.hpp"
+#include "intaglio/runtime/batch_alone.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
@@ -27,9 +28,23 @@ namespace intaglio::runtime {
 constexpr double nearness(const plan::dispatch& all) {
   return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03;
 }
+/// How far those of a session that decodes alone may be from what it has beside others: not at all where passes have
+/// decode's bits. Products in halves round what they multiply.
+constexpr double nearness_alone(const plan::batch_shape& shape) {
+  return shape.coded_products == plan::chunk_arithmetic::halves ? 0.1 : 0;
+}
+/// The length of the difference beside the expected one's; infinite where either is no number.
+inline double distance_of(std::span<const float> found, std::span<const float> expected) {
+  double apart = 0, size = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double difference = double{found[i]} - double{expected[i]};
+    apart += difference * difference, size += double{expected[i]} * double{expected[i]};
+  }
+  return std::isfinite(apart) && std::isfinite(size) && size != 0 ? std::sqrt(apart / size) : HUGE_VAL;
+}
 
 /// Runs passes of a batch, one call at a time.
-class batch_executor : public batch_recordings {
+class batch_executor : public batch_alone {
  public:
   /// @param table engraved, with a batch; outlives it  @param weights loaded, or still being loaded
   /// @error argument_error: the plan cannot be proven for the class; device_error, out_of_memory, device_lost
@@ -39,7 +54,7 @@ class batch_executor : public batch_recordings {
   /// @param kernels may have some of its pipelines already
   batch_executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
                  kernel_set kernels, gpu::pipeline_cache* cache, bool = false)
-      : batch_recordings(on, std::move(plan), std::move(weights), std::move(kernels)) {
+      : batch_alone(on, std::move(plan), std::move(weights), std::move(kernels)) {
     gpu::translated([&] { create(cache); });
   }
 
@@ -61,16 +76,23 @@ class batch_executor : public batch_recordings {
     return gpu::translated([&] { return runtime::prove_kernels(on, plan.table(), kernels, weights, sequences); });
   }
   /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order or, of ternary
-  /// weights, the same. Where they are too far apart passes go on as the chain; no session may have been set.
-  kernel_fault prove_in_one(compile_ahead&& = {}) {
-    if (!runs_in_one_) return {};
-    const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages);
-    for (std::uint32_t rows = (std::min)(most, recorded_rows(1));; rows = (std::min)(most, recorded_rows(rows + 1))) {
-      differs_ = differs_ || !(gpu::translated([&] { return distance_from_chain(rows); }) <=
-                               nearness(table_->batch_in_one.in_one.front()));
-      if (rows == most) break;
-    }
-    runs_in_one_ = !differs_;
+  /// weights, the same; of one session too. Where they are too far apart passes go on as the chain, or a session alone
+  /// as others do; no session may have been set.
+  [[gnu::cold]] kernel_fault prove_in_one(compile_ahead&& = {}) {
+    if (!runs_in_one_ && !alone_in_one()) return {};
+    gpu::translated([&] {
+      const bool kept = static_cast<bool>(logits_);
+      if (runs_in_one_ && !agrees_with_chain()) runs_in_one_ = false, differs_ = true;
+      if (alone_in_one() && !alone_agrees()) forget_alone(), differs_ = true;
+      if (!kept) copy_logits_ = {}, logits_ = {};
+      for (std::uint32_t slot = 0; slot < table_->shape.slot_count; ++slot) set(slot, {});
+      clear();
+      decode_times_.reset();
+      for (std::vector<recorded_sequence>* const list : {&in_one_, &batch_})
+        for (recorded_sequence& each : *list)
+          each.speed = {};  // a driver that compiles on first use would have made it slow
+      forget_speed_of_alone();
+    });
     return {};
   }
   /// Whether passes run all layers in one dispatch.
@@ -144,54 +166,12 @@ class batch_executor : public batch_recordings {
     }
   }
 
-  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner on GPUs, but
-  /// where passes have all layers in one dispatch.
-  bool has_alone() const noexcept { return alone_decode_.plan != nullptr && !runs_in_one_; }
-  /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until
-  /// prefill() or another slot takes the caches.
-  void enter_alone(std::uint32_t slot, const slot_words& to) {
-    namespace state = kernels::state;
-    commands_.clear();
-    feed_changed();
-    const auto position = static_cast<std::uint32_t>(to.tokens.size()) - 1;
-    if (position != 0) move(0, state::move_from_pool, slot, 0, octets(position));
-    if (!states_.empty()) take_state(states_.slot(slot), states_.alone());
-    const std::span<std::uint32_t> words = alone_mailbox();
-    std::fill(words.begin(), words.end(), 0u);
-    words[state::position] = position;
-    words[state::count] = 1;
-    write_sampling(to.sampling, words);
-    words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
-    for (std::size_t i = 0; i < to.tokens.size(); ++i)
-      words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
-    commands_.push_back(feed_alone_.handle());
-    flush("pages of " + model_name(*table_), hang_limit(alone_decode_.speed));
-  }
-  /// Tokens of the slot that entered: drawn_alone(0) and on, counted from there. @error device_lost, out_of_memory
-  void decode_alone(std::uint32_t passes, double budget_ms) {
-    commands_.clear();
-    run(alone_decode_, timed_alone_, decode_times_, passes, budget_ms);
-  }
-  std::uint32_t drawn_alone(std::uint32_t index) const {
-    std::uint32_t out = 0;
-    std::memcpy(&out, alone_ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
-    return out;
-  }
-  /// Moves positions from `first` to before `end`, which were written since, to the pages of the slot that entered, and
-  /// makes its state what that is behind them. The slot may go on in the caches.
-  void leave_alone(std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
-    commands_.clear();
-    feed_changed();
-    move(0, kernels::state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
-    if (!states_.empty()) take_state(states_.alone(), states_.slot(slot));
-    flush("pages of " + model_name(*table_), gpu::queue::hang_limit);
-  }
-
   /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between
   /// the kernels, and in these pages, which nobody has. @param slot nobody's  @error device_lost, out_of_memory
   void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
-    if (runs_in_one_ && waited_in_vain()) runs_in_one_ = false;
+    if (runs_in_one_ && timed_out(state_, table_->batch_progress_offset())) runs_in_one_ = false;
+    if (alone_timed_out()) forget_alone();
     if (cleaning_.handle() == VK_NULL_HANDLE)
       cleaning_ = clear_commands(device_, "clear the caches of " + model_name(*table_), {&arena_, &alone_}, {&caches_});
     commands_.assign({cleaning_.handle()});
@@ -252,53 +232,60 @@ class batch_executor : public batch_recordings {
   }
 
  private:
-  /// Whether a pass's workgroups waited for what never came: its numbers are none, and those of the passes behind it.
-  bool waited_in_vain() {
-    std::array<std::uint32_t, 4> progress{};
-    gpu::transfer transfer(device_, 4096);
-    transfer.download(state_, table_->batch_progress_offset(), std::as_writable_bytes(std::span(progress)));
-    return progress[kernels::layers::progress_timed_out] != 0;
-  }
-  /// Of the logits of the first slots, with tokens of their own, by both: the largest distance beside their own length.
-  /// That of halves summed in two orders is far below `nearness`.
-  double distance_from_chain(std::uint32_t rows) {
-    constexpr std::uint32_t fed = 3;
-    const plan::table& t = *table_;
-    const std::uint32_t positions = (std::min)({fed, t.context, t.shape.page_size}), vocabulary = t.config->vocab_size;
-    const bool kept = static_cast<bool>(logits_);
-    std::vector<std::vector<float>> found;
-    for (const bool one : {false, true}) {
-      clear();
-      runs_in_one_ = one;
-      for (std::uint32_t count = 1; count <= positions; ++count) {
-        for (std::uint32_t slot = 0; slot < rows; ++slot) {
-          std::array<std::int32_t, fed> tokens{};
-          for (std::uint32_t i = 0; i < count; ++i)
-            tokens[i] = static_cast<std::int32_t>((vocabulary / 3 * (i + 1) + vocabulary / 11 * slot) % vocabulary);
-          set(slot, {std::span(tokens).first(count), std::span(&slot, 1), positions, true, {}});
-        }
-        decode(rows, 1, count == positions, HUGE_VAL);
-      }
-      found.emplace_back(logits(0).data(), logits(0).data() + std::size_t{rows} * vocabulary);
-    }
-    if (!kept) copy_logits_ = {}, logits_ = {};
-    runs_in_one_ = true;
-    for (std::uint32_t slot = 0; slot < t.shape.slot_count; ++slot) set(slot, {});
-    clear();
-    decode_times_.reset();
-    for (recorded_sequence* each : {&in_one_[of_rows(rows)], &batch_[of_rows(rows)]})
-      each->speed = {};  // a driver that compiles on first use would have made it slow
-    double out = 0;
-    for (std::uint32_t slot = 0; slot < rows; ++slot) {
-      double apart = 0, size = 0;
-      for (std::size_t i = std::size_t{slot} * vocabulary; i < std::size_t{slot + 1} * vocabulary; ++i) {
-        const double difference = double{found[1][i]} - double{found[0][i]};
-        apart += difference * difference, size += double{found[0][i]} * double{found[0][i]};
-      }
-      if (!std::isfinite(apart) || !std::isfinite(size) || size == 0) return HUGE_VAL;
-      out = (std::max)(out, std::sqrt(apart / size));
-    }
+  static constexpr std::uint32_t most_fed = 3;
+  /// Tokens that a proof feeds to a slot, which they leave in its first page.
+  std::array<std::int32_t, most_fed> proof_tokens(std::uint32_t slot) const {
+    const std::uint32_t vocabulary = table_->config->vocab_size;
+    std::array<std::int32_t, most_fed> out{};
+    for (std::uint32_t i = 0; i < most_fed; ++i)
+      out[i] = static_cast<std::int32_t>((vocabulary / 3 * (i + 1) + vocabulary / 11 * slot) % vocabulary);
     return out;
+  }
+  std::uint32_t proof_positions() const { return (std::min)({most_fed, table_->context, table_->shape.page_size}); }
+  /// Logits of the first slots behind those tokens. @param one all layers in one dispatch
+  std::vector<float> fed(std::uint32_t rows, bool one) {
+    const bool before = std::exchange(runs_in_one_, one);
+    const std::uint32_t positions = proof_positions();
+    clear();
+    for (std::uint32_t count = 1; count <= positions; ++count) {
+      for (std::uint32_t slot = 0; slot < rows; ++slot) {
+        const auto tokens = proof_tokens(slot);
+        set(slot, {std::span(tokens).first(count), std::span(&slot, 1), positions, true, {}});
+      }
+      decode(rows, 1, count == positions, HUGE_VAL);
+    }
+    runs_in_one_ = before;
+    return {logits(0).data(), logits(0).data() + std::size_t{rows} * table_->config->vocab_size};
+  }
+  /// Of passes over every number of rows. That of halves summed in two orders is far below `nearness`.
+  bool agrees_with_chain() {
+    const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages),
+                        vocabulary = table_->config->vocab_size;
+    for (std::uint32_t rows = (std::min)(most, recorded_rows(1));; rows = (std::min)(most, recorded_rows(rows + 1))) {
+      const std::vector<float> expected = fed(rows, false), found = fed(rows, true);
+      for (std::uint32_t slot = 0; slot < rows; ++slot) {
+        const std::size_t at = std::size_t{slot} * vocabulary;
+        if (!(distance_of(std::span(found).subspan(at, vocabulary), std::span(expected).subspan(at, vocabulary)) <=
+              nearness(table_->batch_in_one.in_one.front())))
+          return false;
+      }
+      if (rows == most) return true;
+    }
+  }
+  /// Of one session by itself and in a pass of the batch's chain.
+  bool alone_agrees() {
+    const std::vector<float> expected = fed(1, false);
+    const auto tokens = proof_tokens(0);
+    const std::uint32_t page = 0, positions = proof_positions();
+    clear();
+    const std::vector<float> found =
+        fed_alone(std::span(tokens).first(positions), {{}, std::span(&page, 1), positions, true, {}});
+    if (!alone_is_screened()) return distance_of(found, expected) <= nearness_alone(table_->shape);
+    const auto largest = std::max_element(expected.begin(), expected.end()) - expected.begin();
+    return std::max_element(found.begin(), found.end()) - found.begin() == largest &&
+           distance_of(std::span(found).subspan(static_cast<std::size_t>(largest), 1),
+                       std::span(expected).subspan(static_cast<std::size_t>(largest), 1)) <=
+               nearness_alone(table_->shape);
   }
 
   void make_logits() {

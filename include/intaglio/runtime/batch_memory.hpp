@@ -30,6 +30,14 @@ struct slot_words {
   sampling_options sampling;
 };
 
+/// What one session runs while nobody else decodes: a token in one dispatch for all layers where the device has that,
+/// else the chain of dispatches; null on CPU drivers, where it would cost compiling and gain little.
+inline const plan::sequence* one_alone(const plan::device_plan& plan) {
+  const plan::table& table = plan.table();
+  if (table.is_for_cpus()) return nullptr;
+  return table.decode_in_one.in_one.empty() ? &table.decode : &table.decode_in_one;
+}
+
 /// Memory of the passes of a batch, and the words that its slots have.
 class batch_memory {
  public:
@@ -95,10 +103,12 @@ class batch_memory {
 
   [[gnu::cold]] void make_memory() {
     const plan::table& t = *table_;
-    arena_ = gpu::buffer(device_,
-                         (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
-                                     runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
-                         gpu::placement::device_local, "the arena");
+    const plan::sequence* const alone = one_alone(*plan_);
+    arena_ =
+        gpu::buffer(device_,
+                    (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, alone != nullptr ? alone->arena_bytes : 0,
+                                runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
+                    gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
     ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slot_count * t.ring_size, gpu::placement::readback,
@@ -118,13 +128,20 @@ class batch_memory {
     out.state = state_.address();
     return out;
   }
+  /// Of prompts, and of a session that decodes alone, but for its ring and arguments.
+  address_table prompt_addresses() const {
+    address_table out = batch_addresses();
+    out.state = alone_.address();
+    out.kept = states_.of_prompt();
+    return out;
+  }
 
   gpu::device device_;
   std::shared_ptr<const plan::device_plan> plan_;
   const plan::table* table_;  ///< the plan's
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_;
+  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_, alone_arguments_;
   mailbox mailbox_;
   placed_items caches_, pool_;
   batch_states states_;

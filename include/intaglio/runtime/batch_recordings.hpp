@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,16 +21,14 @@ namespace intaglio::runtime {
 /// Recordings of the passes of a batch.
 class batch_recordings : public batch_memory {
  public:
-  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it
-  /// would cost compiling and gain little; and where passes have other bits: what a session says would depend on when
-  /// the others leave.
+  /// Whose pipelines an executor begins with.
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool = false) {
     const plan::table& table = plan.table();
     std::vector<const plan::sequence*> out{&table.prefill, &table.moves};
     for (const auto which : {&plan::table::batch, &plan::table::batch_in_one})
       for (const plan::sequence* each : plan.all_of(which))
         if (each->layers != 0) out.push_back(each);
-    if (has_chain_of_one(table)) out.push_back(&table.decode);
+    if (const plan::sequence* const alone = one_alone(plan)) out.push_back(alone);
     return out;
   }
 
@@ -41,24 +40,13 @@ class batch_recordings : public batch_memory {
 
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
-    const bool alone = has_chain_of_one(t);
     runs_in_one_ = !t.batch_in_one.in_one.empty();
     kernels_.add(begins_with(*plan_), cache);
     make_memory();
+    const address_table prompts = prompt_addresses();
+    prefill_ = record_sequence(device_, t, t.prefill, kernels_, prompts);
+    timed_prefill_ = timed_sequence(t.prefill, prompts);
     address_table addresses = batch_addresses();
-    addresses.state = alone_.address();
-    addresses.kept = states_.of_prompt();
-    prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
-    timed_prefill_ = timed_sequence(t.prefill, addresses);
-    if (alone) {
-      alone_ring_ =
-          gpu::buffer(device_, kernels::ring_bytes(t.ring_size), gpu::placement::readback, "the ring of tokens");
-      addresses.ring = alone_ring_.address();
-      alone_decode_ = record_sequence(device_, t, t.decode, kernels_, addresses);
-      timed_alone_ = timed_sequence(t.decode, addresses);
-    }
-    addresses.ring = ring_.address();
-    addresses.state = state_.address();
     addresses.kept = states_.of_slots();
     if (runs_in_one_) {
       arguments_ = arguments_of(device_, t, t.batch_in_one, addresses);
@@ -94,10 +82,6 @@ class batch_recordings : public batch_memory {
   void clear() {
     clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &alone_, &ring_},
                  {&caches_, &pool_, &states_.slot_memory(), &states_.other_memory()});
-  }
-
-  static bool has_chain_of_one(const plan::table& table) {
-    return !table.is_for_cpus() && table.shape.coded_products != plan::chunk_arithmetic::halves;
   }
 
   /// Rows of the recording that a pass over a number of rows takes: as many as a tile has, or twice that, and so on;
@@ -139,7 +123,7 @@ class batch_recordings : public batch_memory {
   }
   /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
   recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, bool greedy = false) {
-    if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
+    if (device_.limits().timestamp_bits == 0 || (greedy && of.greedy.empty())) return {};
     return record_timed_sequence(device_, *table_, of, kernels_, addresses, (std::max)(1u, of.repeats()), greedy);
   }
   /// Whether a pass was run for its times.
@@ -176,11 +160,19 @@ class batch_recordings : public batch_memory {
   }
   static constexpr std::uint32_t most_buffers = 1024;
 
-  address_table addresses_;  ///< of passes
+  /// Decode of one session in one of its forms.
+  struct alone_form {
+    recorded_sequence plain;
+    std::array<recorded_sequence, 2> timed;  ///< of passes that draw and of those that do not
+  };
+
+  plan::sequence long_plan_;              ///< decode of one session in long contexts, where that has a form of its own
+  alone_form alone_decode_, alone_long_;  ///< as batch_alone records them
+  address_table addresses_;               ///< of passes
   std::vector<recorded_sequence> batch_, timed_batch_, in_one_,
       timed_in_one_;         ///< by rows; those with times of what draws, then of what does not
   bool has_greedy_ = false;  ///< whether passes in which nobody draws have a sampler of their own
-  recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
+  recorded_sequence prefill_, moves_, timed_prefill_, timed_;
   pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_, cleaning_;
   std::vector<gpu::recording> feed_header_, feed_slot_;

@@ -214,9 +214,10 @@ class running_batch : public batch_copies {
       member& of = members_[rows - 1];
       if (alone_ != rows - 1) {
         settle();
-        in_caches_ = slot_count();
         alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
-        guarded([&] { run_->enter_alone(rows - 1, words_of(of)); });
+        const bool is_there = in_caches_ == rows - 1 && of.fed == alone_from_;  // its prompt was the last one fed
+        in_caches_ = slot_count();
+        guarded([&] { run_->enter_alone(rows - 1, words_of(of), !is_there); });
         alone_ = rows - 1;
         of.told = 0;
       }

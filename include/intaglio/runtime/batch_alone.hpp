@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// How one session of a batch decodes while nobody else does: as a session without a batch, in the caches that prompts
+// are fed in. Its positions come from its pages and go back there.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/batch_recordings.hpp"
+
+namespace intaglio::runtime {
+
+/// Recordings of a batch and those of decode of one session.
+class batch_alone : public batch_recordings {
+ public:
+  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner.
+  bool has_alone() const noexcept { return alone_decode_.plain.plan != nullptr; }
+  /// Whether it then runs all layers in one dispatch.
+  bool alone_in_one() const noexcept { return has_alone() && !alone_decode_.plain.plan->in_one.empty(); }
+
+  /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until
+  /// prefill() or another slot takes the caches.
+  /// @param fetches false: the caches have all positions that the pages have
+  /// @error device_lost, out_of_memory
+  void enter_alone(std::uint32_t slot, const slot_words& to, bool fetches = true) {
+    namespace state = kernels::state;
+    commands_.clear();
+    feed_changed();
+    const auto position = static_cast<std::uint32_t>(to.tokens.size()) - 1;
+    if (position != 0 && fetches) move(0, state::move_from_pool, slot, 0, octets(position));
+    if (!states_.empty()) take_state(states_.slot(slot), states_.alone());
+    const std::span<std::uint32_t> words = alone_mailbox();
+    std::fill(words.begin(), words.end(), 0u);
+    words[state::position] = position;
+    words[state::count] = 1;
+    write_sampling(to.sampling, words);
+    words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
+    for (std::size_t i = 0; i < to.tokens.size(); ++i)
+      words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
+    commands_.push_back(feed_alone_.handle());
+    flush("pages of " + model_name(*table_), hang_limit(alone_decode_.plain.speed));
+    alone_position_ = position;
+    alone_draws_ = draws(to.sampling);
+  }
+  /// Tokens of the slot that entered: drawn_alone(0) and on, counted from there. @error device_lost, out_of_memory
+  void decode_alone(std::uint32_t passes, double budget_ms) {
+    commands_.clear();
+    for (std::uint32_t done = 0; done < passes;) {
+      const bool is_long = alone_position_ >= long_from_;
+      const std::uint32_t now = is_long ? passes - done : (std::min)(passes - done, long_from_ - alone_position_);
+      alone_form& form = is_long ? alone_long_ : alone_decode_;
+      const bool greedy = !alone_draws_ && form.plain.greedy.handle() != VK_NULL_HANDLE;
+      run(form.plain, form.timed[greedy ? 1 : 0], decode_times_, now, budget_ms, greedy);
+      done += now;
+      alone_position_ += now;
+    }
+  }
+  std::uint32_t drawn_alone(std::uint32_t index) const {
+    std::uint32_t out = 0;
+    std::memcpy(&out, alone_ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
+    return out;
+  }
+  /// Moves positions from `first` to before `end`, which were written since, to the pages of the slot that entered, and
+  /// makes its state what that is behind them. The slot may go on in the caches.
+  /// @error device_lost, out_of_memory
+  void leave_alone(std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
+    commands_.clear();
+    feed_changed();
+    move(0, kernels::state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
+    if (!states_.empty()) take_state(states_.alone(), states_.slot(slot));
+    flush("pages of " + model_name(*table_), gpu::queue::hang_limit);
+  }
+
+ protected:
+  using batch_recordings::batch_recordings;
+  ~batch_alone() = default;
+
+  void create(gpu::pipeline_cache* cache) {
+    batch_recordings::create(cache);
+    if (const plan::sequence* const of = one_alone(*plan_)) record_alone(*of);
+  }
+  /// A slot that is the only one decodes as others do from here on.
+  void forget_alone() {
+    alone_decode_ = {};
+    alone_long_ = {};
+    long_from_ = never;
+  }
+  /// Whether workgroups of a pass of one session waited for what never came.
+  bool alone_timed_out() { return alone_in_one() && timed_out(alone_, table_->progress_offset()); }
+  /// The same for a dispatch of all layers whose progress is at an offset of its state.
+  bool timed_out(const gpu::buffer& state, std::uint64_t progress) {
+    std::uint32_t out = 0;
+    gpu::transfer(device_, 4096)
+        .download(state, progress + 4 * kernels::layers::progress_timed_out,
+                  std::as_writable_bytes(std::span(&out, 1)));
+    return out != 0;
+  }
+
+  /// Feeds tokens one by one, in pages that slot 0 has, as a session that is the only one. @return its last logits
+  std::vector<float> fed_alone(std::span<const std::int32_t> tokens, const slot_words& as) {
+    for (std::uint32_t count = 1; count <= tokens.size(); ++count) {
+      slot_words words = as;
+      words.tokens = tokens.first(count);
+      set(0, words);
+      enter_alone(0, words);
+      decode_alone(1, HUGE_VAL);
+      leave_alone(0, count - 1, count);
+    }
+    std::vector<float> out(table_->config->vocab_size);
+    gpu::transfer(device_, std::uint64_t{1} << 20)
+        .download(arena_, alone_decode_.plain.plan->logits_offset, std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+  /// Whether logits() are exact where a token may be drawn alone: bounds stand for the others.
+  bool alone_is_screened() const {
+    return std::any_of(alone_decode_.plain.plan->epilogue.begin(), alone_decode_.plain.plan->epilogue.end(),
+                       [](const plan::dispatch& each) { return each.kernel == kernels::kernel::head_screen; });
+  }
+  void forget_speed_of_alone() { alone_decode_.plain.speed = alone_long_.plain.speed = {}; }
+
+ private:
+  [[gnu::cold]] void record_alone(const plan::sequence& of) {
+    alone_ring_ =
+        gpu::buffer(device_, kernels::ring_bytes(table_->ring_size), gpu::placement::readback, "the ring of tokens");
+    address_table addresses = prompt_addresses();
+    addresses.ring = alone_ring_.address();
+    if (!of.in_one.empty()) {
+      alone_arguments_ = arguments_of(device_, *table_, of, addresses);
+      addresses.arguments = alone_arguments_.address();
+    }
+    const auto record = [&](const plan::sequence& as) {
+      alone_form out;
+      out.plain =
+          record_sequence(device_, *table_, as, kernels_, addresses, nullptr, false, 0, {true, !as.greedy.empty()});
+      for (const bool greedy : {false, true})
+        if (!greedy || !as.greedy.empty()) out.timed[greedy ? 1 : 0] = timed_sequence(as, addresses, greedy);
+      return out;
+    };
+    alone_decode_ = record(of);
+    if (of.in_one_long.empty()) return;
+    long_plan_ = of;
+    long_plan_.in_one = of.in_one_long;
+    long_from_ = of.long_from;
+    alone_long_ = record(long_plan_);
+  }
+
+  static constexpr std::uint32_t never = ~0u;
+  std::uint32_t long_from_ = never, alone_position_ = 0;
+  bool alone_draws_ = false;
+};
+
+}  // namespace intaglio::runtime
