@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The gated delta rule: a state of each value head, which a token lets fade and corrects. One workgroup some columns of
-// a head (x), which it takes from token to token; of a batch each (y) a slot's token. Keys, queries and gates of some
-// tokens are made ready together; then `lanes` invocations take a column, which they hold in registers, through them.
+// The gated delta rule: a state of each value head, which a token lets fade and corrects; or Mamba-2's, where it adds
+// without correcting. One workgroup some columns of a head (x), which it takes from token to token; of a batch each (y)
+// a slot's token. Keys, queries and gates of some tokens are made ready together; then `lanes` invocations take a
+// column, which they hold in registers, through them.
 // variant: delta_net -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -30,12 +31,21 @@ layout(constant_id = 8) const uint gate_group = 2;   // and from one group of va
 layout(constant_id = 9) const uint slot_words = 0;
 layout(constant_id = 10) const uint slot_floats = 0;  // of `recurrent`, from one slot to the next
 layout(constant_id = 11) const uint lanes = 1;        // or 4
+layout(constant_id = 12) const uint state_space = 0;
 layout(local_size_x_id = 0) in;
 
-layout(push_constant, scalar) uniform Push { Words qkv, beta, alpha, decay, shift, output_, recurrent, state; };
+layout(push_constant, scalar) uniform Push {
+  Words qkv, beta, alpha, decay, shift, skip, gate, output_, recurrent, state;
+};
 
 #include "slots.glsl"
 
+// Where queries, keys and values of a token are.
+const bool corrects = state_space == 0u;
+const uint key_width = key_heads * key_dim, value_width = value_heads * value_dim,
+           row_width = 2u * key_width + value_width;
+const uint queries_at = corrects ? 0u : value_width + key_width, keys_at = corrects ? key_width : value_width,
+           values_at = corrects ? 2u * key_width : 0u;
 // A column's sums are four, each of every fourth row.
 const uint own = 4u / lanes;  // of an invocation
 const uint quads = (key_dim + 3u) / 4u, columns = workgroup_size / lanes;
@@ -68,31 +78,32 @@ float factor_of(uint token, bool of_query) {
 
 void stage_gates(uint row, uint place, float fade, float shifted) {
   uint group = value_heads / key_heads, at = row * gate_stride + head / group * gate_group + head % group;
-  precise float write = 1.0 / (1.0 + canonical_exp(-word(beta, at)));
   precise float x = word(alpha, at) + shifted;
   precise float soft = x > 20.0 ? x : canonical_log(1.0 + canonical_exp(x));
   precise float exponent = fade * soft;
+  precise float write = soft;
+  if (corrects) write = 1.0 / (1.0 + canonical_exp(-word(beta, at)));
   writes[place] = write;
   fades[place] = canonical_exp(exponent);
 }
 
-// Keys and queries of `count` tokens, divided by their lengths, and their gates.
+// Keys and queries of `count` tokens, divided by their lengths where the rule corrects, and their gates.
 void stage(uint row, uint count, float fade, float shifted) {
-  uint width = 2u * key_heads * key_dim + value_heads * value_dim;
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < count * 4u * quads; i += workgroup_size) {
     uint token = i / (4u * quads), channel = i % (4u * quads),
-         at = (row + token) * width + key_head * key_dim + channel;
+         at = (row + token) * row_width + key_head * key_dim + channel;
     bool exists = whole_quads || channel < key_dim;
-    queries[token * stride + channel] = exists ? word(qkv, at) : 0.0;
-    keys[token * stride + channel] = exists ? word(qkv, at + key_heads * key_dim) : 0.0;
+    queries[token * stride + channel] = exists ? word(qkv, at + queries_at) : 0.0;
+    keys[token * stride + channel] = exists ? word(qkv, at + keys_at) : 0.0;
   }
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < 3u * count; i += workgroup_size) {
     if (i >= 2u * count) stage_gates(row + i % count, i % count, fade, shifted);
-    else factors[i] = factor_of(i % count, i < count);
+    else if (corrects) factors[i] = factor_of(i % count, i < count);
   }
   barrier();
+  if (!corrects) return;
   for (uint i = gl_LocalInvocationIndex; i < count * 4u * quads; i += workgroup_size) {
     uint token = i / (4u * quads), at = token * stride + i % (4u * quads);
     precise float q = queries[at] * factors[token], k = keys[at] * factors[count + token];
@@ -113,6 +124,16 @@ float whole(float sums[own]) {
   return all;
 }
 
+// Of Mamba-2, what comes out of the state and the value itself, times silu of the gate.
+float gated(float all, float value, uint at) {
+  float g = word(gate, at);
+  precise float skipped = word(skip, head) * value;
+  precise float sum = all + skipped;
+  precise float factor = g / (1.0 + canonical_exp(-g));
+  precise float y = sum * factor;
+  return y;
+}
+
 void main() {
   uint part = gl_WorkGroupID.x % parts, slot = 0u, count = state.at[state_count];
   head = gl_WorkGroupID.x / parts;
@@ -123,7 +144,6 @@ void main() {
     if (first_row >= count || state.at[slot + state_count] == 0u) return;
     count = 1u;
   }
-  uint values = value_heads * value_dim, width = 2u * key_heads * key_dim + values;
   uint kept = first_row * slot_floats + head * key_dim * value_dim;
   bool fresh = state.at[slot + state_position] == 0u;
   float fade = word(decay, head), shifted = word(shift, head), s[quads * own];
@@ -148,8 +168,8 @@ void main() {
           s[i * own + c] = faded;
           seen[c] = seen[c] + product;
         }
-        float value = word(qkv, row * width + 2u * key_heads * key_dim + head * value_dim + j);
-        precise float change = (value - whole(seen)) * writes[token - first];
+        float value = word(qkv, row * row_width + values_at + head * value_dim + j);
+        precise float change = (corrects ? value - whole(seen) : value) * writes[token - first];
         EACH_QUAD(i) EACH_OWN(c) {
           precise float added = keys[at + 4u * i + c] * change;
           precise float next = s[i * own + c] + added;
@@ -158,7 +178,8 @@ void main() {
           y[c] = y[c] + product;
         }
         float all = whole(y);
-        if (mine == 0u) Floats(output_).at[row * values + head * value_dim + j] = all;
+        uint at_output = row * value_width + head * value_dim + j;
+        if (mine == 0u) Floats(output_).at[at_output] = corrects ? all : gated(all, value, at_output);
       }
       if (!held || end == count) EACH_QUAD(i) EACH_OWN(c) {
           uint row = 4u * i + mine + c;

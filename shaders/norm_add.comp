@@ -47,6 +47,9 @@ vec4 summed_quad(Words from, uint quad) {
 #define input_quad summed_quad
 #endif
 #define norm_width width
+#if !ADDS  // each head has weights of its own
+#define weight_quad(weight, chunk, s) chunk_quad(weight, gl_WorkGroupID.x*(width / 4u), chunk, s)
+#endif
 #include "norm.glsl"
 
 void main() {

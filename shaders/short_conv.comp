@@ -17,9 +17,10 @@ layout(constant_id = 2) const uint taps = 3;
 layout(constant_id = 3) const uint multiplied = 1;
 layout(constant_id = 4) const uint slot_words = 0;
 layout(constant_id = 5) const uint slot_floats = 0;  // of `recurrent`, from one slot to the next
+layout(constant_id = 6) const uint biased = 0;
 layout(local_size_x_id = 0) in;
 
-layout(push_constant, scalar) uniform Push { Words input_, weight, output_, recurrent, state; };
+layout(push_constant, scalar) uniform Push { Words input_, weight, bias, output_, recurrent, state; };
 #include "slots.glsl"
 
 uint first_row, kept, position;  // row of the pass's first token; first quad of what is kept
@@ -45,6 +46,7 @@ void convolve(uint token, uint quad) {
     precise vec4 part = w * z;
     sum = sum + part;
   }
+  if (biased != 0u) sum = sum + float_quad(bias, quad);
   precise vec4 y;
   uint row = first_row + token;
   if (multiplied != 0u) {

@@ -171,3 +171,134 @@ TEST_CASE("delta_net of a batch takes a token of each slot that runs, with its s
     CHECK_SAME(on, states.read<float>(), kept);
   }
 }
+
+namespace {
+
+/// What Mamba-2's rule reads, and the state that it begins with, of `tokens` tokens.
+struct state_space_problem {
+  delta_net_config sizes;
+  std::vector<float> xbc, steps, gate, decay, shift, skip;
+
+  state_space_problem(random_numbers& random, const delta_net_config& of, std::size_t tokens)
+      : sizes(of), xbc(random.floats(tokens * of.qkv_size(), -2, 2)),
+        steps(random.floats(tokens * of.value_heads, -30, 30)), gate(random.floats(tokens * of.value_size(), -6, 6)),
+        decay(random.floats(of.value_heads, -3, 0)), shift(random.floats(of.value_heads, -2, 2)),
+        skip(random.floats(of.value_heads, -2, 2)) {}
+
+  /// Of `count` tokens from the `first` on.
+  void expect(std::size_t first, std::size_t count, std::uint32_t position, std::span<float> kept,
+              std::span<float> output) const {
+    const auto part = [&](const std::vector<float>& from, std::size_t row) {
+      return std::span<const float>(from).subspan(first * row, count * row);
+    };
+    reference::state_space(sizes,
+                           {part(xbc, sizes.qkv_size()), part(steps, sizes.value_heads), decay, shift, skip,
+                            part(gate, sizes.value_size())},
+                           position, kept, output.subspan(first * sizes.value_size(), count * sizes.value_size()));
+  }
+  void run(kernel_device& on, const shape& of, const guarded_buffer& output, const guarded_buffer& recurrent,
+           const guarded_buffer& state, const batch_rows& batch = {}) const {
+    const auto in = on.filled(xbc), a = on.filled(steps), g = on.filled(gate), d = on.filled(decay),
+               s = on.filled(shift), k = on.filled(skip);
+    const std::uint32_t parts = (sizes.value_dim + 31) / 32;
+    on.run(kernels::kernel::delta_net, of.subgroups,
+           {{"key_heads", sizes.key_heads},
+            {"value_heads", sizes.value_heads},
+            {"key_dim", sizes.key_dim},
+            {"value_dim", sizes.value_dim},
+            {"in_turn", 0u},
+            {"parts", parts},
+            {"gate_stride", sizes.value_heads},
+            {"gate_group", sizes.value_heads / sizes.key_heads},
+            {"slot_words", batch.words},
+            {"slot_floats", batch.floats},
+            {"lanes", of.lanes},
+            {"state_space", 1u}},
+           {{"qkv", &in},
+            {"alpha", &a},
+            {"gate", &g},
+            {"decay", &d},
+            {"shift", &s},
+            {"skip", &k},
+            {"output", &output},
+            {"recurrent", &recurrent},
+            {"state", &state}},
+           {sizes.value_heads * parts, batch.rows, 1});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("delta_net by Mamba-2's rule gives the reference's bits, of what comes out and of its state", "[kernels]") {
+  kernel_device on;
+  random_numbers random(44);
+  const std::uint32_t tokens = GENERATE(1u, 5u, 19u), position = GENERATE(0u, 9u), group = GENERATE(1u, 3u),
+                      key_dim = GENERATE(4u, 33u), value_dim = GENERATE(4u, 68u), room = tokens + 2;
+  const state_space_problem problem(random, {2, 2 * group, key_dim, value_dim, false}, room);
+  const std::size_t values = problem.sizes.value_size();
+  auto kept = random.floats(values * key_dim, -1, 1);
+  const auto before = kept;
+  std::vector<float> expected(tokens * values);
+  problem.expect(0, tokens, position, kept, expected);
+  for (const shape& of : shapes(on)) {
+    const auto states = on.filled(before), out = on.poisoned(4 * room * values),
+               state = on.filled(fresh_state(position, tokens, room, 64));
+    const auto untouched = out.read<std::uint32_t>();
+    problem.run(on, of, out, states, state);
+    const auto found = out.read<float>();
+    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
+               expected);
+    CHECK_SAME(on, states.read<float>(), kept);
+    const auto words = out.read<std::uint32_t>();
+    CHECK(std::equal(words.begin() + static_cast<std::ptrdiff_t>(expected.size()), words.end(),
+                     untouched.begin() + static_cast<std::ptrdiff_t>(expected.size())));
+  }
+}
+
+TEST_CASE("delta_net by Mamba-2's rule takes a token of each slot that runs, with its state", "[kernels]") {
+  kernel_device on;
+  random_numbers random(45);
+  constexpr std::uint32_t slots = 4, rows = 3, key_dim = 20, value_dim = 36;
+  const state_space_problem problem(random, {2, 4, key_dim, value_dim, false}, slots);
+  const std::uint32_t own = problem.sizes.value_size() * key_dim, apart = own + 64;
+  const std::size_t values = problem.sizes.value_size();
+  auto kept = random.floats(std::size_t{slots} * apart, -1, 1);
+  const auto before = kept;
+  const slots_of_batch batch({0, 5, 9, 2}, rows, 1);  // the second does not run, the last is behind the rows
+  std::vector<float> expected(rows * values);
+  for (const std::uint32_t slot : {0u, 2u})
+    problem.expect(slot, 1, batch.positions[slot], std::span(kept).subspan(slot * std::size_t{apart}, own), expected);
+  for (const shape& of : shapes(on)) {
+    const auto states = on.filled(before), out = on.filled(std::vector<float>(slots * values)),
+               state = on.filled(batch.words);
+    problem.run(on, of, out, states, state, {slots, batch.slot_words, apart});
+    const auto found = out.read<float>();
+    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
+               expected);
+    CHECK_SAME(on, states.read<float>(), kept);
+  }
+}
+
+TEST_CASE("Mamba-2's rule is what its recurrence says, in double precision", "[kernels]") {
+  random_numbers random(46);
+  const state_space_problem problem(random, {2, 4, 12, 8, false}, 9);
+  const std::size_t values = problem.sizes.value_size();
+  std::vector<float> kept(values * 12), found(9 * values);
+  problem.expect(0, 9, 0, kept, found);
+  std::vector<double> state(kept.size());
+  for (std::size_t t = 0; t < 9; ++t)
+    for (std::size_t h = 0; h < 4; ++h)
+      for (std::size_t j = 0; j < 8; ++j) {
+        const float* row = problem.xbc.data() + t * problem.sizes.qkv_size();
+        const double x = row[h * 8 + j],
+                     step = std::log1p(std::exp(double{problem.steps[t * 4 + h]} + problem.shift[h]));
+        double y = problem.skip[h] * x;
+        for (std::size_t i = 0; i < 12; ++i) {
+          double& s = state[(h * 12 + i) * 8 + j];
+          s = std::exp(problem.decay[h] * step) * s + step * x * row[values + h / 2 * 12 + i];
+          y += s * row[values + 24 + h / 2 * 12 + i];
+        }
+        const double g = problem.gate[t * values + h * 8 + j], expected = y * g / (1 + std::exp(-g));
+        CHECK(std::abs(found[t * values + h * 8 + j] - expected) <= 1e-4 * (1 + std::abs(expected)));
+      }
+}

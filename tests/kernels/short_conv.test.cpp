@@ -13,20 +13,23 @@ TEST_CASE("short_conv gives the reference's bits, of what comes out and of what 
   constexpr std::uint32_t room = 11;
   const std::uint32_t width = GENERATE(4u, 132u, 516u), taps = GENERATE(2u, 3u, 4u), tokens = GENERATE(1u, 2u, 3u, 9u),
                       position = GENERATE(0u, 7u), multiplied = GENERATE(0u, 1u), groups = GENERATE(1u, 3u);
+  const std::uint32_t biased = groups == 1 ? position != 0 : position == 0;
   const std::uint32_t wide = multiplied != 0 ? 3 * width : width;
   const auto input = random.floats(std::size_t{room} * wide, -3, 3),
-             weight = random.floats(std::size_t{width} * taps, -2, 2);
+             weight = random.floats(std::size_t{width} * taps, -2, 2), bias = random.floats(width, -2, 2);
   auto kept = random.floats(std::size_t{taps - 1} * width, -3, 3);
   const auto before = kept;
   std::vector<float> expected(std::size_t{tokens} * width);
-  reference::short_conv({width, taps, multiplied != 0}, input, weight, position, kept, expected);
+  reference::short_conv({width, taps, multiplied != 0}, input, weight, position, kept, expected,
+                        biased != 0 ? std::span<const float>(bias) : std::span<const float>{});
   for (const std::uint32_t subgroups : on.widths()) {
-    const auto in = on.filled(input), w = on.filled(weight), states = on.filled(before),
+    const auto in = on.filled(input), w = on.filled(weight), b = on.filled(bias), states = on.filled(before),
                out = on.poisoned(std::size_t{4} * room * width),
                state = on.filled(fresh_state(position, tokens, room, 64));
     const auto untouched = out.read<std::uint32_t>();
-    on.run(kernels::kernel::short_conv, subgroups, {{"width", width}, {"taps", taps}, {"multiplied", multiplied}},
-           {{"input", &in}, {"weight", &w}, {"output", &out}, {"recurrent", &states}, {"state", &state}},
+    on.run(kernels::kernel::short_conv, subgroups,
+           {{"width", width}, {"taps", taps}, {"multiplied", multiplied}, {"biased", biased}},
+           {{"input", &in}, {"weight", &w}, {"bias", &b}, {"output", &out}, {"recurrent", &states}, {"state", &state}},
            {groups, kernels::short_conv_kernel::rows(room, taps), 1});
     const auto found = out.read<float>();
     CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + tokens * width), expected);

@@ -215,16 +215,17 @@ TEST_CASE("norm_add: an input in parts is their sum by halves") {
 
 TEST_CASE("rms_norm: the normalised input of the tokens of the pass") {
   kernel_device on;
-  const std::uint32_t width = GENERATE(64u, 172u, 2560u), tokens = 2, room = 3;
+  const std::uint32_t width = GENERATE(64u, 172u, 2560u), groups = GENERATE(1u, 3u), tokens = 2, room = 3;
   random_numbers random(33);
-  const auto z = random.floats(std::size_t{room} * width, -2, 2), weight = random.floats(width, 0.5f, 1.5f);
+  const auto z = random.floats(std::size_t{room} * groups * width, -2, 2),
+             weight = random.floats(std::size_t{groups} * width, 0.5f, 1.5f);
   std::vector<float> expected(z.size(), std::bit_cast<float>(0xa5a5a5a5u));
   const auto input = on.filled(z), norm_weight = on.filled(weight), output = on.poisoned(4 * z.size()),
              state = on.filled(fresh_state(0, tokens, room, 8));
   on.run(kernels::kernel::rms_norm, 2, {{"width", width}, {"eps", 1e-6f}},
-         {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &output}, {"state", &state}}, {1, room, 1});
-  for (std::uint32_t t = 0; t < tokens; ++t)
-    reference::rms_norm(std::span(z).subspan(std::size_t{t} * width, width), weight, 1e-6f,
-                        std::span(expected).subspan(std::size_t{t} * width, width));
+         {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &output}, {"state", &state}}, {groups, room, 1});
+  for (std::size_t i = 0; i < std::size_t{tokens} * groups; ++i)
+    reference::rms_norm(std::span(z).subspan(i * width, width), std::span(weight).subspan(i % groups * width, width),
+                        1e-6f, std::span(expected).subspan(i * width, width));
   CHECK_SAME(on, output.read<float>(), expected);
 }

@@ -72,7 +72,9 @@ class mixer_trace : public trace_writer {
 
   /// y[t] = sum over k of weight[k] z[t - taps + 1 + k], of every channel for itself; 0 in front of the first token.
   /// @param multiplied x is [tokens, 3 width], B, C and h: C y for z = B h; else silu(y) for z = x, [tokens, width]
-  constexpr value_id short_conv(value_id x, std::string_view name, std::uint32_t taps, bool multiplied) {
+  /// @param bias [channels], added in front of the silu; empty: none
+  constexpr value_id short_conv(value_id x, std::string_view name, std::uint32_t taps, bool multiplied,
+                                std::string_view bias = {}) {
     const std::uint32_t channels = multiplied ? width(x) / 3 : width(x);
     if (taps < 2 || taps > 8)
       fail(where(name).view(), "a convolution over at least 2 and at most ", 8, " tokens", taps);
@@ -80,6 +82,7 @@ class mixer_trace : public trace_writer {
     op o{.kind = op_kind::short_conv,
          .in = {x, none, none},
          .weight = weight(name, channels, taps, dtype::f32),
+         .second = bias.empty() ? none : weight(bias, 1, channels, dtype::f32),
          .taps = taps,
          .multiplied = multiplied};
     return push(o, "short_conv", name, dtype::f32, channels);
@@ -108,6 +111,30 @@ class mixer_trace : public trace_writer {
          .second = weight(shift, 1, delta.value_heads, dtype::f32),
          .delta = delta};
     return push(o, "delta_net", decay, dtype::f32, delta.value_size());
+  }
+
+  /// Mamba-2's rule and its gate (kernels/delta_net.hpp). @param xbc [tokens, sizes.qkv_size()]: values, keys, queries
+  /// @param gate [tokens, sizes.value_size()]  @param steps [tokens, value_heads]  @param decay, shift, skip tensors,
+  /// [value_heads]  -> f32 [tokens, sizes.value_size()]
+  constexpr value_id state_space(value_id xbc, value_id gate, value_id steps, std::string_view decay,
+                                 std::string_view shift, std::string_view skip, const delta_net_config& sizes) {
+    if (sizes.key_heads == 0 || sizes.value_heads == 0 || sizes.value_heads % sizes.key_heads != 0)
+      fail(where(decay).view(), "heads in multiples of groups ", sizes.key_heads, "", sizes.value_heads);
+    if (sizes.key_dim == 0 || sizes.key_dim > 256)
+      fail(where(decay).view(), "a state of at least 1 and at most ", 256, " rows", sizes.key_dim);
+    if (sizes.value_dim == 0 || sizes.value_dim % 4 != 0)
+      fail(where(decay).view(), "heads as wide as multiples of ", 4, "", sizes.value_dim);
+    if (width(xbc) != sizes.qkv_size() || width(gate) != sizes.value_size())
+      fail(where(decay).view(), "values, keys and queries of ", sizes.qkv_size(), "", width(xbc));
+    if (width(steps) != sizes.value_heads)
+      fail(where(decay).view(), "a step a head, ", sizes.value_heads, "", width(steps));
+    op o{.kind = op_kind::state_space,
+         .in = {xbc, gate, steps},
+         .weight = weight(decay, 1, sizes.value_heads, dtype::f32),
+         .second = weight(shift, 1, sizes.value_heads, dtype::f32),
+         .third = weight(skip, 1, sizes.value_heads, dtype::f32),
+         .delta = sizes};
+    return push(o, "state_space", decay, dtype::f32, sizes.value_size());
   }
 
   /// Heads times an activation of their gates, [tokens, heads, head_dim]; gate as wide, or [tokens, heads]

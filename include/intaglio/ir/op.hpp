@@ -32,17 +32,18 @@ enum class op_kind : std::uint8_t {
   attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that
               ///< is 0; with a weight, [heads], each head's softmax has one score more, whose value is 0
   gated,      ///< act of gate and up
-  short_conv,  ///< of each channel over its last `taps` tokens: weight [width, taps]
-  delta_net,   ///< the gated delta rule over q, k and v, beta and alpha; weight: how fast heads fade, second: a shift
-  head_gate,   ///< heads of the first operand, normalised where there is a weight, times silu or sigmoid of the second
-  route,       ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
-  weigh,       ///< sum of what top_k experts gave, times their weights
-  add,         ///< sum of two values of one shape
-  scale,       ///< x times weight, one number
+  short_conv,   ///< of each channel over its last `taps` tokens: weight [width, taps], second: a bias, or none
+  delta_net,    ///< the gated delta rule over q, k and v, beta and alpha; weight: how fast heads fade, second: a shift
+  state_space,  ///< Mamba-2's rule over v, k and q, a gate and steps; weight and second as of delta_net, third: of v
+  head_gate,    ///< heads of the first operand, normalised where there is a weight, times silu or sigmoid of the second
+  route,        ///< the top_k largest of a token's logits, one an expert, and the softmax over them or over all
+  weigh,        ///< sum of what top_k experts gave, times their weights
+  add,          ///< sum of two values of one shape
+  scale,        ///< x times weight, one number
 };
 inline constexpr std::string_view op_names[] = {
-    "embedding", "rms_norm",   "quantize",  "matmul",    "bias",  "rope",  "cache_write", "attention",
-    "gated",     "short_conv", "delta_net", "head_gate", "route", "weigh", "add",         "scale"};
+    "embedding",  "rms_norm",  "quantize",    "matmul",    "bias",  "rope",  "cache_write", "attention", "gated",
+    "short_conv", "delta_net", "state_space", "head_gate", "route", "weigh", "add",         "scale"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.
@@ -73,7 +74,7 @@ struct op {
   std::uint8_t block = 0;  ///< in the period: the kind of block that it is part of
   std::array<value_id, 3> in{none, none, none};
   value_id out = none;
-  weight_id weight = none, second = none;
+  weight_id weight = none, second = none, third = none;
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;

@@ -47,6 +47,20 @@ class trace : public ffn_trace {
     return push(o, "head_norm", name, dtype::f32, width(x));
   }
 
+  /// Root-mean-square norm of each of x's groups, [tokens, groups, width of a group]; weight [width of x]
+  constexpr value_id group_norm(value_id x, std::string_view name, float eps, std::uint32_t groups) {
+    if (groups == 1) return rms_norm(x, name, eps);
+    if (groups == 0 || width(x) % (4 * groups) != 0)
+      fail(where(name).view(), "an input in multiples of four times its groups ", groups, "", width(x));
+    op o{.kind = op_kind::rms_norm,
+         .in = {x, none, none},
+         .weight = weight(name, 1, width(x), dtype::f32),
+         .eps = eps,
+         .head_dim = groups == 0 ? 0 : width(x) / groups};
+    if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
+    return push(o, "group_norm", name, dtype::f32, width(x));
+  }
+
   /// f32 -> int8 with one scale a token
   constexpr value_id quantize(value_id x, std::string_view name) {
     op o{.kind = op_kind::quantize, .in = {x, none, none}};

@@ -18,9 +18,12 @@ namespace intaglio::kernels {
 /// [tokens, value_heads * value_dim]. `parts` workgroups share the columns of a head (x). Of a batch, where slot_words
 /// is not 0, a token (y) is a slot's, and its S stands slot_floats floats behind that of the slot before. `lanes`
 /// invocations, 1 or 4, share a column; sums over its rows are of four, each of every fourth row, (0 + 1) + (2 + 3).
+/// Where `state_space` is 1 it is Mamba-2's rule: qkv has v, then k, then q, which are taken as they are, and beta is
+/// not read; b = softplus(alpha + shift), d = b v, and output = (S^T q + skip v) * gate / (1 + exp(-gate)), with skip:
+/// f32 [value_heads], gate: f32 as the output.
 inline constexpr kernel_interface delta_net_interface{
     "delta_net",
-    {{{"qkv"}, {"beta"}, {"alpha"}, {"decay"}, {"shift"}, {"output"}, {"recurrent"}, {"state"}}},
+    {{{"qkv"}, {"beta"}, {"alpha"}, {"decay"}, {"shift"}, {"skip"}, {"gate"}, {"output"}, {"recurrent"}, {"state"}}},
     {{{"workgroup_size"},
       {"key_heads"},
       {"value_heads"},
@@ -32,7 +35,8 @@ inline constexpr kernel_interface delta_net_interface{
       {"gate_group"},
       {"slot_words"},
       {"slot_floats"},
-      {"lanes"}}}};
+      {"lanes"},
+      {"state_space"}}}};
 
 struct delta_net_kernel {
   static constexpr kernel id = kernel::delta_net;
@@ -51,6 +55,7 @@ struct delta_net_kernel {
     std::uint32_t slot_words{};
     std::uint32_t slot_floats{};
     std::uint32_t lanes{};
+    std::uint32_t state_space{};
   };
 };
 

@@ -8,7 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// output[token, :] = rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
+/// output[token, group, :] = rms_norm(input[token, group, :]) * norm_weight[group, :], f32 [tokens, groups, width]. One
+/// workgroup a group (x) of a token (y).
 inline constexpr kernel_interface rms_norm_interface{
     "rms_norm",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},

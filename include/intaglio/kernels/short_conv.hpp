@@ -8,7 +8,8 @@
 
 namespace intaglio::kernels {
 
-/// y[t, c] = sum over k of weight[c, k] z[t - taps + 1 + k, c], f32, k in rising order; width a multiple of 4.
+/// y[t, c] = sum over k of weight[c, k] z[t - taps + 1 + k, c], f32, k in rising order; width a multiple of 4. With
+/// `biased` 1 bias, [width], is added to the sum.
 /// With `multiplied` 1 a token's input is B, C and h, [tokens, 3 width]: z = B h, output C y. With 0 z is the input,
 /// [tokens, width], and output silu(y). `recurrent`, [taps - 1, width], holds z of the tokens before the pass and, from
 /// then on, of its last ones; where the position is 0 it is not read, and z before the first token is 0. Workgroups
@@ -17,8 +18,8 @@ namespace intaglio::kernels {
 /// kept of it stands slot_floats floats behind that of the slot before.
 inline constexpr kernel_interface short_conv_interface{
     "short_conv",
-    {{{"input"}, {"weight"}, {"output"}, {"recurrent"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"taps"}, {"multiplied"}, {"slot_words"}, {"slot_floats"}}}};
+    {{{"input"}, {"weight"}, {"bias"}, {"output"}, {"recurrent"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"taps"}, {"multiplied"}, {"slot_words"}, {"slot_floats"}, {"biased"}}}};
 
 struct short_conv_kernel {
   static constexpr kernel id = kernel::short_conv;
@@ -31,6 +32,7 @@ struct short_conv_kernel {
     std::uint32_t multiplied{};
     std::uint32_t slot_words{};
     std::uint32_t slot_floats{};
+    std::uint32_t biased{};
   };
   /// Rows of workgroups over a pass of `tokens`.
   static constexpr std::uint32_t rows(std::uint32_t tokens, std::uint32_t taps) {

@@ -77,6 +77,7 @@ class fuser : public product_rules {
       case kind::short_conv:
         return short_conv(i, n);
       case kind::delta_net:
+      case kind::state_space:
         return delta_net(i, n);
       case kind::gated:
         return gated(i, n);

@@ -13,7 +13,8 @@ namespace intaglio::plan {
 
 /// Bytes that an op keeps from one pass to the next, beside caches.
 constexpr std::uint64_t kept_bytes(const ir::graph& g, const ir::op& o) {
-  if (o.kind == ir::op_kind::delta_net) return aligned(std::uint64_t{4} * o.delta.value_size() * o.delta.key_dim);
+  if (o.kind == ir::op_kind::delta_net || o.kind == ir::op_kind::state_space)
+    return aligned(std::uint64_t{4} * o.delta.value_size() * o.delta.key_dim);
   if (o.kind != ir::op_kind::short_conv) return 0;
   return aligned(kernels::short_conv_state_bytes(g.weights[static_cast<std::size_t>(o.weight)].rows, o.taps));
 }

@@ -35,6 +35,7 @@ struct node {
   std::uint32_t taps = 0;          ///< of short_conv
   bool multiplied = false;         ///< likewise
   delta_net_config delta{};        ///< of delta_net, whose beta and alpha are k_in and v_in
+  bool state_space = false;        ///< likewise: by Mamba-2's rule, whose gate is up_in and whose steps are v_in
   bool logistic = false;           ///< of head_gate, whose gate is up_in
   std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
   bool over_all = false;                 ///< of route: the softmax is over all experts
@@ -43,9 +44,9 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  std::array<ir::weight_id, 3> biases{ir::none, ir::none,
-                                      ir::none};  ///< of turn: of q, k and v, or none; of norm_add, route and
-                                                  ///< expert_sum: one, or none; of gated: of gate and up, or none
+  std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};  ///< of turn: of q, k and v, or none; of norm_add,
+                                                                      ///< route, short_conv and expert_sum: one, or
+                                                                      ///< none; of gated: of gate and up, or none
   kernels::turn_norms norms = kernels::turn_norms::none;
   bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
   ir::weight_id factor = ir::none;  ///< of norm_add: the sum is multiplied by this one number

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels of layers with a recurrent state on the CPU: short_conv, delta_net and head_gate.
+// Kernels of layers with a recurrent state on the CPU: short_conv, delta_net in both its rules, and head_gate.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,12 @@ struct short_conv_shape {
   bool multiplied = false;  ///< the input is B, C and h
 };
 
-/// @param position of the first token: where it is 0 `kept` is not read
+/// @param position of the first token: where it is 0 `kept` is not read  @param bias [width], or empty
 /// @shape  input: [tokens, 3 width] where it is multiplied, else [tokens, width]; weight: [width, taps]; kept: [taps -
 /// 1, width]; output: [tokens, width]
 inline void short_conv(const short_conv_shape& shape, std::span<const float> input, std::span<const float> weight,
-                       std::uint32_t position, std::span<float> kept, std::span<float> output) {
+                       std::uint32_t position, std::span<float> kept, std::span<float> output,
+                       std::span<const float> bias = {}) {
   using kernels::arithmetic::product;
   const std::size_t width = shape.width, before = shape.taps - 1, tokens = output.size() / width;
   std::vector<float> z((before + tokens) * width);
@@ -37,6 +38,7 @@ inline void short_conv(const short_conv_shape& shape, std::span<const float> inp
     for (std::size_t c = 0; c < width; ++c) {
       float sum = 0;
       for (std::size_t k = 0; k < shape.taps; ++k) sum += product(weight[c * shape.taps + k], z[(t + k) * width + c]);
+      if (!bias.empty()) sum += bias[c];
       output[t * width + c] = shape.multiplied ? product(input[(3 * t + 1) * width + c], sum)
                                                : sum / (1.0f + kernels::arithmetic::exp(-sum));
     }
@@ -89,6 +91,44 @@ inline void delta_net(const delta_net_config& sizes, const delta_gate_places& ga
           y[i % 4] += product(s, query[i]);
         }
         output[t * values + h * columns + j] = whole(y);
+      }
+    }
+}
+
+/// What Mamba-2's rule reads: as delta_net's operands, with skip [value_heads] and gate [tokens, value_size].
+struct state_space_operands {
+  std::span<const float> values_keys_queries, steps, decay, shift, skip, gate;
+};
+/// @param position of the first token: where it is 0 `kept` is not read
+/// @shape  values_keys_queries: [tokens, qkv_size], in this order; steps: [tokens, value_heads]; kept: [value_heads,
+/// key_dim, value_dim]; output: [tokens, value_size]
+inline void state_space(const delta_net_config& sizes, const state_space_operands& in, std::uint32_t position,
+                        std::span<float> kept, std::span<float> output) {
+  using kernels::arithmetic::exp, kernels::arithmetic::product;
+  const std::size_t keys = std::size_t{sizes.key_heads} * sizes.key_dim, values = sizes.value_size(),
+                    tokens = output.size() / values, dim = sizes.key_dim, columns = sizes.value_dim,
+                    group = sizes.value_heads / sizes.key_heads;
+  if (position == 0) std::ranges::fill(kept.first(values * dim), 0.0f);
+  for (std::size_t t = 0; t < tokens; ++t)
+    for (std::size_t h = 0; h < sizes.value_heads; ++h) {
+      const auto row = in.values_keys_queries.subspan(t * sizes.qkv_size(), sizes.qkv_size());
+      const auto v = row.subspan(h * columns, columns), k = row.subspan(values + h / group * dim, dim),
+                 q = row.subspan(values + keys + h / group * dim, dim);
+      const float x = in.steps[t * sizes.value_heads + h] + in.shift[h],
+                  step = x > 20.0f ? x : kernels::arithmetic::log(1.0f + exp(x)),
+                  stays = exp(product(in.decay[h], step));
+      const auto state = kept.subspan(h * dim * columns, dim * columns);
+      for (std::size_t j = 0; j < columns; ++j) {
+        std::array<float, 4> y{};  // each of every fourth row
+        const float change = product(v[j], step);
+        for (std::size_t i = 0; i < dim; ++i) {
+          float& s = state[i * columns + j];
+          s = product(s, stays) + product(k[i], change);
+          y[i % 4] += product(s, q[i]);
+        }
+        const std::size_t at = t * values + h * columns + j;
+        const float all = ((y[0] + y[1]) + (y[2] + y[3])) + product(in.skip[h], v[j]), g = in.gate[at];
+        output[at] = product(all, g / (1.0f + exp(-g)));
       }
     }
 }

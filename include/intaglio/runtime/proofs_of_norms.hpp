@@ -49,16 +49,17 @@ namespace intaglio::runtime::proofs {
 }
 
 [[gnu::cold]] inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width");
-  const auto input = trial.floats(std::size_t{trial.tokens} * width),
-             norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
-  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width),
-                    out = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(trial.state());
+  const std::uint32_t width = trial.constant(call, "width"), groups = call.groups[0];
+  const std::uint64_t row = std::uint64_t{width} * groups;
+  const auto input = trial.floats(trial.tokens * row),
+             norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, row);
+  const gpu::buffer in = trial.filled(input, trial.width * row), out = trial.room(4 * trial.width * row),
+                    memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
   std::vector<float> expected(input.size());
-  for (std::size_t t = 0; t < trial.tokens; ++t)
-    reference::rms_norm(std::span(input).subspan(t * width, width), norm, trial.real(call, "eps"),
-                        std::span(expected).subspan(t * width, width));
+  for (std::size_t t = 0; t < std::size_t{trial.tokens} * groups; ++t)
+    reference::rms_norm(std::span(input).subspan(t * width, width), std::span(norm).subspan(t % groups * width, width),
+                        trial.real(call, "eps"), std::span(expected).subspan(t * width, width));
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 

@@ -41,17 +41,51 @@ struct kept_states {
   trial.run(call, {{"input", &in}, {"output", &out}, {"recurrent", &states}, {"state", &memory}});
   std::vector<float> expected(trial.tokens * shape.width);
   const auto weight = trial.weight<float>(trial.operand(call, "weight"), 0, shape.width * shape.taps);
+  std::vector<float> bias;
+  if (trial.constant(call, "biased") != 0) bias = trial.weight<float>(trial.operand(call, "bias"), 0, shape.width);
   kept.each(trial.tokens, [&](std::size_t first, std::size_t count, std::span<float> state) {
     reference::short_conv(shape, std::span(input).subspan(first * wide, count * wide), weight, kernel_trial::position,
-                          state, std::span(expected).subspan(first * shape.width, count * shape.width));
+                          state, std::span(expected).subspan(first * shape.width, count * shape.width), bias);
   });
   return (std::max)(apart(read<float>(out, 0, expected.size()), expected),
                     apart(read<float>(states, 0, kept.floats.size()), kept.floats));
 }
 
-/// The same.
+/// Likewise, by Mamba-2's rule.
+[[gnu::cold]] inline double state_space(kernel_trial& trial, const plan::dispatch& call) {
+  const auto c = kernels::constants_of<kernels::delta_net_kernel>(call.specialization);
+  const delta_net_config sizes{c.key_heads, c.value_heads, c.key_dim, c.value_dim, false};
+  const std::size_t wide = sizes.qkv_size(), values = sizes.value_size(), heads = c.value_heads;
+  const auto xbc = trial.floats(trial.tokens * wide), gate = trial.floats(trial.tokens * values),
+             steps = trial.floats(trial.tokens * heads);
+  kept_states kept(trial, call, values * c.key_dim);
+  const gpu::buffer in = trial.filled(xbc, trial.width * wide), gates = trial.filled(gate, trial.width * values),
+                    alphas = trial.filled(steps, trial.width * heads), states = trial.filled(kept.floats, 0),
+                    out = trial.room(std::uint64_t{4} * trial.width * values), memory = trial.memory_of(trial.state());
+  trial.run(call, {{"qkv", &in},
+                   {"gate", &gates},
+                   {"alpha", &alphas},
+                   {"output", &out},
+                   {"recurrent", &states},
+                   {"state", &memory}});
+  std::vector<float> expected(trial.tokens * values);
+  const auto of_heads = [&](std::string_view name) { return trial.weight<float>(trial.operand(call, name), 0, heads); };
+  const auto decay = of_heads("decay"), shift = of_heads("shift"), skip = of_heads("skip");
+  kept.each(trial.tokens, [&](std::size_t first, std::size_t count, std::span<float> state) {
+    const auto part = [&](const std::vector<float>& of, std::size_t row) {
+      return std::span<const float>(of).subspan(first * row, count * row);
+    };
+    reference::state_space(sizes, {part(xbc, wide), part(steps, heads), decay, shift, skip, part(gate, values)},
+                           kernel_trial::position, state, std::span(expected).subspan(first * values, count * values));
+  });
+  return (std::max)(apart(read<float>(out, 0, expected.size()), expected),
+                    apart(read<float>(states, 0, kept.floats.size()), kept.floats));
+}
+
+/// Likewise, by either rule.
 [[gnu::cold]] inline double delta_net(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::delta_net_kernel>(call.specialization);
+  if (c.state_space != 0) return state_space(trial, call);
   const delta_net_config sizes{c.key_heads, c.value_heads, c.key_dim, c.value_dim, c.in_turn != 0};
   const std::size_t wide = sizes.qkv_size(), values = sizes.value_size(), gates = c.gate_stride;
   const auto qkv = trial.floats(trial.tokens * wide), beta = trial.floats(trial.tokens * gates),

@@ -44,6 +44,9 @@ class graph_reader {
   static constexpr bool together(const ir::op& a, const ir::op& b) { return a.where == b.where && a.block == b.block; }
   constexpr dtype type(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].type; }
   constexpr dtype weight_type(const ir::op& o) const { return graph_.weights[static_cast<std::size_t>(o.weight)].type; }
+  constexpr std::uint32_t weight_width(const ir::op& o) const {
+    return graph_.weights[static_cast<std::size_t>(o.weight)].columns;
+  }
   /// The head of a model whose weights are no blocks has a kernel of its own, dense_matmul.
   constexpr bool dense_head(const ir::op& o) const {
     const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];

@@ -55,7 +55,8 @@ class stream_rules : public graph_reader {
         n.factor = at(s).weight;
         n.out = at(s).out;
       }
-    } else if (o.head_dim == 0 && reader(o.out, kind::add, i) != nowhere) {  // a sum that another one is added to
+    } else if ((o.head_dim != 0 && weight_width(o) == graph_.values[static_cast<std::size_t>(o.out)].width) ||
+               (o.head_dim == 0 && reader(o.out, kind::add, i) != nowhere)) {  // a sum that another one is added to
       take(n, i);
       n.lowered = true;
       n.kernel = kernels::kernel::rms_norm;
@@ -163,6 +164,7 @@ class stream_rules : public graph_reader {
     n.lowered = true;
     n.kernel = kernels::kernel::short_conv;
     n.taps = o.taps, n.multiplied = o.multiplied;
+    n.biases[0] = o.second;
     add_weight(n, o.weight);
     return n;
   }
@@ -173,8 +175,10 @@ class stream_rules : public graph_reader {
     n.lowered = true;
     n.kernel = kernels::kernel::delta_net;
     n.delta = o.delta;
-    n.k_in = o.in[1], n.v_in = o.in[2];
+    n.state_space = o.kind == kind::state_space;
+    (n.state_space ? n.up_in : n.k_in) = o.in[1], n.v_in = o.in[2];
     add_weight(n, o.weight), add_weight(n, o.second);
+    if (n.state_space) add_weight(n, o.third);
     return n;
   }
 

@@ -13,12 +13,17 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
   constants k{};
 
   constexpr void lower(const node& n) {
-    d_->label.append("delta_net");
+    d_->label.append(n.state_space ? "state_space" : "delta_net");
     const delta_net_config& delta = n.delta;
     const std::uint32_t group = delta.value_heads / delta.key_heads;
     const bool together = n.k_in == n.v_in;
     bind_value("qkv", n.in, false);
-    bind_value("beta", n.k_in, false);
+    if (n.state_space) {
+      bind_norm(n.weights[2], "skip");
+      bind_value("gate", n.up_in, false);
+    } else {
+      bind_value("beta", n.k_in, false);
+    }
     if (together) {  // an alpha stands behind the betas of its key head
       const std::uint64_t at = placement_.offset(n.v_in), behind = std::uint64_t{4} * group;
       bind("alpha", {region::arena, 0, at + behind}, std::uint64_t{4} * c_.tokens * width(n.v_in) - behind, false);
@@ -37,9 +42,10 @@ struct lowering_of<kernels::delta_net_kernel> : dispatch_builder {
     k.in_turn = delta.in_turn ? 1u : 0u;
     const std::uint32_t parts = (delta.value_dim + 31) / 32;
     k.parts = parts;
-    k.gate_stride = width(n.k_in);
+    k.gate_stride = width(n.v_in);
     k.gate_group = together ? 2 * group : group;
     d_->subgroups = (std::min)(4u, c_.target.norm_subgroups);
+    k.state_space = n.state_space ? 1u : 0u;
     k.lanes = d_->subgroups > 1 ? 4u : 1u;  // so that 128 invocations have 32 columns
     d_->groups = {delta.value_heads * parts, c_.batched() ? c_.tokens : 1, 1};
   }

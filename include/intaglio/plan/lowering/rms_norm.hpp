@@ -18,10 +18,11 @@ struct lowering_of<kernels::rms_norm_kernel> : dispatch_builder {
     bind_norm(n.norm);
     bind_value("output", n.out, true);
     bind_state();
-    k.width = width(n.in);
+    const std::uint32_t groups = n.head_dim != 0 ? width(n.in) / n.head_dim : 1;
+    k.width = width(n.in) / groups;
     k.eps = n.eps;
     d_->subgroups = norm_subgroups();
-    d_->groups = {1, c_.tokens, 1};
+    d_->groups = {groups, c_.tokens, 1};
   }
 };
 

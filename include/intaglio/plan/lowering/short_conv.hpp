@@ -26,12 +26,14 @@ struct lowering_of<kernels::short_conv_kernel> : dispatch_builder {
     w.source_rows[0] = t.rows;
     bind_value("input", n.in, false);
     bind_weight("weight", w);
+    if (n.biases[0] != ir::none) bind_norm(n.biases[0], "bias");
     bind_value("output", n.out, true);
     bind_kept(k, "recurrent", n);
     bind_state();
     k.width = t.rows;
     k.taps = n.taps;
     k.multiplied = n.multiplied ? 1u : 0u;
+    k.biased = n.biases[0] != ir::none ? 1u : 0u;
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once
     d_->groups = {(t.rows + columns - 1) / columns,

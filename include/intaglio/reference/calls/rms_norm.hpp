@@ -12,10 +12,11 @@ struct call_of<kernels::rms_norm_kernel> : dispatch_call {
   using dispatch_call::dispatch_call;
 
   void run() {
-    const std::size_t width = constant("width");
-    for (std::size_t t = 0; t < tokens(); ++t)
-      reference::rms_norm(memory<float>("input").subspan(t * width, width), weight<float>("norm_weight").first(width),
-                          real("eps"), memory<float>("output").subspan(t * width, width));
+    const std::size_t width = constant("width"), groups = d.groups[0];
+    for (std::size_t i = 0; i < tokens() * groups; ++i)
+      reference::rms_norm(memory<float>("input").subspan(i * width, width),
+                          weight<float>("norm_weight").subspan(i % groups * width, width), real("eps"),
+                          memory<float>("output").subspan(i * width, width));
   }
 };
 
