@@ -104,6 +104,12 @@ std::string held_text(const families::weight_types& types) {
          sets + "};  // by layer\n";
 }
 
+std::string set_text(const layer_set& of) {
+  std::string words;
+  for (const std::uint64_t word : of.words) words += (words.empty() ? "" : ", ") + std::to_string(word) + "u";
+  return "{{" + words + "}}";
+}
+
 std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
                         const std::string& file) {
   std::string out = "// Config of " + printable(file, 200) +
@@ -140,9 +146,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   }
   if (c.rotary_dim != 0) field("rotary_dim", std::to_string(c.rotary_dim));
   const auto layers = [&](std::string_view key, const layer_set& of) {
-    std::string words;
-    for (const std::uint64_t word : of.words) words += (words.empty() ? "" : ", ") + std::to_string(word) + "u";
-    field(key, "{{" + words + "}}");
+    if (!of.empty()) field(key, set_text(of));
   };
   if (c.no_rope_layer_interval != 0) field("no_rope_layer_interval", std::to_string(c.no_rope_layer_interval));
   field("rms_norm_eps", number(c.rms_norm_eps));
@@ -163,16 +167,17 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   if (c.num_local_experts != 0)
     field("num_local_experts", std::to_string(c.num_local_experts)),
         field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
-  if (!c.recurrent_layers.empty())
-    layers("recurrent_layers", c.recurrent_layers), field("conv_taps", std::to_string(c.conv_taps));
   const auto count = [&](std::string_view key, auto value) {
     if (value != 0) field(key, std::to_string(value));
   };
+  layers("recurrent_layers", c.recurrent_layers);
+  layers("ffn_layers", c.ffn_layers);
+  count("conv_taps", c.conv_taps);
   count("global_head_dim", c.global_head_dim);
   count("num_global_key_value_heads", c.num_global_key_value_heads);
   count("global_turning_pairs", c.global_turning_pairs);
   if (c.attention_k_eq_v) field("attention_k_eq_v", "true");
-  if (!c.full_attention_layers.empty()) layers("full_attention_layers", c.full_attention_layers);
+  layers("full_attention_layers", c.full_attention_layers);
   count("num_kv_shared_layers", c.num_kv_shared_layers);
   count("shared_intermediate_size", c.shared_intermediate_size);
   count("hidden_size_per_layer_input", c.hidden_size_per_layer_input);

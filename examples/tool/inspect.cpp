@@ -57,6 +57,7 @@ json config_json(const decoder_config& c) {
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
   if (!c.recurrent_layers.empty())
     out["recurrent_layers"] = c.recurrent_layers.count(c.num_hidden_layers), out["conv_taps"] = c.conv_taps;
+  if (!c.ffn_layers.empty()) out["ffn_layers"] = c.ffn_layers.count(c.num_hidden_layers);
   if (const delta_net_config& delta = c.delta_net; delta.key_heads != 0)
     out["linear_num_key_heads"] = delta.key_heads, out["linear_num_value_heads"] = delta.value_heads,
     out["linear_key_head_dim"] = delta.key_dim, out["linear_value_head_dim"] = delta.value_dim;

@@ -347,6 +347,31 @@ TEST_CASE("what recurrent layers keep is part of a plan, of a batch in each slot
     }
 }
 
+TEST_CASE("Granite 4.0 H and Nemotron-H are planned with their states", "[families]") {
+  const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
+  for (const decoder_config* c :
+       {&models::granite_4_h_350m_config, &models::granite_4_h_micro_config, &models::granite_4_h_tiny_config,
+        &models::nemotron_h_8b_config, &models::nemotron_nano_9b_v2_config})
+    for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
+      const plan::planned made = planned_of(*c, types, "hybrid", *target, 4096);
+      const plan::table& t = made.table();
+      CHECK(plan::verify(t).empty());
+      const std::uint64_t layers = c->recurrent_layers.count(c->num_hidden_layers);
+      const std::uint64_t state = std::uint64_t{c->delta_net.value_size()} * c->delta_net.key_dim;
+      CHECK(t.kept_bytes() == layers * 4 * (state + 3ull * c->delta_net.qkv_size()));
+      CHECK((!t.verify.has_head && t.decode_in_one.in_one.empty()));
+      for (std::uint32_t layer = 0; layer < c->num_hidden_layers; ++layer) {
+        const bool attends = !c->recurrent_layers.has(layer) && !c->ffn_layers.has(layer);
+        CHECK((t.cache_of(layer).key_bytes != 0) == attends);
+        CHECK((t.cache_of(layer).kept_bytes != 0) == c->recurrent_layers.has(layer));
+      }
+      for (const plan::dispatch& each : t.decode.period)
+        if (each.kernel == kernels::kernel::rms_norm) CHECK(each.groups[0] == 8);  // of Nemotron-H, by groups of heads
+      const plan::planned together = planned_of(*c, types, "hybrid", *target, 4096, {.slot_count = 4});
+      CHECK(plan::verify(together.table()).empty());
+    }
+}
+
 TEST_CASE("Qwen3.5 and Qwen3-Next are planned with their states", "[families]") {
   const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
   for (const decoder_config* c :

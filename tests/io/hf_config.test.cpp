@@ -396,9 +396,69 @@ TEST_CASE("hf_config: a Granite that is written as a hybrid has attention in all
   CHECK(dense.warnings.empty());
   CHECK_THAT(refusal(with(R"(["attention","attention"])", "")),
              ContainsSubstring("position_embedding_type: expected rope, found 'none'"));
-  CHECK_THAT(refusal(with(R"(["mamba","attention"])", R"("position_embedding_type":"rope")")),
-             ContainsSubstring("expected attention in all layers"));
+  CHECK_THAT(refusal(with(R"(["conv","attention"])", R"("position_embedding_type":"rope")")),
+             ContainsSubstring("expected mamba or attention, found \"conv\""));
   CHECK_THAT(refusal(with("null", R"("position_embedding_type":"rope")")), ContainsSubstring("layer_types"));
+}
+
+TEST_CASE("hf_config: a Granite with Mamba-2 states its heads, groups and layers") {
+  const auto with = [](const std::string& fields) {
+    return R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":512,"num_hidden_layers":3,)"
+           R"("num_attention_heads":4,"vocab_size":1000,"max_position_embeddings":512,"rms_norm_eps":1e-5,)"
+           R"("shared_intermediate_size":768,"mamba_n_heads":8,"mamba_d_state":128,"mamba_d_conv":4,)"
+           R"("layer_types":["mamba","attention","mamba"],)" +
+           fields + "}";
+  };
+  const std::string dense = R"("num_local_experts":0,"num_experts_per_tok":0)";
+  const auto plain = read(with(dense + R"(,"mamba_d_head":64,"time_step_limit":[0.0,{"__float__":"Infinity"}])"));
+  CHECK(plain.warnings.empty());
+  CHECK(plain.config.model_type == architecture::granitehybrid);
+  CHECK((plain.config.delta_net == delta_net_config{1, 8, 128, 64} && plain.config.conv_taps == 4));
+  CHECK(plain.config.recurrent_layers == layer_set::all_but(3, 1));
+  CHECK((plain.config.intermediate_size == 768 && plain.config.no_rope_layer_interval == 1));
+  CHECK(read(with(dense + R"(,"position_embedding_type":"rope")")).config.no_rope_layer_interval == 0);
+  const auto mixed = read(with(R"("num_local_experts":4,"num_experts_per_tok":2)")).config;
+  CHECK((mixed.num_local_experts == 4 && mixed.num_experts_per_tok == 2 && mixed.intermediate_size == 512 &&
+         mixed.shared_expert_intermediate_size == 768));
+  CHECK_THAT(refusal(with(dense + R"(,"mamba_d_head":32)")),
+             ContainsSubstring("mamba_d_head: expected 64 as mamba_expand * hidden_size / mamba_n_heads, found 32"));
+  CHECK_THAT(refusal(with(dense + R"(,"mamba_n_groups":3)")),
+             ContainsSubstring("mamba_n_heads: expected a multiple of the groups of heads, 3, found 8"));
+  CHECK_THAT(refusal(with(dense + R"(,"mamba_conv_bias":false)")), ContainsSubstring("mamba_conv_bias: expected true"));
+  CHECK_THAT(refusal(with(dense + R"(,"time_step_limit":[0.001,0.1])")),
+             ContainsSubstring("time_step_limit: expected 0 and Infinity"));
+  CHECK(read(with(dense + R"(,"mamba_proj_bias":true)")).states_biases);
+}
+
+TEST_CASE("hf_config: a Nemotron-H names the kind of each layer") {
+  const auto with = [](const std::string& fields) {
+    return R"({"model_type":"nemotron_h","hidden_size":256,"intermediate_size":512,"num_attention_heads":4,)"
+           R"("num_key_value_heads":2,"attention_head_dim":80,"vocab_size":1000,"max_position_embeddings":512,)"
+           R"("layer_norm_epsilon":1e-5,"mlp_hidden_act":"relu2","mamba_num_heads":8,"mamba_head_dim":12,"n_groups":2,)"
+           R"("ssm_state_size":16,"conv_kernel":4,"time_step_limit":[0.0, Infinity],)" +
+           fields + "}";
+  };
+  const auto found = read(with(R"("num_hidden_layers":5,"hybrid_override_pattern":"M-*M-")"));
+  CHECK(found.warnings.empty());
+  const decoder_config& c = found.config;
+  CHECK((c.model_type == architecture::nemotron_h && c.head_dim == 80 && c.hidden_act == activation::relu_squared));
+  CHECK((c.delta_net == delta_net_config{2, 8, 16, 12} && c.no_rope_layer_interval == 1));
+  CHECK((c.recurrent_layers == layer_set::all_but(5, 1, 2, 4) && c.ffn_layers == layer_set::all_but(5, 0, 2, 3)));
+  CHECK(read(with(R"("layers_block_type":["mamba","mlp","attention","mamba","mlp"])")).config == c);
+  CHECK(read(with(R"("layer_types":["linear_attention","mlp","full_attention","linear_attention","mlp"])")).config ==
+        c);
+  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"ME*M-")")),
+             ContainsSubstring("expected M, * and -, a letter a layer, found 'E' for layer 1"));
+  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M*-","layers_block_type":["mamba","mlp","attention"])")),
+             ContainsSubstring("expected the same kinds of layers"));
+  CHECK_THAT(refusal(with(R"("num_hidden_layers":4,"hybrid_override_pattern":"M-*M-")")),
+             ContainsSubstring("hybrid_override_pattern: expected 4 layers, found 5"));
+  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M*M*")")),
+             ContainsSubstring("expected recurrent layers, layers of attention and of FFNs, found 2 recurrent of 4"));
+  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M-M-")")),
+             ContainsSubstring("found 2 recurrent and 2 of FFNs of 4"));
+  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M-*","head_dim":64)")), ContainsSubstring("one value"));
+  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M-*","rms_norm_eps":1e-6)")), ContainsSubstring("one value"));
 }
 
 TEST_CASE("hf_config: ternary layers of a Llama do not become plain ones") {

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <limits>
 
 #include "files.hpp"
 
@@ -55,6 +56,18 @@ TEST_CASE("strict_json: a document of one value, or none at all", "[json]") {
   strict_json twice("file.json");
   CHECK_THROWS_WITH(twice.read_text(R"({"a":1,"b":{"a":1},"a":2})"),
                     ContainsSubstring("JSON key 'a': expected each key once in an object"));
+}
+
+TEST_CASE("strict_json: infinities by Python's name are numbers that no float reaches", "[json]") {
+  strict_json document("file.json");
+  document.read_text(R"({"limit":[0.0, Infinity,-Infinity],"Infinity":"Infinity \" Infinity"})");
+  const json_place root(document.path(), "", &document.root());
+  const auto limit = root["limit"].elements();
+  CHECK((limit[0].real() == 0 && limit[1].real() == std::numeric_limits<float>::infinity() &&
+         limit[2].real() == -std::numeric_limits<float>::infinity()));
+  CHECK(root["Infinity"].text() == "Infinity \" Infinity");
+  strict_json bad("file.json");
+  CHECK_THROWS_WITH(bad.read_text(R"({"a":Infinity, "b":NaN})"), ContainsSubstring("offset 0x17"));
 }
 
 TEST_CASE("strict_json: a file that is too large is not read", "[json]") {

@@ -29,10 +29,12 @@ enum class architecture : std::uint8_t {
   gemma4,
   gptoss,
   qwen35,
-  qwen3next
+  qwen3next,
+  granitehybrid,
+  nemotron_h
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::qwen3next;
+inline constexpr architecture last_architecture = architecture::nemotron_h;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
@@ -75,7 +77,9 @@ struct rope_parameters {
   friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
 };
 
-/// Gated delta rule of recurrent layers, config.json's linear_*.
+/// Heads of recurrent layers with a state: of gated delta rules, config.json's linear_*, or Mamba-2's. There a group
+/// of heads is a key head, whose B and C are its key and its query; ssm_state_size is key_dim, and a head is a value
+/// head.
 struct delta_net_config {
   std::uint32_t key_heads = 0, value_heads = 0;  ///< the latter a multiple of the former
   std::uint32_t key_dim = 0, value_dim = 0;      ///< widths of a head
@@ -130,6 +134,7 @@ struct decoder_config {
       0;  ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
   layer_set recurrent_layers = {};        ///< with a state in the place of keys and values, whatever the position
+  layer_set ffn_layers = {};              ///< that have an FFN alone, neither a state nor attention
   std::uint32_t conv_taps = 0;            ///< of theirs, tokens that a convolution sees, its own among them
   // Gemma 4's: layers that see all positions are global.
   std::uint32_t global_head_dim = 0;             ///< head_dim of global layers; 0: as the others
@@ -188,9 +193,9 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",  "llama",   "gemma3", "qwen3",    "qwen3moe", "qwen2",
-                                        "smollm3", "granite", "olmo2",  "phi3",     "lfm2",     "gemma2",
-                                        "gemma4",  "gpt-oss", "qwen35", "qwen3next"};
+  constexpr std::string_view names[] = {"bitnet",  "llama",   "gemma3", "qwen3",     "qwen3moe",      "qwen2",
+                                        "smollm3", "granite", "olmo2",  "phi3",      "lfm2",          "gemma2",
+                                        "gemma4",  "gpt-oss", "qwen35", "qwen3next", "granitehybrid", "nemotron_h"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

@@ -19,7 +19,7 @@ enum class gguf_window : std::uint8_t { read, inert, refused };
 enum class mixtures : std::uint8_t { none, some, all };
 
 /// What stands in the place of attention in recurrent layers.
-enum class recurrence : std::uint8_t { none, short_conv, delta_net };
+enum class recurrence : std::uint8_t { none, short_conv, delta_net, mamba2 };
 
 struct family {
   architecture type;
@@ -47,6 +47,7 @@ struct family {
   std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
   mixtures experts = mixtures::none;
   recurrence recurrent = recurrence::none;        ///< of the config's recurrent_layers
+  bool single_halves = false;                     ///< a layer has a state, attention or an FFN without a gate
   bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
   bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
   bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
@@ -59,7 +60,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 16> families_table{{
+inline constexpr std::array<family, 18> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -114,7 +115,7 @@ inline constexpr std::array<family, 16> families_table{{
      .gguf_rows_in_pairs = true,
      .no_rope_interval = 4},
     {.type = architecture::granite,
-     .config_names = "granite granitemoehybrid",
+     .config_names = "granite",
      .gguf_names = "granite",
      .gguf_rows_in_pairs = true,
      .multipliers = true},
@@ -201,6 +202,25 @@ inline constexpr std::array<family, 16> families_table{{
      .experts = mixtures::all,
      .recurrent = recurrence::delta_net,
      .default_head_dim = 256},
+    {.type = architecture::granitehybrid,
+     .config_names = "granitemoehybrid",
+     .gguf_names = "granitehybrid",
+     .layers = "granitehybrid",
+     .window = gguf_window::refused,
+     .gguf_rows_in_pairs = true,
+     .experts = mixtures::some,
+     .recurrent = recurrence::mamba2,
+     .multipliers = true},
+    {.type = architecture::nemotron_h,
+     .config_names = "nemotron_h",
+     .gguf_names = "nemotron_h",
+     .layers = "nemotron_h",
+     .window = gguf_window::refused,
+     .gguf_rows_in_pairs = true,
+     .recurrent = recurrence::mamba2,
+     .single_halves = true,
+     .default_head_dim = 128,
+     .act = activation::relu_squared},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

@@ -16,9 +16,11 @@
 #include "intaglio/models/gemma4.hpp"
 #include "intaglio/models/gptoss.hpp"
 #include "intaglio/models/granite.hpp"
+#include "intaglio/models/granitehybrid.hpp"
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/nemotron_h.hpp"
 #include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
@@ -57,39 +59,43 @@ void trace_llama(ir::trace& t, const decoder_config& c, const weight_types& type
   else models::llama_graph<any, graph::gated_ffn, Norm, Bias>(c, types.head, types.embedding).forward(t);
 }
 
+/// Matrices of layers. Layers name their tensors; the codec that the templates are written with is a placeholder.
+inline constexpr auto layer_matrices = std::to_array<std::string_view>({"attn_q.weight",
+                                                                        "attn_k.weight",
+                                                                        "attn_v.weight",
+                                                                        "attn_output.weight",
+                                                                        "ffn_gate.weight",
+                                                                        "ffn_up.weight",
+                                                                        "ffn_down.weight",
+                                                                        "ffn_gate_exps.weight",
+                                                                        "ffn_up_exps.weight",
+                                                                        "ffn_down_exps.weight",
+                                                                        "shortconv.in_proj.weight",
+                                                                        "shortconv.out_proj.weight",
+                                                                        "attn_q_gate.weight",
+                                                                        "attn_qkv.weight",
+                                                                        "attn_gate.weight",
+                                                                        "ssm_beta.weight",
+                                                                        "ssm_alpha.weight",
+                                                                        "ssm_ba.weight",
+                                                                        "ssm_in_gate.weight",
+                                                                        "ssm_in_xbc.weight",
+                                                                        "ssm_in_dt.weight",
+                                                                        "ssm_out.weight",
+                                                                        "ffn_gate_shexp.weight",
+                                                                        "ffn_up_shexp.weight",
+                                                                        "ffn_down_shexp.weight",
+                                                                        "inp_gate.weight",
+                                                                        "proj.weight"});
+
 /// The traced layers of a model with this config.
 inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
-  // Layers name their tensors; the codec that the templates are written with is a placeholder.
-  constexpr auto matrices = std::to_array<std::string_view>({"attn_q.weight",
-                                                             "attn_k.weight",
-                                                             "attn_v.weight",
-                                                             "attn_output.weight",
-                                                             "ffn_gate.weight",
-                                                             "ffn_up.weight",
-                                                             "ffn_down.weight",
-                                                             "ffn_gate_exps.weight",
-                                                             "ffn_up_exps.weight",
-                                                             "ffn_down_exps.weight",
-                                                             "shortconv.in_proj.weight",
-                                                             "shortconv.out_proj.weight",
-                                                             "attn_q_gate.weight",
-                                                             "attn_qkv.weight",
-                                                             "attn_gate.weight",
-                                                             "ssm_beta.weight",
-                                                             "ssm_alpha.weight",
-                                                             "ssm_ba.weight",
-                                                             "ssm_out.weight",
-                                                             "ffn_gate_shexp.weight",
-                                                             "ffn_up_shexp.weight",
-                                                             "ffn_down_shexp.weight",
-                                                             "inp_gate.weight",
-                                                             "proj.weight"});
   std::vector<ir::held_type> held;
   if (c.model_type != architecture::bitnet) {
     for (const matrix_type& each : types.matrices)
       if (!c.ternary) held.push_back({each.name, each.type, each.set});
     if (held.empty())
-      for (const std::string_view each : matrices) held.push_back({each, c.ternary ? dtype::i2_s : types.layers});
+      for (const std::string_view each : layer_matrices) held.push_back({each, c.ternary ? dtype::i2_s : types.layers});
   }
   for (const matrix_type& each : types.globals) held.push_back({each.name, each.type, each.set});
   constexpr dtype any = dtype::f16;
@@ -125,6 +131,12 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3next:
       models::qwen3next_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::granitehybrid:
+      models::granitehybrid_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::nemotron_h:
+      models::nemotron_h_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::lfm2:
       models::lfm2_graph<any>(c, types.head, types.embedding).forward(t);

@@ -154,23 +154,22 @@ constexpr auto repeat(std::uint32_t layers, alternating<First, Last> blocks) {
   return repeated_alternating<First, Last>{layers, blocks};
 }
 
-/// Blocks of two kinds in any sequence.
-template <layer First, layer Second>
+/// Blocks of several kinds in any sequence.
+template <layer... Blocks>
 struct repeated_in {
-  std::uint32_t layers;   ///< of both kinds
-  layer_pattern pattern;  ///< of which kind each is
-  First first;            ///< block of kind 0
-  Second second;          ///< block of kind 1
+  std::uint32_t layers;                  ///< of all kinds
+  layer_pattern pattern;                 ///< of which kind each is
+  boost::hana::tuple<Blocks...> blocks;  ///< by kind
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    return t.repeat(
-        x, layers, pattern, [&](ir::value_id in) { return first.forward(t, in); },
-        [&](ir::value_id in) { return second.forward(t, in); });
+    return boost::hana::unpack(blocks, [&](const auto&... block) {
+      return t.repeat(x, layers, pattern, [&](ir::value_id in) { return block.forward(t, in); }...);
+    });
   }
 };
-/// The blocks of a model, of two kinds in any sequence. @param layers config.json's num_hidden_layers
-template <layer First, layer Second>
-constexpr auto repeat(std::uint32_t layers, const layer_pattern& pattern, First first, Second second) {
-  return repeated_in<First, Second>{layers, pattern, first, second};
+/// The blocks of a model, of several kinds in any sequence. @param layers config.json's num_hidden_layers
+template <layer... Blocks>
+constexpr auto repeat(std::uint32_t layers, const layer_pattern& pattern, Blocks... blocks) {
+  return repeated_in<Blocks...>{layers, pattern, boost::hana::make_tuple(blocks...)};
 }
 
 }  // namespace intaglio::graph

@@ -47,6 +47,10 @@ namespace intaglio::io {
       out.dimensions = 1;
       out.stored.columns *= std::exchange(out.stored.rows, 1);
     }
+    if (out.dimensions == 2 && out.stored.rows == mamba2_rows(config.config(), tensor.name)) {
+      out.dimensions = 1;
+      out.stored.columns *= std::exchange(out.stored.rows, 1);
+    }
     add_parts(builder, std::move(out), [&](checkpoint_tensor& each) {
       const decoder_config& c = config.config();
       if (family_of(c.model_type).gguf_rows_in_pairs || c.rotary_dim != 0) each.rows_in_pairs = c.head_dim;

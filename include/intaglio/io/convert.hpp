@@ -69,12 +69,10 @@ class model_converter {
     if (model_.packed() != nullptr)
       throw file_error(model_.path(), 0, "packed file",
                        "the model that it was packed from: its tensors are not here as they were", "weights of plans");
-    if (family_of(model_.config().model_type).recurrent == recurrence::delta_net) {
-      if (out.extension() == ".safetensors")
-        throw argument_error("output", "a .gguf for " + printable(model_.stated_architecture()),
-                             printable(out.string()));
-      ordered_ = tensors_in_gguf_order(model_);
-    }
+    const recurrence kind = family_of(model_.config().model_type).recurrent;
+    if ((kind == recurrence::delta_net || kind == recurrence::mamba2) && out.extension() == ".safetensors")
+      throw argument_error("output", "a .gguf for " + printable(model_.stated_architecture()), printable(out.string()));
+    if (kind == recurrence::delta_net) ordered_ = tensors_in_gguf_order(model_);
     report_.warnings = model_.warnings();
     if (out.extension() == ".safetensors" && model_.config().num_local_experts != 0)
       throw argument_error("output", "a .gguf for a mixture of experts, whose tensors hold all experts",
@@ -299,6 +297,8 @@ class model_converter {
         const std::uint64_t of = model_.config().num_local_experts;
         const std::array<std::uint64_t, 2> biases{stored.columns / (std::max<std::uint64_t>)(1, of), of};
         if (stored.name.ends_with("_exps.bias")) gguf_->add_tensor(whole->first, type, biases);
+        else if (const std::uint64_t rows = mamba2_rows(model_.config(), stored.name); rows != 0)
+          gguf_->add_tensor(whole->first, type, std::array{stored.columns / rows, rows});
         else gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
       }
     } else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrices that files of a family hold as one, one behind the other, and models apart: q, k and v, gate and up.
+// Matrices that files of a family hold as one, one behind the other, and models apart: q, k and v, gate and up, what
+// Mamba-2 reads.
 #pragma once
 
 #include <optional>
@@ -29,6 +30,22 @@ inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_
     const std::string block = before(qkv);
     return {{block + "attn_q.weight", 0, q}, {block + "attn_k.weight", q, kv}, {block + "attn_v.weight", q + kv, kv}};
   }
+  if (constexpr std::string_view in = "ssm_in.weight";
+      family_of(c.model_type).recurrent == recurrence::mamba2 && name.ends_with(in)) {
+    const std::string block = before(in);
+    const std::uint64_t gate = c.delta_net.value_size(), xbc = c.delta_net.qkv_size();
+    return {{block + "ssm_in_gate.weight", 0, gate},
+            {block + "ssm_in_xbc.weight", gate, xbc},
+            {block + "ssm_in_dt.weight", gate + xbc, c.delta_net.value_heads}};
+  }
+  if (family_of(c.model_type).recurrent == recurrence::mamba2 && c.num_local_experts != 0) {  // of the shared expert
+    const std::uint64_t shared = c.shared_expert_intermediate_size;
+    if (constexpr std::string_view down = "ffn_down.weight"; name.ends_with(down))
+      return {{before(down) + "ffn_down_shexp.weight", 0, c.hidden_size}};
+    if (name.ends_with(gate_up))
+      return {{before(gate_up) + "ffn_gate_shexp.weight", 0, shared},
+              {before(gate_up) + "ffn_up_shexp.weight", shared, shared}};
+  }
   const bool both = name.ends_with(gate_up);
   if (!both && !(fused && name.ends_with(up))) return {};
   const std::string block = before(both ? gate_up : up);
@@ -38,16 +55,17 @@ inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_
 inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const decoder_config& c,
                                                                        const stored_tensor& tensor) {
   const std::string_view name = tensor.name;
-  if (!family_of(c.model_type).fused) return std::pair{tensor.name, tensor.rows};
-  for (const auto& [first, whole] : {std::pair{std::string_view("attn_q.weight"), std::string_view("attn_qkv.weight")},
-                                     {"ffn_gate.weight", "ffn_up.weight"}})
-    if (name.ends_with(first)) {
-      std::string fused = std::string(name.substr(0, name.size() - first.size())) + std::string(whole);
-      const auto parts = fused_parts(c, fused);
-      return std::pair{std::move(fused), parts.back().first + parts.back().rows};
+  const std::size_t dot = name.starts_with("blk.") ? name.find('.', 4) : name.npos;
+  for (const std::string_view tail : {"attn_qkv.weight", "ffn_up.weight", "ssm_in.weight"}) {
+    if (dot == name.npos) break;
+    std::string whole = std::string(name.substr(0, dot + 1)) + std::string(tail);
+    const auto parts = fused_parts(c, whole);
+    for (const fused_part& part : parts) {
+      if (part.name != name) continue;
+      if (part.first != 0) return std::nullopt;
+      return std::pair{std::move(whole), parts.back().first + parts.back().rows};
     }
-  for (const std::string_view behind : {"attn_k.weight", "attn_v.weight", "ffn_up.weight"})
-    if (name.ends_with(behind)) return std::nullopt;
+  }
   return std::pair{tensor.name, tensor.rows};
 }
 

@@ -50,10 +50,13 @@ class gguf_config : public gguf_layers {
     const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
     config_.hidden_size = required("embedding_length");
     config_.num_hidden_layers = required("block_count");
-    const bool kinds = family_of(config_.model_type).kinds_of_layers;
+    const family& facts = family_of(config_.model_type);
+    const bool kinds = facts.kinds_of_layers;
     config_.num_attention_heads = required_for_layers("attention.head_count");
-    if (!kinds) config_.intermediate_size = required_for_layers("feed_forward_length");
-    if (family_of(config_.model_type).recurrent == recurrence::short_conv) read_short_conv();
+    if (!kinds && !facts.single_halves) config_.intermediate_size = required_for_layers("feed_forward_length");
+    config_.no_rope_layer_interval = facts.no_rope_interval;  // no key says it
+    if (facts.recurrent == recurrence::short_conv) read_short_conv();
+    else if (facts.recurrent == recurrence::mamba2) read_state_space();
     else if (!kinds)
       config_.num_key_value_heads = for_layers("attention.head_count_kv").value_or(config_.num_attention_heads);
     config_.max_position_embeddings = required("context_length");
@@ -67,6 +70,7 @@ class gguf_config : public gguf_layers {
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
     config_.hidden_act = is_gemma(config_.model_type)          ? activation::gelu_tanh
                          : bitnet && architecture_ != "bitnet" ? activation::relu_squared
+                         : facts.single_halves                 ? facts.act
                                                                : activation::silu;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
     // Files of "bitnet-25" hold their embedding a second time as the head, others may.
@@ -79,7 +83,6 @@ class gguf_config : public gguf_layers {
     read_experts();
     if (family_of(config_.model_type).may_be_ternary) read_ternary();
     if (family_of(config_.model_type).recurrent == recurrence::delta_net) read_delta_net();
-    config_.no_rope_layer_interval = family_of(config_.model_type).no_rope_interval;  // no key says it
     if (family_of(config_.model_type).multipliers) read_multipliers();
     if (family_of(config_.model_type).softcaps) {
       const family& of = family_of(config_.model_type);
@@ -99,6 +102,7 @@ class gguf_config : public gguf_layers {
     config_.embedding_multiplier = multiplier("embedding_scale", 1.f);
     config_.attention_multiplier = multiplier("attention.scale", 0.f);
     config_.residual_multiplier = multiplier("residual_scale", 1.f);
+    if (!file_.value<bool>(key("rope.scaling.finetuned")).value_or(true)) config_.no_rope_layer_interval = 1;
     config_.logits_scaling = multiplier("logit_scale", 1.f);
   }
   /// Codes of all matrices say that the layers are ternary, and what their inputs are: programs that multiply by I2_S
@@ -136,6 +140,8 @@ class gguf_config : public gguf_layers {
     }
     if (of == mixtures::none) refuse(key("expert_count"), "0", std::to_string(*experts));
     config_.num_local_experts = *experts;
+    if (family_of(config_.model_type).recurrent == recurrence::mamba2)
+      config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
     // Where dense layers have a width of their own, experts have another key; all layers here have experts.
     if (family_of(config_.model_type).kinds_of_layers)
       config_.shared_expert_intermediate_size =
@@ -163,7 +169,11 @@ class gguf_config : public gguf_layers {
   }
   void judge(const gguf_key_rule& rule) const {
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
-    if (rule.use == gguf_key_use::shared_expert && has_shared_expert(family_of(config_.model_type))) return;
+    if (rule.use == gguf_key_use::shared_expert && config_.shared_expert_intermediate_size != 0) return;
+    // Of a Granite without experts it is the width of its FFN, as converters write it.
+    if (rule.use == gguf_key_use::shared_expert && family_of(config_.model_type).multipliers &&
+        value(rule.tail) == config_.intermediate_size)
+      return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;
@@ -222,6 +232,7 @@ class gguf_config : public gguf_layers {
       refuse(key("attention.value_length"),
              wide + (length ? " as attention.key_length" : " as embedding_length / attention.head_count"),
              std::to_string(*values));
+    if (config_.no_rope_layer_interval == 1) return;  // no channel turns
     if (const auto rotated = value("rope.dimension_count");
         rotated && *rotated < config_.head_dim && family_of(config_.model_type).partial_rotary)
       config_.rotary_dim = *rotated;

@@ -71,7 +71,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.original_context_length"},
     {"rope.scaling.yarn_beta_fast"},
     {"rope.scaling.yarn_beta_slow"},
-    {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made
+    {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made; of Granites read: false is none
     {"pooling_type"},
     // Of writers.
     {"tensor_data_layout", gguf_key_use::harmless},

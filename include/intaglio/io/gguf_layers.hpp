@@ -155,31 +155,79 @@ class gguf_layers : public gguf_rope {
     config_.recurrent_layers = layer_set::all_but_every(interval, layers);
   }
 
-  /// Layers without heads of keys have a convolution.
-  void read_short_conv() {
-    const std::string name = key("attention.head_count_kv");
+  /// Mamba-2 beside attention, and in Nemotron-H layers of FFNs alone, which are those with a width.
+  [[gnu::cold]] void read_state_space() {
+    decoder_config& c = config_;
+    delta_net_config& sizes = c.delta_net;
+    c.conv_taps = required("ssm.conv_kernel");
+    sizes.key_heads = required("ssm.group_count");
+    sizes.value_heads = required("ssm.time_step_rank");
+    sizes.key_dim = required("ssm.state_size");
+    const std::uint32_t inner = required("ssm.inner_size");
+    if (sizes.value_heads == 0 || inner % sizes.value_heads != 0)
+      refuse(key("ssm.inner_size"),
+             "a multiple of " + key("ssm.time_step_rank") + " " + std::to_string(sizes.value_heads),
+             std::to_string(inner));
+    sizes.value_dim = inner / sizes.value_heads;
+    if (sizes.key_heads == 0 || sizes.value_heads % sizes.key_heads != 0)
+      refuse(key("ssm.time_step_rank"),
+             "a multiple of " + key("ssm.group_count") + " " + std::to_string(sizes.key_heads),
+             std::to_string(sizes.value_heads));
+    read_layers_without_keys();
+    c.no_rope_layer_interval = 1;
+    if (!family_of(c.model_type).single_halves) {
+      if (file_.value<bool>(key("rope.scaling.finetuned")).value_or(true)) c.no_rope_layer_interval = 0;
+      return;
+    }
+    const std::string name = key("feed_forward_length");
+    const std::vector<std::uint32_t> each = numbers_of_layers(name, "a number for layers of FFNs and 0 for others");
+    for (std::uint32_t layer = 0; layer < each.size(); ++layer) {
+      if (each[layer] == 0) continue;
+      if (!c.recurrent_layers.has(layer) || (c.intermediate_size != 0 && c.intermediate_size != each[layer]))
+        refuse(name, "0 where " + key("attention.head_count_kv") + " is not, and one other number",
+               std::to_string(each[layer]) + " in layer " + std::to_string(layer));
+      c.recurrent_layers.remove(layer);
+      c.ffn_layers.add(layer);
+      c.intermediate_size = each[layer];
+    }
+  }
+
+  /// A key with a number for each layer, at most layer_pattern::max_period of them.
+  [[gnu::cold]] std::vector<std::uint32_t> numbers_of_layers(const std::string& name, std::string_view which) const {
     const gguf_value* stored = file_.first().find(name);
     const std::uint32_t layers = config_.num_hidden_layers;
-    const std::string expected = std::to_string(layers) + " numbers as " + key("block_count") +
-                                 ", 0 for layers of convolutions and one other number";
+    const std::string expected =
+        std::to_string(layers) + " numbers as " + key("block_count") + ", " + std::string(which);
     if (stored == nullptr || stored->type != gguf_type::array)
       refuse(name, expected, stored == nullptr ? "no such key" : "one number");
-    const std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
+    std::vector<std::uint32_t> each = *file_.numbers<std::uint32_t>(name);
     if (each.size() != layers || layers > layer_pattern::max_period)
       refuse(name,
              layers > layer_pattern::max_period
-                 ? "at most " + std::to_string(layer_pattern::max_period) + " layers of two kinds"
+                 ? "at most " + std::to_string(layer_pattern::max_period) + " layers of several kinds"
                  : expected,
              std::to_string(each.size()));
-    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    return each;
+  }
+
+  void read_short_conv() {
+    read_layers_without_keys();
+    config_.conv_taps = required("shortconv.l_cache");
+  }
+
+  /// Layers without heads of keys are recurrent.
+  void read_layers_without_keys() {
+    const std::string name = key("attention.head_count_kv");
+    const std::vector<std::uint32_t> each =
+        numbers_of_layers(name, "0 for layers without attention and one other number");
+    for (std::uint32_t layer = 0; layer < each.size(); ++layer) {
       if (each[layer] == 0) config_.recurrent_layers.add(layer);
       else if (config_.num_key_value_heads == 0) config_.num_key_value_heads = each[layer];
       else if (each[layer] != config_.num_key_value_heads)
-        refuse(name, expected,
+        refuse(name, "0 for layers without attention and one other number",
                std::to_string(config_.num_key_value_heads) + " and, in layer " + std::to_string(layer) + ", " +
                    std::to_string(each[layer]));
     }
-    config_.conv_taps = required("shortconv.l_cache");
   }
 };
 

@@ -146,6 +146,33 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                                 std::array{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, std::int32_t{0}});
 }
 
+/// Heads of keys of each layer, 0 where it has no attention.
+[[gnu::cold]] inline std::vector<std::int32_t> heads_of_layers(const decoder_config& c) {
+  std::vector<std::int32_t> out;
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    const bool attends = !c.recurrent_layers.has(layer) && !c.ffn_layers.has(layer);
+    out.push_back(attends ? static_cast<std::int32_t>(c.num_key_value_heads) : 0);
+  }
+  return out;
+}
+
+/// Sizes of Mamba-2, and which layers have it, attention, or an FFN alone.
+[[gnu::cold]] inline void write_state_space(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
+  out.set(prefix + "ssm.conv_kernel", c.conv_taps);
+  out.set(prefix + "ssm.state_size", c.delta_net.key_dim);
+  out.set(prefix + "ssm.group_count", c.delta_net.key_heads);
+  out.set(prefix + "ssm.time_step_rank", c.delta_net.value_heads);
+  out.set(prefix + "ssm.inner_size", c.delta_net.value_size());
+  std::vector<std::int32_t> inner;
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+    inner.push_back(c.ffn_layers.has(layer) ? static_cast<std::int32_t>(c.intermediate_size) : 0);
+  if (family_of(c.model_type).single_halves) out.set_array<std::int32_t>(prefix + "feed_forward_length", inner);
+  else out.set(prefix + "feed_forward_length", c.intermediate_size);
+  out.set(prefix + "rope.scaling.finetuned", c.no_rope_layer_interval == 0);
+  if (c.shared_expert_intermediate_size != 0)
+    out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
+}
+
 /// Config and vocabulary of a model; what GGUF cannot say goes to `warnings`.
 /// @throws argument_error for a model that no architecture of GGUF stands for
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
@@ -171,16 +198,15 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   out.set(prefix + "embedding_length", c.hidden_size);
   out.set(prefix + "block_count", c.num_hidden_layers);
   if (family_of(c.model_type).recurrent == recurrence::delta_net) write_delta_net(out, c, prefix);
-  if (kinds) write_kinds_of_layers(out, c, prefix);
+  const bool scans = family_of(c.model_type).recurrent == recurrence::mamba2;
+  if (scans) write_state_space(out, c, prefix);
+  else if (kinds) write_kinds_of_layers(out, c, prefix);
   else out.set(prefix + "feed_forward_length", c.intermediate_size);
   if (!kinds) out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
   out.set(prefix + "attention.head_count", c.num_attention_heads);
-  if (family_of(c.model_type).recurrent == recurrence::short_conv) {
-    std::vector<std::int32_t> heads;
-    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
-      heads.push_back(c.recurrent_layers.has(layer) ? 0 : static_cast<std::int32_t>(c.num_key_value_heads));
-    out.set_array<std::int32_t>(prefix + "attention.head_count_kv", heads);
-    out.set(prefix + "shortconv.l_cache", c.conv_taps);
+  if (scans || family_of(c.model_type).recurrent == recurrence::short_conv) {
+    out.set_array<std::int32_t>(prefix + "attention.head_count_kv", heads_of_layers(c));
+    if (!scans) out.set(prefix + "shortconv.l_cache", c.conv_taps);
   } else if (!kinds) {
     out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
   }
@@ -209,7 +235,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     if (!kinds) out.set(prefix + "attn_logit_softcapping", c.attn_logit_softcapping);
     out.set(prefix + "final_logit_softcapping", c.final_logit_softcapping);
   }
-  if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; c.no_rope_layer_interval != usual)
+  if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; !scans && c.no_rope_layer_interval != usual)
     warnings.push_back("GGUF has no key for layers without rotation, and programs take every " + std::to_string(usual) +
                        "th; the model's interval is " + std::to_string(c.no_rope_layer_interval));
   if (const rope_scaling_config& yarn = c.rope_scaling; yarn.type == rope_type::yarn) {

@@ -29,13 +29,19 @@ class hf_config_reader : public hf_layers {
     // Multimodal repositories keep the text model's fields in an object of their own.
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
-    const family* const found = family_named(out_.model_type);
+    const family* found = family_named(out_.model_type);
     if (found == nullptr)
       document_.refuse("model_type", "one of: " + std::string(family_names().view()),
                        "'" + printable(out_.model_type, 60) + "'");
     out_.config.model_type = found->type;
+    if (found->type == architecture::granitehybrid) {
+      if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
+        document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");
+      if (is_dense_hybrid(text)) found = &family_of(architecture::granite);
+      out_.config.model_type = found->type;
+    }
     read_sizes(text);
-    if (out_.model_type == "granitemoehybrid") read_dense_hybrid(text);
+    if (out_.model_type == "granitemoehybrid" && found->type == architecture::granite) read_dense_hybrid(text);
     read_rope(text);
     read_windows(text);
     read_activation(text);
@@ -45,12 +51,13 @@ class hf_config_reader : public hf_layers {
     if (const json_place both = text["use_bidirectional_attention"];
         !(found->kinds_of_layers && both.is_string() && both.text() == "vision") && both.boolean_or(false))
       document_.refuse("use_bidirectional_attention", "false", "true");
-    for (const char* key : {"attention_bias", "mlp_bias"})
+    for (const char* key : {"attention_bias", "mlp_bias", "mamba_proj_bias", "use_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     read_experts(text);
     read_layers_without_rope(text);
     if (found->recurrent == recurrence::short_conv) read_short_conv(text);
     if (found->recurrent == recurrence::delta_net) read_delta_net(text);
+    if (found->recurrent == recurrence::mamba2) read_state_space(text);
     if (found->multipliers) read_multipliers(text);
     const json_place tied =
         root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
@@ -117,6 +124,12 @@ class hf_config_reader : public hf_layers {
     const auto size_or = [&](const json_place& place, std::uint32_t absent) {
       return place.present() ? size(place) : absent;
     };
+    if (c.model_type == architecture::granitehybrid) {
+      c.num_local_experts = size_or(text["num_local_experts"], 8);
+      const std::uint32_t shared = size_or(text["shared_intermediate_size"], 1024);
+      (c.num_local_experts != 0 ? c.shared_expert_intermediate_size : c.intermediate_size) = shared;
+      if (c.num_local_experts != 0) c.num_experts_per_tok = size_or(text["num_experts_per_tok"], 2);
+    }
     if (mixtral || all) {
       const json_place count = text[mixtral || !text["num_experts"].present() ? "num_local_experts" : "num_experts"];
       c.num_local_experts = size_or(count, mixtral ? 8 : next ? 512 : 128);
@@ -153,7 +166,10 @@ class hf_config_reader : public hf_layers {
     const bool convolves = family_of(c.model_type).recurrent == recurrence::short_conv;
     const bool experts_only = has_shared_expert(family_of(c.model_type)) && !text["intermediate_size"].present();
     c.intermediate_size = convolves ? short_conv_ffn(text) : experts_only ? 0 : size(text["intermediate_size"]);
-    c.num_hidden_layers = size(text["num_hidden_layers"]);
+    const bool halves = family_of(c.model_type).single_halves;
+    if (halves && !text["num_hidden_layers"].present())
+      c.num_hidden_layers = static_cast<std::uint32_t>(hybrid_kinds(text).size());
+    else c.num_hidden_layers = size(text["num_hidden_layers"]);
     c.num_attention_heads = size_or("num_attention_heads", 8);
     const bool mistral = out_.model_type == "mistral" || out_.model_type == "mixtral";
     c.num_key_value_heads = text["num_key_value_heads"].present()               ? size(text["num_key_value_heads"])
@@ -162,8 +178,10 @@ class hf_config_reader : public hf_layers {
                                                                                 : c.num_attention_heads;
     c.vocab_size = size_or("vocab_size", second ? 256'000 : 262'208);
     c.max_position_embeddings = size_or("max_position_embeddings", second ? 8192 : 131'072);
-    if (text["head_dim"].present()) {
-      c.head_dim = size(text["head_dim"]);
+    expect_same(text["head_dim"], text["attention_head_dim"]);
+    if (const json_place own = text[halves && !text["head_dim"].present() ? "attention_head_dim" : "head_dim"];
+        own.present()) {
+      c.head_dim = size(own);
     } else if (const std::uint32_t usual = family_of(c.model_type).default_head_dim; usual != 0) {
       c.head_dim = usual;
     } else {
@@ -175,15 +193,19 @@ class hf_config_reader : public hf_layers {
     if (gemma && !family_of(c.model_type).kinds_of_layers)
       c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
-    c.rms_norm_eps = convolves ? text["norm_eps"].present() ? text["norm_eps"].real() : 1e-5f
+    if (halves) expect_same(text["rms_norm_eps"], text["layer_norm_epsilon"]);
+    c.rms_norm_eps = halves      ? text["layer_norm_epsilon"].present() ? text["layer_norm_epsilon"].real() : 1e-5f
+                     : convolves ? text["norm_eps"].present() ? text["norm_eps"].real() : 1e-5f
                      : gemma && !text["rms_norm_eps"].present() ? 1e-6f
                                                                 : text["rms_norm_eps"].real();
   }
 
   [[gnu::cold]] void read_activation(const json_place& text) {
     const bool gemma = is_gemma(out_.config.model_type);
-    const json_place place =
-        gemma && text["hidden_activation"].present() ? text["hidden_activation"] : text["hidden_act"];
+    const bool halves = family_of(out_.config.model_type).single_halves;
+    const json_place place = text[halves                                         ? "mlp_hidden_act"
+                                  : gemma && text["hidden_activation"].present() ? "hidden_activation"
+                                                                                 : "hidden_act"];
     const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));
     if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
     else if (act == "silu") out_.config.hidden_act = activation::silu;

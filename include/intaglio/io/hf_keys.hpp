@@ -48,6 +48,8 @@ constexpr bool has_kinds_of_layers(const family& of) { return of.kinds_of_layers
 constexpr bool has_multipliers(const family& of) { return of.multipliers; }
 constexpr bool has_delta_rules(const family& of) { return of.recurrent == recurrence::delta_net; }
 constexpr bool has_short_conv(const family& of) { return of.recurrent == recurrence::short_conv; }
+constexpr bool has_state_space(const family& of) { return of.recurrent == recurrence::mamba2; }
+constexpr bool has_single_halves(const family& of) { return of.single_halves; }
 constexpr bool has_layers_without_rope(const family& of) { return of.no_rope_interval != 0; }
 constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
 constexpr bool has_experts_alone(const family& of) { return of.experts == mixtures::all; }
@@ -144,17 +146,40 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"shared_intermediate_size", config_key_use::read, "granitemoehybrid"},
     {"position_embedding_type", config_key_use::read, "granitemoehybrid"},
     {"normalization_function", config_key_use::read, "granitemoehybrid"},
-    {"layers_block_type", config_key_use::read, "granitemoehybrid"},
-    // Of state space layers, which no family here has.
-    {"mamba_chunk_size", config_key_use::harmless},
-    {"mamba_conv_bias", config_key_use::harmless},
-    {"mamba_d_conv", config_key_use::harmless},
-    {"mamba_d_head", config_key_use::harmless},
-    {"mamba_d_state", config_key_use::harmless},
-    {"mamba_expand", config_key_use::harmless},
-    {"mamba_n_groups", config_key_use::harmless},
-    {"mamba_n_heads", config_key_use::harmless},
-    {"mamba_proj_bias", config_key_use::harmless},
+    {"layers_block_type", config_key_use::read, {}, has_state_space},
+    // Of state space layers.
+    {"mamba_conv_bias", config_key_use::read, "granitemoehybrid"},
+    {"mamba_d_conv", config_key_use::read, "granitemoehybrid"},
+    {"mamba_d_head", config_key_use::read, "granitemoehybrid"},
+    {"mamba_d_state", config_key_use::read, "granitemoehybrid"},
+    {"mamba_expand", config_key_use::read, "granitemoehybrid"},
+    {"mamba_n_groups", config_key_use::read, "granitemoehybrid"},
+    {"mamba_n_heads", config_key_use::read, "granitemoehybrid"},
+    {"mamba_proj_bias"},
+    {"time_step_limit", config_key_use::read, {}, has_state_space},
+    {"hybrid_override_pattern", config_key_use::read, {}, has_single_halves},
+    {"attention_head_dim", config_key_use::read, {}, has_single_halves},
+    {"layer_norm_epsilon", config_key_use::read, {}, has_single_halves},
+    {"mlp_hidden_act", config_key_use::read, {}, has_single_halves},
+    {"mamba_hidden_act", config_key_use::read, {}, has_single_halves},
+    {"mamba_num_heads", config_key_use::read, {}, has_single_halves},
+    {"mamba_head_dim", config_key_use::read, {}, has_single_halves},
+    {"ssm_state_size", config_key_use::read, {}, has_single_halves},
+    {"n_groups", config_key_use::read, {}, has_single_halves},
+    {"conv_kernel", config_key_use::read, {}, has_single_halves},
+    {"use_conv_bias", config_key_use::read, {}, has_single_halves},
+    {"use_bias"},
+    {"mamba_chunk_size", config_key_use::harmless},  // how prompts are cut
+    {"chunk_size", config_key_use::harmless},
+    {"expand", config_key_use::harmless},  // of Nemotron-H, whose heads say it
+    {"use_mamba_kernels", config_key_use::harmless},
+    {"mamba_ssm_cache_dtype", config_key_use::harmless},  // states are f32
+    {"num_logits_to_keep", config_key_use::harmless},
+    {"residual_in_fp32", config_key_use::harmless},  // the stream is f32
+    {"rescale_prenorm_residual", config_key_use::harmless},
+    {"time_step_min", config_key_use::harmless},  // of what training begins with
+    {"time_step_max", config_key_use::harmless},
+    {"time_step_floor", config_key_use::harmless},
     {"init_method", config_key_use::harmless},
     {"attention_bias"},
     {"mlp_bias"},

@@ -16,8 +16,36 @@ namespace intaglio::io {
 struct hf_part {
   std::string_view hf, gguf;
 };
+/// Of families with Mamba-2.
+[[gnu::cold]] inline std::vector<hf_part> mamba2_parts(const family& of) {
+  if (of.single_halves)
+    return {{"norm", "attn_norm"},          {"mixer.q_proj", "attn_q"},      {"mixer.k_proj", "attn_k"},
+            {"mixer.v_proj", "attn_v"},     {"mixer.o_proj", "attn_output"}, {"mixer.in_proj", "ssm_in"},
+            {"mixer.conv1d", "ssm_conv1d"}, {"mixer.norm", "ssm_norm"},      {"mixer.out_proj", "ssm_out"},
+            {"mixer.up_proj", "ffn_up"},    {"mixer.down_proj", "ffn_down"}};
+  return {{"input_layernorm", "attn_norm"},
+          {"self_attn.q_proj", "attn_q"},
+          {"self_attn.k_proj", "attn_k"},
+          {"self_attn.v_proj", "attn_v"},
+          {"self_attn.o_proj", "attn_output"},
+          {"mamba.in_proj", "ssm_in"},
+          {"mamba.conv1d", "ssm_conv1d"},
+          {"mamba.norm", "ssm_norm"},
+          {"mamba.out_proj", "ssm_out"},
+          {"post_attention_layernorm", "ffn_norm"},
+          {"block_sparse_moe.router.layer", "ffn_gate_inp"},
+          {"block_sparse_moe.input_linear", "ffn_gate_up_exps"},
+          {"block_sparse_moe.output_linear", "ffn_down_exps"}};
+}
+/// Of what chooses experts.
+constexpr std::string_view router_name(const family& of) {
+  if (of.kinds_of_layers) return "router.proj";
+  if (of.block_biases) return "mlp.router";
+  return of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate";
+}
 /// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
+  if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
   const bool gemma = of.norms_behind;
   if (of.recurrent == recurrence::delta_net)
     return {{"input_layernorm", "attn_norm"},
@@ -76,11 +104,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
       {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
       {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
-      {of.kinds_of_layers            ? "router.proj"
-       : of.block_biases             ? "mlp.router"
-       : of.experts == mixtures::all ? "mlp.gate"
-                                     : "block_sparse_moe.gate",
-       "ffn_gate_inp"},
+      {router_name(of), "ffn_gate_inp"},
       {"mlp.gate_proj", "ffn_gate"},
       {of.fused ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"},
@@ -112,9 +136,14 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
   if (name == "lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
-  for (const std::string_view prefix : {"language_model.model.", "model.language_model.", "model.", ""})
-    if (name.starts_with(prefix)) {
+  const bool halves = family_of(type).single_halves;
+  constexpr auto prefixes =
+      std::to_array<std::string_view>({"language_model.model.", "model.language_model.", "backbone.", "model.", ""});
+  for (const std::string_view prefix : prefixes)
+    if (name.starts_with(prefix) && (halves || prefix != "backbone.")) {
       name.remove_prefix(prefix.size());
+      if (halves && name == "embeddings.weight") return "token_embd.weight";
+      if (halves && name == "norm_f.weight") return "output_norm.weight";
       if (name == "embed_tokens.weight") return "token_embd.weight";
       if (family_of(type).embedding_norm && name == "embedding_norm.weight") return "token_embd_norm.weight";
       if (!family_of(type).embedding_norm && name == "norm.weight") return "output_norm.weight";
@@ -136,7 +165,10 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
       if (family_of(type).sinks && part == "self_attn" && what == "sinks")
         return "blk." + std::string(layer) + ".attn_sinks.weight";
-      if (family_of(type).recurrent == recurrence::delta_net && part == "linear_attn") {
+      if (const recurrence kind = family_of(type).recurrent;
+          (kind == recurrence::delta_net && part == "linear_attn") ||
+          (kind == recurrence::mamba2 && part == (halves ? "mixer" : "mamba"))) {
+        if (what == "D" && kind == recurrence::mamba2) return "blk." + std::string(layer) + ".ssm_d";
         if (what == "A_log") return "blk." + std::string(layer) + ".ssm_a";
         if (what == "dt_bias") return "blk." + std::string(layer) + ".ssm_dt.bias";
       }

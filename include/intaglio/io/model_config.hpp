@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "intaglio/core/decoder_config.hpp"
@@ -38,6 +39,11 @@ struct number_range {
 /// True for scalings by turns in the original context.
 constexpr bool divides_slow_angles(const decoder_config& c) {
   return c.rope_scaling.type == rope_type::llama3 || c.rope_scaling.type == rope_type::yarn;
+}
+
+/// True for models whose recurrent layers are Mamba-2's.
+constexpr bool is_state_space(const decoder_config& c) {
+  return family_of(c.model_type).recurrent == recurrence::mamba2;
 }
 
 inline constexpr number_range number_ranges[] = {
@@ -89,12 +95,20 @@ inline constexpr number_range number_ranges[] = {
      [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
     {"linear_value_head_dim", [](const decoder_config& c) -> double { return c.delta_net.value_dim; }, 1, 1 << 12,
      false, false, [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
+    {"groups of heads", [](const decoder_config& c) -> double { return c.delta_net.key_heads; }, 1, 1 << 12, false,
+     false, is_state_space},
+    {"heads of states", [](const decoder_config& c) -> double { return c.delta_net.value_heads; }, 1, 1 << 12, false,
+     false, is_state_space},
+    {"rows of states", [](const decoder_config& c) -> double { return c.delta_net.key_dim; }, 1, 256, false, false,
+     is_state_space},
+    {"columns of states", [](const decoder_config& c) -> double { return c.delta_net.value_dim; }, 1, 1 << 12, false,
+     false, is_state_space},
     {"shared_expert_intermediate_size",
      [](const decoder_config& c) -> double { return c.shared_expert_intermediate_size; }, 1,
      config_limits::intermediate_size, false, false,
      [](const decoder_config& c) {
-       return c.num_local_experts != 0 &&
-              (has_shared_expert(family_of(c.model_type)) || family_of(c.model_type).kinds_of_layers);
+       return c.num_local_experts != 0 && (has_shared_expert(family_of(c.model_type)) || is_state_space(c) ||
+                                           family_of(c.model_type).kinds_of_layers);
      }},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
      [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
@@ -138,12 +152,19 @@ inline constexpr number_relation number_relations[] = {
     {"layer_types",
      [](const decoder_config& c) {
        const std::uint32_t layers = c.num_hidden_layers, recurrent = c.recurrent_layers.count(layers);
+       const std::uint32_t alone = c.ffn_layers.count(layers);
+       if (family_of(c.model_type).single_halves == c.ffn_layers.empty()) return false;
        return family_of(c.model_type).recurrent == recurrence::none ? c.recurrent_layers.empty()
-                                                                    : recurrent != 0 && recurrent != layers;
+                                                                    : recurrent != 0 && recurrent + alone < layers;
      },
-     [](const decoder_config&) { return std::string("recurrent layers and layers of attention"); },
      [](const decoder_config& c) {
-       return std::to_string(c.recurrent_layers.count(c.num_hidden_layers)) + " recurrent of " +
+       return std::string(family_of(c.model_type).single_halves ? "recurrent layers, layers of attention and of FFNs"
+                                                                : "recurrent layers and layers of attention");
+     },
+     [](const decoder_config& c) {
+       const std::uint32_t alone = c.ffn_layers.count(c.num_hidden_layers);
+       return std::to_string(c.recurrent_layers.count(c.num_hidden_layers)) + " recurrent " +
+              (alone != 0 ? "and " + std::to_string(alone) + " of FFNs " : "") + "of " +
               std::to_string(c.num_hidden_layers);
      }},
     {"head_dim", [](const decoder_config& c) { return c.head_dim % 2 == 0; },
@@ -276,6 +297,13 @@ inline std::string scaling_text(const rope_scaling_config& scaling) {
   return out;
 }
 
+/// "16 key heads of 128, 32 value heads of 128 in turn".
+inline std::string heads_text(const delta_net_config& of) {
+  return std::to_string(of.key_heads) + " key heads of " + std::to_string(of.key_dim) + ", " +
+         std::to_string(of.value_heads) + " value heads of " + std::to_string(of.value_dim) +
+         (of.in_turn ? " in turn" : "");
+}
+
 /// One line for each field that differs, as "num_hidden_layers: engraved 30, file 24".
 [[gnu::cold]] inline std::vector<std::string> config_differences(const decoder_config& engraved,
                                                                  const decoder_config& file) {
@@ -320,11 +348,8 @@ inline std::string scaling_text(const rope_scaling_config& scaling) {
   compare("num_global_key_value_heads", engraved.num_global_key_value_heads, file.num_global_key_value_heads, number);
   compare("global_turning_pairs", engraved.global_turning_pairs, file.global_turning_pairs, number);
   compare("attention_k_eq_v", engraved.attention_k_eq_v, file.attention_k_eq_v, truth);
-  compare("full_attention_layers", engraved.full_attention_layers, file.full_attention_layers, layers);
   compare("num_kv_shared_layers", engraved.num_kv_shared_layers, file.num_kv_shared_layers, number);
   compare("shared_intermediate_size", engraved.shared_intermediate_size, file.shared_intermediate_size, number);
-  compare("hidden_size_per_layer_input", engraved.hidden_size_per_layer_input, file.hidden_size_per_layer_input,
-          number);
   compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
   compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
   compare("norm_topk_prob", engraved.norm_topk_prob, file.norm_topk_prob, truth);
@@ -335,13 +360,13 @@ inline std::string scaling_text(const rope_scaling_config& scaling) {
     return text + " ...";
   });
   compare("recurrent_layers", engraved.recurrent_layers, file.recurrent_layers, layers);
-  compare("linear_attention", engraved.delta_net, file.delta_net, [](const delta_net_config& of) {
-    return std::to_string(of.key_heads) + " key heads of " + std::to_string(of.key_dim) + ", " +
-           std::to_string(of.value_heads) + " value heads of " + std::to_string(of.value_dim) +
-           (of.in_turn ? " in turn" : "");
-  });
-  compare("shared_expert_intermediate_size", engraved.shared_expert_intermediate_size,
-          file.shared_expert_intermediate_size, number);
+  compare("ffn_layers", engraved.ffn_layers, file.ffn_layers, layers);
+  compare("full_attention_layers", engraved.full_attention_layers, file.full_attention_layers, layers);
+  compare("linear_attention", engraved.delta_net, file.delta_net, heads_text);
+  for (const auto& [key, of] :
+       {std::pair{"shared_expert_intermediate_size", &decoder_config::shared_expert_intermediate_size},
+        {"hidden_size_per_layer_input", &decoder_config::hidden_size_per_layer_input}})
+    compare(key, engraved.*of, file.*of, number);
   compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
   compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
   compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);

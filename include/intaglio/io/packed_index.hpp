@@ -174,7 +174,8 @@ void packed_fields(Stream& with, Index& index) {
   with.flag(c.norm_topk_prob, "norm_topk_prob");
   with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
   with.number(c.rotary_dim, "rotary_dim");
-  for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
+  for (auto* layers : {&c.recurrent_layers, &c.ffn_layers, &c.full_attention_layers})
+    for (auto& word : layers->words) with.number(word, "kinds of layers");
   with.number(c.conv_taps, "conv_taps");
   for (auto* size : {&c.delta_net.key_heads, &c.delta_net.value_heads, &c.delta_net.key_dim, &c.delta_net.value_dim})
     with.number(*size, "linear_attention");
@@ -185,7 +186,6 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.num_global_key_value_heads, "num_global_key_value_heads");
   with.number(c.global_turning_pairs, "global_turning_pairs");
   with.flag(c.attention_k_eq_v, "attention_k_eq_v");
-  for (auto& word : c.full_attention_layers.words) with.number(word, "full_attention_layers");
   with.number(c.num_kv_shared_layers, "num_kv_shared_layers");
   with.number(c.shared_intermediate_size, "shared_intermediate_size");
   with.number(c.hidden_size_per_layer_input, "hidden_size_per_layer_input");

@@ -47,7 +47,8 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
     // The lexer takes NUL for the end of the text and would ignore what follows.
     if (const auto nul = text.find('\0'); nul != std::string_view::npos)
       throw file_error(path_, nul, "JSON", "text", "a NUL byte");
-    parse_json(text, *this);
+    if (text.find(infinity) == text.npos) parse_json(text, *this);
+    else parse_json(with_numbers(text), *this);
   }
 
   json& root() { return root_; }
@@ -82,6 +83,21 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
   std::size_t depth() const { return stack_.size(); }
 
  private:
+  static constexpr std::string_view infinity = "Infinity";
+  /// Python's json module writes infinities by their name: outside of strings a number of that length that no float
+  /// reaches stands for it.
+  [[gnu::cold]] static std::string with_numbers(std::string_view text) {
+    std::string out(text);
+    bool inside = false;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (out[i] == '"') inside = !inside;
+      else if (inside && out[i] == '\\') ++i;
+      else if (!inside && std::string_view(out).substr(i).starts_with(infinity))
+        out.replace(i, infinity.size(), "1e000308");
+    }
+    return out;
+  }
+
   json* put(json&& value, bool) {
     if (++values_ > most_json_values) refuse("JSON", "at most " + std::to_string(most_json_values) + " values", "more");
     if (stack_.empty()) return root_ = std::move(value), &root_;

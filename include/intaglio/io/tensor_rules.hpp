@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -58,6 +59,51 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
   return out;
 }
 
+/// Rows of a vector of Mamba-2 that GGUF has as a matrix: a number a row, or a norm with a row for each group of heads;
+/// 0 for other tensors.
+inline std::uint64_t mamba2_rows(const decoder_config& c, std::string_view name) {
+  if (family_of(c.model_type).recurrent != recurrence::mamba2) return 0;
+  if (name.ends_with(".ssm_a") || name.ends_with(".ssm_d")) return c.delta_net.value_heads;
+  return name.ends_with(".ssm_norm.weight") ? c.delta_net.key_heads : 0;
+}
+
+/// Tensors of a layer with a gated delta rule. @param add as of add_mamba2
+template <class Add>
+void add_delta_net(const decoder_config& c, const std::string& prefix, std::vector<tensor_rule>& out, const Add& add) {
+  using enum tensor_role;
+  const delta_net_config& delta = c.delta_net;
+  add("attn_qkv", matrix, delta.qkv_size(), c.hidden_size);
+  add("attn_gate", matrix, delta.value_size(), c.hidden_size);
+  add("ssm_conv1d", taps, delta.qkv_size(), c.conv_taps);
+  if (c.num_local_experts != 0) {
+    add("ssm_ba", matrix, 2 * delta.value_heads, c.hidden_size);
+  } else {
+    add("ssm_beta", matrix, delta.value_heads, c.hidden_size);
+    add("ssm_alpha", matrix, delta.value_heads, c.hidden_size);
+  }
+  out.push_back({prefix + "ssm_a", bias, 1, delta.value_heads});
+  add("ssm_dt", bias, 1, delta.value_heads);
+  add("ssm_norm", norm, 1, delta.value_dim);
+  add("ssm_out", matrix, c.hidden_size, delta.value_size());
+}
+
+/// Tensors of a layer of Mamba-2. @param add takes a name, a role, rows and columns
+template <class Add>
+void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<tensor_rule>& out, const Add& add) {
+  using enum tensor_role;
+  const delta_net_config& sizes = c.delta_net;
+  for (const auto& [name, rows] : {std::pair{"ssm_in_gate", sizes.value_size()},
+                                   {"ssm_in_xbc", sizes.qkv_size()},
+                                   {"ssm_in_dt", sizes.value_heads}})
+    add(name, matrix, rows, c.hidden_size);
+  add("ssm_conv1d", taps, sizes.qkv_size(), c.conv_taps);
+  add("ssm_conv1d", bias, 1, sizes.qkv_size());
+  add("ssm_dt", bias, 1, sizes.value_heads);
+  for (const char* each : {"ssm_a", "ssm_d"}) out.push_back({prefix + each, bias, 1, sizes.value_heads});
+  add("ssm_norm", norm, 1, sizes.value_size());
+  add("ssm_out", matrix, c.hidden_size, sizes.value_size());
+}
+
 /// All tensors of a model, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   using enum tensor_role;
@@ -86,21 +132,13 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
       for (std::size_t i = before; shares && i < out.size(); ++i)
         out[i].optional = out[i].unused = true;  // files may have what nobody reads
     };
-    if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::delta_net) {
-      const delta_net_config& delta = c.delta_net;
-      add("attn_qkv", matrix, delta.qkv_size(), hidden);
-      add("attn_gate", matrix, delta.value_size(), hidden);
-      add("ssm_conv1d", taps, delta.qkv_size(), c.conv_taps);
-      if (c.num_local_experts != 0) {
-        add("ssm_ba", matrix, 2 * delta.value_heads, hidden);
-      } else {
-        add("ssm_beta", matrix, delta.value_heads, hidden);
-        add("ssm_alpha", matrix, delta.value_heads, hidden);
-      }
-      out.push_back({prefix + "ssm_a", bias, 1, delta.value_heads});
-      add("ssm_dt", bias, 1, delta.value_heads);
-      add("ssm_norm", norm, 1, delta.value_dim);
-      add("ssm_out", matrix, hidden, delta.value_size());
+    if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::mamba2) {
+      add_mamba2(c, prefix, out, add);
+    } else if (c.ffn_layers.has(layer)) {
+      add("ffn_up", matrix, inner, hidden);
+      add("ffn_down", matrix, hidden, inner);
+    } else if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::delta_net) {
+      add_delta_net(c, prefix, out, add);
     } else if (c.recurrent_layers.has(layer)) {
       add("shortconv.in_proj", matrix, 3 * hidden, hidden);
       add("shortconv.conv", taps, hidden, c.conv_taps);
@@ -124,6 +162,7 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
       if (facts.block_biases) add("attn_output", bias, 1, hidden);
       if (facts.sinks) add("attn_sinks", norm, 1, c.num_attention_heads);
     }
+    if (facts.single_halves) continue;
     if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
     if (facts.norms_before) add(facts.ffn_norm, norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
@@ -145,7 +184,7 @@ inline std::string accepted_types(const decoder_config& config, tensor_role role
         add("ffn_down", matrix, hidden, shared);
         for (const char* each : {"pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"}) add(each, norm, 1, hidden);
       } else if (shared != 0) {
-        add("ffn_gate_inp_shexp", matrix, 1, hidden);
+        if (has_shared_expert(facts)) add("ffn_gate_inp_shexp", matrix, 1, hidden);
         add("ffn_gate_shexp", matrix, shared, hidden);
         add("ffn_up_shexp", matrix, shared, hidden);
         add("ffn_down_shexp", matrix, hidden, shared);

@@ -25,6 +25,12 @@ struct relu_squared {
   }
 };
 
+/// max(x, 0)^2 of an FFN without a gate, whose operands are both x
+struct ungated_relu_squared {
+  static constexpr std::string_view name = "relu2 alone";
+  constexpr real operator()(real x, real) const { return relu_squared{}(x); }
+};
+
 /// x * sigmoid(x) @source Elfwing et al. 2017
 struct silu {
   static constexpr std::string_view name = "silu";

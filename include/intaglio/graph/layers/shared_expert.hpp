@@ -30,4 +30,32 @@ struct residual_moe_with_shared {
   }
 };
 
+/// x + mixture(norm(x)) + shared(norm(x)). Tensors ffn_gate_shexp, ffn_up_shexp and ffn_down_shexp.
+/// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
+/// @source transformers, models/granitemoeshared
+template <dtype W, class Mixture>
+struct residual_moe_beside_shared {
+  rms_norm norm;                                 ///< of what all of them read
+  Mixture mixture;                               ///< a moe
+  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the shared expert
+  shader::activation_function act;               ///< of its gates
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const ir::value_id h = norm.forward(t, x);
+    const ir::value_id gate = t.matmul(h, "ffn_gate_shexp.weight", intermediate_size, hidden_size, W);
+    const ir::value_id up = t.matmul(h, "ffn_up_shexp.weight", intermediate_size, hidden_size, W);
+    const ir::value_id inner = t.gated(gate, up, act);
+    const ir::value_id chosen = t.add(x, mixture.forward(t, h));
+    return t.add(chosen, t.matmul(inner, "ffn_down_shexp.weight", hidden_size, intermediate_size, W));
+  }
+};
+/// @{
+/// Deduces the type of the mixture.
+template <dtype W, class Mixture>
+constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, std::uint32_t hidden_size,
+                                 std::uint32_t intermediate_size, shader::activation_function act) {
+  return residual_moe_beside_shared<W, Mixture>{norm, mixture, hidden_size, intermediate_size, act};
+}
+/// @}
+
 }  // namespace intaglio::graph

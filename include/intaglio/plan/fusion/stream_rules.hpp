@@ -60,6 +60,7 @@ class stream_rules : public graph_reader {
       take(n, i);
       n.lowered = true;
       n.kernel = kernels::kernel::rms_norm;
+      n.head_dim = o.head_dim;
     }
     return n;
   }

@@ -13,7 +13,9 @@ struct lowering_of<kernels::gated_kernel> : dispatch_builder {
   constants k{};
 
   constexpr void lower(const node& n) {
-    d_->label.append(n.by_layer ? "layer_input" : n.up_in != n.in ? "ffn_act" : "softcap");
+    d_->label.append(n.by_layer                                      ? "layer_input"
+                     : n.up_in != n.in || n.act != shader::softcap{} ? "ffn_act"
+                                                                     : "softcap");
     d_->activation = &*n.act;
     bind_value("gate", n.in, false);
     if (n.by_layer) bind_of_layer("up", n.up_in, width(n.in));
