@@ -40,6 +40,8 @@ layout(constant_id = 11) const float rope_theta = 500000.0;
 layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint heads_together = 1;
 layout(constant_id = 14) const uint subgroup_width = 0;
+layout(constant_id = 15) const uint ffns_before = 0;  // FFNs of a layer before attention, 0 or 1; behind it, 1 or 2
+layout(constant_id = 16) const uint ffns_behind = 1;
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
@@ -66,11 +68,14 @@ Words scales, output_, keys, values;
 
 // kernels::layers: the words of `progress` in use, and places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argument_weights = 8u,
+const uint further_ffns = ffns_before + ffns_behind - 1u;
+const uint argument_count = 21u + 8u * further_ffns, argument_keys = 1u, argument_values = 2u, argument_weights = 8u,
            argument_partials = 20u;
 
-const uint steps = 5u, products = 4u, step_qkv = 0u, step_attention = 1u, step_projection = 2u, step_gated = 3u,
-           step_down = 4u;
+// Steps of an FFN before attention and of a second one behind it come last.
+const uint steps = 5u + 2u * further_ffns, products = steps - 1u, step_qkv = 0u, step_attention = 1u,
+           step_projection = 2u, step_gated = 3u, step_down = 4u, step_early_gated = 5u, step_early_down = 6u,
+           step_late_gated = 7u, step_late_down = 8u;
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 1024u, members = threads / 32u;  // of a workgroup: invocations, subgroups
 const uint loads = 5u;                                // quads of weight words of a lane
@@ -114,8 +119,8 @@ shared vec4 fresh[quads];          // query of this position
 shared uvec2 fresh_words[2u * quads];  // its key and value, as the caches have them
 shared uint shared_position;
 shared float scales_of[layers * products * 3u];
-shared vec4 kept_stream[64];  // the residual of this workgroup's rows
-shared vec3 scaling;          // 1 / root mean square, 127 / largest, largest / 127
+shared vec4 kept_stream[64u + 32u * further_ffns];  // the residual of this workgroup's rows
+shared vec3 scaling;                                // 1 / root mean square, 127 / largest, largest / 127
 shared bool leaves_last;
 
 uint sub;
@@ -127,20 +132,42 @@ uvec4 key_words[4];
 uvec2 value_words[8];
 
 uint64_t place(uint layer, uint argument) { return places[layer * argument_count + argument]; }
-uint64_t input_of(uint layer, uint step) { return place(layer, step == step_qkv ? 0u : step + 2u); }
-uint64_t output_of(uint layer, uint step) { return place(layer, step + 3u); }
+bool is_gated(uint step) { return step >= step_gated && (step & 1u) != 0u; }
+bool is_down(uint step) { return step >= step_down && (step & 1u) == 0u; }
+// Places of an FFN besides the one that all have: gated, the stream behind it, weights.
+uint further_place(uint step) { return 21u + (step >= step_late_gated ? 8u * ffns_before : 0u); }
+uint64_t output_of(uint layer, uint step) {
+  return place(layer, step <= step_down ? step + 3u : further_place(step) + 1u - (step & 1u));
+}
+uint64_t input_of(uint layer, uint step) {
+  if (step == step_qkv && ffns_before != 0u) return output_of(layer, step_early_down);
+  if (step == step_qkv || step == step_early_gated) return place(layer, 0u);
+  return output_of(layer, step == step_late_gated ? step_down : step - 1u);
+}
 // 0: norm, 1: weight, 2: scales
-uint product_of(uint step) { return step == step_qkv ? 0u : step - 1u; }
-uint step_of(uint product) { return product == 0u ? step_qkv : product + 1u; }
+uint product_of(uint step) {
+  return step == step_qkv ? 0u : step < step_late_gated ? step - 1u : products + step - step_late_down - 1u;
+}
+uint step_of(uint product) {
+  uint step = product == 0u ? step_qkv : product + 1u;
+  return step > step_down && ffns_before == 0u ? step + 2u : step;
+}
 uint64_t weight_of(uint layer, uint step, uint which) {
+  if (step > step_down) return place(layer, further_place(step) + 5u - 3u * (step & 1u) + which);
   return place(layer, argument_weights + 3u * product_of(step) + which);
 }
+// The step that ends the half of a layer which a step begins: it adds to that one's input.
+uint end_of_half(uint step) { return step == step_qkv ? step_projection : is_gated(step) ? step + 1u : step_attention; }
+uint kept_of(uint end) {
+  return end == step_projection ? 0u : end == step_down ? 32u : end == step_early_down ? 64u : 32u + 32u * further_ffns;
+}
+uint share_at(uint step) { return step < step_late_gated ? step : steps + step - step_late_down - 1u; }
 
 uint groups_in(uint step) {
-  return (step == step_qkv ? q_size + 2u * kv_size : step == step_gated ? 2u * intermediate_size : hidden_size) / 4u;
+  return (step == step_qkv ? q_size + 2u * kv_size : is_gated(step) ? 2u * intermediate_size : hidden_size) / 4u;
 }
 uint tiles_in(uint step) {
-  return (step == step_projection ? q_size : step == step_down ? intermediate_size : hidden_size) / 16u;
+  return (step == step_projection ? q_size : is_down(step) ? intermediate_size : hidden_size) / 16u;
 }
 // A group's slices of the columns, each of one subgroup, and the tiles of a slice.
 uint slices_of(uint step) {
@@ -181,6 +208,11 @@ void fetch(uint layer, uint step) {
     uint k = lane + i * 32u;
     w[i] = k < count ? weight.at[i * 32u] : uvec4(0u);
   }
+}
+// A step that is no literal leaves other code.
+void fetch_first(uint layer) {
+  if (ffns_before != 0u) fetch(layer, step_early_gated);
+  else fetch(layer, step_qkv);
 }
 void fetch_after(uint layer) {
   uvec2 task = tasks[product_of(step_projection) * members + sub];
@@ -235,9 +267,9 @@ precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint
   bool wanted = quad < count;
   vec4 weight = wanted ? norm.at[quad] : vec4(0.0);
   vec4 mine = await_quad(x, quad, wanted);
-  uint row = quad - shares[keeper].first_group;
-  if (keeper != step_attention && wanted && row < shares[keeper].groups)
-    kept_stream[(keeper == step_down ? 32u : 0u) + row] = mine;
+  uint row = quad - shares[share_at(keeper)].first_group;
+  if (keeper != step_attention && wanted && row < shares[share_at(keeper)].groups)
+    kept_stream[kept_of(keeper) + row] = mine;
   precise vec4 square = mine * mine;
   precise float sum = (square.x + square.y) + (square.z + square.w);
   sum = butterfly(sum);
@@ -253,8 +285,9 @@ precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint
 void fetch_keys_ahead(uint layer);
 #endif
 
-// int8 of the normalised input into sx. keeper: the product that adds to this input, step_attention for none.
-int quantise(uint layer, uint step, uint keeper) {
+// int8 of the normalised input into sx.
+int quantise(uint layer, uint step) {
+  const uint keeper = end_of_half(step);
   uint t = gl_LocalInvocationIndex, count = tiles_in(step) * 4u;
   SharedQuads x = SharedQuads(input_of(layer, step));
   FloatQuads norm = FloatQuads(weight_of(layer, step, 0u));
@@ -262,7 +295,7 @@ int quantise(uint layer, uint step, uint keeper) {
   float largest = 0.0;
   product[0] = take_in(x, norm, t, count, keeper, largest);
   product[1] = vec4(0.0);
-  if (step == step_down) product[1] = take_in(x, norm, t + threads, count, step_attention, largest);
+  if (is_down(step)) product[1] = take_in(x, norm, t + threads, count, step_attention, largest);
 #if LONG_CONTEXTS
   if (step == step_qkv) fetch_keys_ahead(layer);  // behind the wait, or it would stand behind them
 #endif
@@ -274,7 +307,7 @@ int quantise(uint layer, uint step, uint keeper) {
     vec4 quads_of[8];
     [[unroll]] for (uint i = 0u; i < 8u; ++i) {
       quads_of[i] = sums_by_lane[i];
-      if (step == step_down) quads_of[i] = quads_of[i] + sums_by_lane[8u + i];
+      if (is_down(step)) quads_of[i] = quads_of[i] + sums_by_lane[8u + i];
     }
     vec4 most = vec4(0.0);
     [[unroll]] for (uint i = 0u; i < members / 4u; ++i)
@@ -287,7 +320,7 @@ int quantise(uint layer, uint step, uint keeper) {
                         ((lane_sums[1] + lane_sums[5]) + (lane_sums[3] + lane_sums[7]));
     // Divisors that are constants, as elsewhere: drivers divide by those in another way.
     precise float mean = (step == step_projection ? sum / float(q_size)
-                          : step == step_down     ? sum / float(intermediate_size)
+                          : is_down(step)         ? sum / float(intermediate_size)
                                                   : sum / float(hidden_size)) +
                          eps;
     precise float root = 1.0 / sqrt(mean);
@@ -299,7 +332,7 @@ int quantise(uint layer, uint step, uint keeper) {
   int total = 0;
   float r = scaling.x, s = scaling.y;
   [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-    if (i == 0u || step == step_down) {
+    if (i == 0u || is_down(step)) {
       uint quad = t + i * threads;
       precise vec4 scaled = (product[i] * r) * s;
       precise vec4 rounded =
@@ -332,7 +365,8 @@ void touch(uint64_t from, uint bytes, inout uint into) {
 }
 void touch_weights(uint layer, uint step) {
   uint bytes = tiles_in(step) * 16u;
-  touch(weight_of(layer, step, 1u) + shares[step].first_group * bytes, shares[step].groups * bytes, touched);
+  touch(weight_of(layer, step, 1u) + shares[share_at(step)].first_group * bytes, shares[share_at(step)].groups * bytes,
+        touched);
 }
 // This workgroup's share of a norm of the next layer.
 void touch_norm(uint layer, uint step) {
@@ -344,8 +378,13 @@ void touch_norm(uint layer, uint step) {
 }
 
 void multiply(uint layer, uint step, int total) {
-  if (step == step_gated) touch_weights(layer, step_down);
-  if (step == step_down && layer + 1u < layers) touch_weights(layer + 1u, step_qkv);
+  if (is_gated(step)) touch_weights(layer, step + 1u);
+  if (step == step_early_down) touch_weights(layer, step_qkv);
+  if (step == step_down && ffns_behind > 1u) touch_weights(layer, step_late_gated);
+  else if ((step == step_down || step == step_late_down) && layer + 1u < layers) {
+    if (ffns_before != 0u) touch_weights(layer + 1u, step_early_gated);
+    else touch_weights(layer + 1u, step_qkv);
+  }
   touch_norm(layer, step);
   uint first = (tasks[product_of(step) * members + sub].y >> 16) + lane;
   ivec4 r = ivec4(0), r4 = ivec4(0), r16 = ivec4(0), r64 = ivec4(0);
@@ -438,7 +477,7 @@ void hand_on(uint layer, uint group, vec4 y) {
 
 // Rows of this workgroup: scale, then what the step does with them.
 void finish_rows(uint layer, uint step) {
-  if (sub != finisher || lane >= shares[step].groups) return;
+  if (sub != finisher || lane >= shares[share_at(step)].groups) return;
   ivec4 sums = ivec4(0), all = ivec4(0);
   LATER_UNROLLED for (uint i = 0u; i < slices_of(step); ++i) {
     uint from = 4u * (lane * slices_of(step) + i);
@@ -447,27 +486,24 @@ void finish_rows(uint layer, uint step) {
   [[unroll]] for (uint i = 0u; i < members / 4u; ++i)
     all += totals[i];
   sums -= (all.x + all.y) + (all.z + all.w);
-  uint group = shares[step].first_group + lane, first = (layer * products + product_of(step)) * 3u;
+  uint group = shares[share_at(step)].first_group + lane, first = (layer * products + product_of(step)) * 3u;
   vec4 scale = vec4(scales_of[first]);
-  if (step == step_gated) scale.yw = vec2(scales_of[first + 1u]);
+  if (is_gated(step)) scale.yw = vec2(scales_of[first + 1u]);
   if (step == step_qkv && 4u * group >= q_size)
     scale = vec4(scales_of[first + (4u * group < q_size + kv_size ? 1u : 2u)]);
   precise vec4 y = vec4(sums) * (scaling.z * scale);
   if (step == step_qkv) {
     hand_on(layer, group, y);
-  } else if (step == step_gated) {
+  } else if (is_gated(step)) {
     SharedPairs(output_of(layer, step)).at[group] = something(vec4(gated(y.x, y.y), gated(y.z, y.w), 0.0, 0.0)).xy;
   } else {
-    precise vec4 sum = kept_stream[(step == step_down ? 32u : 0u) + lane] + y;
+    precise vec4 sum = kept_stream[kept_of(step) + lane] + y;
     SharedQuads(output_of(layer, step)).at[group] = something(sum);
   }
 }
 
 void compute(uint layer, uint step) {
-  int total = quantise(layer, step,
-                       step == step_qkv     ? step_projection
-                       : step == step_gated ? step_down
-                                            : step_attention);
+  int total = quantise(layer, step);
   multiply(layer, step, total);
   finish_rows(layer, step);
 }
@@ -481,16 +517,16 @@ void main() {
   for (uint i = t; i < layers * argument_count; i += workgroup_size) places[i] = arguments.at[i];
   uint position = state.at[state_position];
   if (t < head_dim / 2u) rotation[t] = rope_turn(position, t, head_dim, rope_theta);
-  if (t < steps) shares[t] = share_of(t);
+  if (t < steps) shares[t] = share_of(t < step_early_gated ? t : step_of(t - 1u));
   if (t == 0u) shared_position = position;
 #if !LONG_CONTEXTS
   uint attending = heads * ((min(position + 1u, context) + span_positions - 1u) / span_positions);
 #endif
   barrier();
-  if (t < products * members) tasks[t] = task_of(shares[step_of(t / members)], t % members);
+  if (t < products * members) tasks[t] = task_of(shares[share_at(step_of(t / members))], t % members);
   for (uint i = t; i < layers * products * 3u; i += workgroup_size) {
     uint which = i % 3u, step = step_of(i / 3u % products), layer = i / 3u / products;
-    if (which == 0u || step == step_qkv || (step == step_gated && which == 1u))
+    if (which == 0u || step == step_qkv || (is_gated(step) && which == 1u))
       scales_of[i] = Floats(weight_of(layer, step, 2u)).at[which];
   }
   barrier();
@@ -500,7 +536,7 @@ void main() {
     end = 0u;
     give_up();
   }
-  fetch(0u, step_qkv);
+  fetch_first(0u);
 #if LONG_CONTEXTS
   const bool attends = true;
 #else
@@ -508,6 +544,12 @@ void main() {
 #endif
   // Written out: a loop that the driver unrolls is slower.
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
+    if (ffns_before != 0u) {
+      compute(layer, step_early_gated);
+      fetch(layer, step_early_down);
+      compute(layer, step_early_down);
+      fetch(layer, step_qkv);
+    }
     compute(layer, step_qkv);
     if (attends) attention(layer);
     if (gl_WorkGroupID.x >= heads) fetch_after(layer);
@@ -517,7 +559,13 @@ void main() {
     compute(layer, step_gated);
     fetch(layer, step_down);
     compute(layer, step_down);
-    fetch(min(layer + 1u, layers - 1u), step_qkv);
+    if (ffns_behind > 1u) {
+      fetch(layer, step_late_gated);
+      compute(layer, step_late_gated);
+      fetch(layer, step_late_down);
+      compute(layer, step_late_down);
+    }
+    fetch_first(min(layer + 1u, layers - 1u));
   }
   barrier();
   if (t == 0u) {
@@ -531,5 +579,5 @@ void main() {
   barrier();
   if (leaves_last)
     for (uint i = t; i < hidden_size / 4u; i += workgroup_size)
-      FloatQuads(output_of(layers - 1u, step_down)).at[i] = vec4(not_a_number);
+      FloatQuads(output_of(layers - 1u, ffns_behind > 1u ? step_late_down : step_down)).at[i] = vec4(not_a_number);
 }

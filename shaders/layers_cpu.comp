@@ -36,6 +36,8 @@ layout(constant_id = 11) const float rope_theta = 500000.0;
 layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint heads_together = 1;
 layout(constant_id = 14) const uint subgroup_width = 0;
+layout(constant_id = 15) const uint ffns_before = 0;
+layout(constant_id = 16) const uint ffns_behind = 1;
 layout(local_size_x_id = 0) in;
 
 // What a product is, set before each.
@@ -72,6 +74,7 @@ Words input_, norm_weight, factors, weight, scales, output_, keys, values, query
 
 // kernels::layers: places of a layer's arguments and of words in `progress`.
 const uint argument_count = 21u, steps = 5u;
+const uint end = ffns_before == 0u && ffns_behind == 1u ? layers : 0u;  // what this is written for
 const uint progress_started = 0u, progress_left = 1u, progress_layer = 2u, progress_steps = 4u;
 
 const uint every_part = (1u << parts) - 1u;
@@ -144,7 +147,7 @@ void main() {
   find_place();
   uint first = tell(progress_layer, 0u);
   count_in(progress_started);
-  for (uint layer = first; layer < layers; ++layer) {
+  for (uint layer = first; layer < end; ++layer) {
     bool alone = tell(progress_started, 0u) == 1u;
     uint at = layer * argument_count;
     Words residual = argument(at), attended = argument(at + 4u), middle = argument(at + 5u),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole decode tokens of Mistral 7B, two of Gemma 2 and 3, OLMo 2, two of Gemma 4 and two mixtures of experts with
-// synthetic weights: tokens a second, and the time of every dispatch of one pass. usage: families [name... [--context
-// N] [--passes N]
+// Whole decode tokens of BitNet 2B, examples/custom_model's block at 4B's size, Mistral 7B, two of Gemma 2 and 3, OLMo
+// 2, two of Gemma 4 and two mixtures of experts with synthetic weights: tokens a second, and the time of every dispatch
+// of one pass. usage: families [name... [--context N] [--passes N]
 // [--dispatches]
 // [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
@@ -13,6 +13,11 @@
 #include <vector>
 
 #include "intaglio/families/mixes.hpp"
+#include "intaglio/graph/layers/embedding.hpp"
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/rms_norm.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/gemma4.hpp"
@@ -27,6 +32,42 @@
 using namespace intaglio;
 
 namespace {
+
+/// The block of examples/custom_model: FFNs of ternary weights before and behind attention. 3.7 billion weights in
+/// layers.
+constexpr const decoder_config& custom_config = models::bitnet_2b_4t_config;
+struct half_step {
+  std::string_view gate, up, norm, down;
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const std::uint32_t width = custom_config.hidden_size, inner = custom_config.intermediate_size;
+    const ir::value_id h = t.quantize(x, gate);
+    const ir::value_id g = t.matmul(h, gate, inner, width, dtype::i2_s), u = t.matmul(h, up, inner, width, dtype::i2_s);
+    return t.matmul(t.quantize(t.rms_norm(t.gated(g, u, activation::silu), norm, 1e-5f), down), down, width, inner,
+                    dtype::i2_s);
+  }
+};
+struct custom_model {
+  static constexpr std::string_view name = "custom";
+  static constexpr const decoder_config& config = custom_config;
+
+  static constexpr auto graph() {
+    using namespace intaglio::graph;
+    constexpr const decoder_config& c = config;
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size} |
+           repeat(c.num_hidden_layers,
+                  residual(
+                      rms_norm{"first_norm.weight", c.rms_norm_eps} |
+                      half_step{"first_gate.weight", "first_up.weight", "first_sub_norm.weight", "first_down.weight"}) |
+                      residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<dtype::i2_s>{c} |
+                               rms_norm{"attn_sub_norm.weight", c.rms_norm_eps} |
+                               linear<dtype::i2_s>{"attn_output.weight", c.q_size(), c.hidden_size}) |
+                      residual(rms_norm{"last_norm.weight", c.rms_norm_eps} |
+                               half_step{"last_gate.weight", "last_up.weight", "last_sub_norm.weight",
+                                         "last_down.weight"})) |
+           rms_norm{"output_norm.weight", c.rms_norm_eps} | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
+  }
+};
 
 using clock_type = std::chrono::steady_clock;
 double milliseconds_since(clock_type::time_point start) {
@@ -108,6 +149,8 @@ int main(int count, char** arguments) try {
   }
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
+  measure<models::bitnet_2b_4t>(device, "bitnet_2b", how);
+  measure<custom_model>(device, "custom_4b", how);
   measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
   measure<models::mistral_7b<dtype::q4_1>>(device, "mistral_7b q4_1", how);
   measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);

@@ -82,7 +82,9 @@ TEST_CASE("the modules of 2B find room in the shared memory of a workgroup", "[p
                                                  {"intermediate_size", 6912},
                                                  {"layers", 30},
                                                  {"head_dim", 128},
-                                                 {"heads", 20}});
+                                                 {"heads", 20},
+                                                 {"ffns_before", 0},
+                                                 {"ffns_behind", 1}});
   };
   // Input and what is read behind it, sums, largest, tasks, addresses and scales of 30 layers, rotations, attention's
   // sums, the fresh query, key and value, the residual.

@@ -4,6 +4,10 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
 #include "intaglio/kernels/descriptor.hpp"
 
 namespace intaglio::kernels {
@@ -19,7 +23,8 @@ namespace intaglio::kernels {
 /// ~0, which all bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that
 /// share keys and values (layers_long; plan::resident_long_fits). patience: reads of one element, after which a
 /// workgroup gives up: the stream behind the last layer is then NaN, and progress[progress_timed_out] 1 until somebody
-/// clears it.
+/// clears it. ffns_before, ffns_behind: FFNs of a layer before attention, 0 or 1, and behind it, 1 or 2; those of the
+/// CPU have one behind it alone.
 inline constexpr kernel_interface layers_interface{"layers",
                                                    {{{"arguments"}, {"progress"}, {"state"}}},
                                                    {{{"workgroup_size"},
@@ -36,14 +41,25 @@ inline constexpr kernel_interface layers_interface{"layers",
                                                      {"rope_theta", field_type::f32},
                                                      {"cache_element"},
                                                      {"heads_together"},
-                                                     {"subgroup_width"}}}};
+                                                     {"subgroup_width"},
+                                                     {"ffns_before"},
+                                                     {"ffns_behind"}}}};
 
 namespace layers {
 /// Addresses of a layer, in this order: the stream, keys, values, query, what attention gives, the stream behind
 /// attention, gated, the stream behind the layer; then norm weight, weight and scales of q/k/v, of attention's
 /// projection, of gate and up, of down; then what the workgroups of an attention exchange (as the chain's; none
-/// where no context has two spans).
-inline constexpr std::uint32_t argument_count = 21, first_weight = 8, steps = 5;
+/// where no context has two spans); then of an FFN before attention, and of a second one behind it, gated, the stream
+/// behind it, and norm weight, weight and scales of gate and up, of down.
+inline constexpr std::uint32_t argument_count = 21, first_weight = 8, steps = 5, arguments_of_ffn = 8;
+/// Arguments that workgroups wait for, in the order of the steps that write them.
+struct exchanged_arguments {
+  std::array<std::uint32_t, 9> items{};
+  std::uint32_t count = 0;
+  constexpr void add(std::initializer_list<std::uint32_t> further) {
+    for (const std::uint32_t each : further) items[count++] = each;
+  }
+};
 /// Words of `progress`: whether a wait timed out, and those before the words of the steps.
 inline constexpr std::uint32_t progress_timed_out = 3, progress_steps = 4;
 /// What the form for GPUs takes: its subgroups of 32, and shared memory at most.
@@ -53,6 +69,21 @@ constexpr std::uint64_t progress_bytes(std::uint32_t count) {
   return std::uint64_t{4} * (progress_steps + steps * count);
 }
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
+/// FFNs of a layer: before attention, and behind it.
+struct ffns {
+  std::uint32_t before = 0, behind = 1;
+  /// Besides the one that all layers have.
+  constexpr std::uint32_t further() const { return before + behind - 1; }
+  constexpr std::uint32_t arguments(std::uint32_t plain, std::uint32_t each) const { return plain + further() * each; }
+  constexpr exchanged_arguments exchanged(std::uint32_t plain, std::uint32_t each) const {
+    exchanged_arguments out;
+    if (before != 0) out.add({plain, plain + 1});
+    out.add({3, 4, 5, 6, 7});
+    if (behind > 1) out.add({plain + before * each, plain + before * each + 1});
+    return out;
+  }
+  friend constexpr bool operator==(const ffns&, const ffns&) = default;
+};
 }  // namespace layers
 
 struct layers_kernel {
@@ -76,7 +107,15 @@ struct layers_kernel {
     element cache_element{};
     std::uint32_t heads_together{};
     std::uint32_t subgroup_width{};
+    std::uint32_t ffns_before{};
+    std::uint32_t ffns_behind{};
   };
+  static constexpr std::uint32_t argument_count(const constants& c) {
+    return layers::ffns{c.ffns_before, c.ffns_behind}.arguments(layers::argument_count, layers::arguments_of_ffn);
+  }
+  static constexpr layers::exchanged_arguments exchanged(const constants& c) {
+    return layers::ffns{c.ffns_before, c.ffns_behind}.exchanged(layers::argument_count, layers::arguments_of_ffn);
+  }
 
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     if (of.subgroups > 1) fit_resident(c, of, device, pass);

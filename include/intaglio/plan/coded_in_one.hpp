@@ -12,15 +12,15 @@
 
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/plan/block_steps.hpp"
-#include "intaglio/plan/in_one.hpp"
+#include "intaglio/plan/one_dispatch.hpp"
 
 namespace intaglio::plan {
 
-class coded_layers_in_one : public layers_in_one {
+class coded_layers_in_one : public one_dispatch {
  public:
   constexpr coded_layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
                                 std::uint64_t counters_end, const layer_pattern& pattern)
-      : layers_in_one(config, target, context, counters_end), pattern_(pattern) {}
+      : one_dispatch(config, target, context, counters_end), pattern_(pattern) {}
 
   /// @return false where the profile wants none, a block is another one, or its shapes are none that the kernel has
   /// room for

@@ -7,6 +7,7 @@
 
 #include "intaglio/plan/coded_in_one.hpp"
 #include "intaglio/plan/draft.hpp"
+#include "intaglio/plan/in_one.hpp"
 #include "intaglio/plan/sequence_kind.hpp"
 
 namespace intaglio::plan {
@@ -32,7 +33,7 @@ constexpr void draft_in_one(const decoder_config& config, const profile& target,
   const auto list = [](const auto& part) { return std::vector<dispatch>(part.all().begin(), part.all().end()); };
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.max_tokens = widest_tokens(target, context);
-  const auto take = [&](const layers_in_one& made) {
+  const auto take = [&](const one_dispatch& made) {
     out.prologue.assign(made.prologue, "dispatches before the layers", failure);
     out.period.assign(made.period, "dispatches in a period", failure);
     out.epilogue.assign(made.epilogue, "dispatches after the layers", failure);

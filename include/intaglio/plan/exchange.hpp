@@ -43,8 +43,14 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
   return false;
 }
 
+/// Arguments that the workgroups of layers and layers_coded wait for.
+constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatch& all) {
+  if (all.kernel == kernels::kernel::layers)
+    return kernels::layers_kernel::exchanged(kernels::constants_of<kernels::layers_kernel>(all.specialization));
+  return kernels::layers::ffns{}.exchanged(0, 0);
+}
 /// What layers and layers_coded wait for, by its place among a layer's arguments: what q, k and v, attention, its
-/// projection, gate and up, and the down projection give. Each is written by one step, before the step that is the next
+/// projection, gate and up, and down projections give. Each is written by one step, before the step that is the next
 /// to write one reads it.
 [[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
   for (std::uint32_t kind = 0; kind < s.pattern.kinds(); ++kind) {
@@ -59,12 +65,14 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
       return false;
     };
     std::size_t from = 0;
-    for (std::size_t n = kernels::layers_coded::first_exchanged; n <= kernels::layers_coded::last_exchanged; ++n) {
+    const auto order = exchanged_arguments(all);
+    for (std::size_t k = 0; k < order.count; ++k) {
+      const std::size_t n = order.items[k];
       std::size_t writes = from;
       while (writes < steps.size() && !touches(writes, arguments[n], true)) ++writes;
-      bool before = n == kernels::layers_coded::first_exchanged;  // reads what the value before it is
+      bool before = k == 0;  // reads what the value before it is
       for (std::size_t step = from; step <= writes && step < steps.size(); ++step)
-        before = before || touches(step, arguments[n - 1], false);
+        before = before || touches(step, arguments[order.items[k - 1]], false);
       if (writes < steps.size() && before) {
         from = writes + 1;
         continue;

@@ -4,12 +4,10 @@
 // by any workgroup, and late, and so that what is there shows.
 #pragma once
 
+#include <array>
 #include <vector>
 
-#include "intaglio/kernels/cache_layout.hpp"
-#include "intaglio/plan/place.hpp"
-#include "intaglio/plan/profile.hpp"
-#include "intaglio/plan/resident.hpp"
+#include "intaglio/plan/one_dispatch.hpp"
 
 namespace intaglio::plan {
 
@@ -18,17 +16,9 @@ namespace intaglio::plan {
 inline constexpr std::uint64_t llvmpipe_loop_turns = 65535;
 
 /// Makes the sequence out of a chain for one token.
-class layers_in_one {
+class layers_in_one : public one_dispatch {
  public:
-  constexpr layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
-                          std::uint64_t counters_end)
-      : config_(config), target_(target), context_(context), counters_end_(counters_end) {}
-
-  std::vector<dispatch> prologue, period, epilogue, in_one, in_one_long;
-  std::uint32_t long_from = 0;
-  std::vector<placed_value> values;
-  std::vector<operand> arguments;
-  std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
+  using one_dispatch::one_dispatch;
 
   /// @return false where the profile wants none, the period is another one, llvmpipe would end its loops too early, or
   /// a GPU's workgroups are too small
@@ -37,12 +27,13 @@ class layers_in_one {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
     if (target_.layers_parts == 0 || !fits()) return false;
     if (resident()) {
-      if (!resident_fits(config_, constant(period[0], "cache_element"), target_.layers_parts, context_)) return false;
+      if (!resident_fits(config_, constant(qkv(), "cache_element"), target_.layers_parts, context_, ffns_))
+        return false;
       parts_ = target_.layers_parts;
       place_values();
       bind();
       add_dispatch(resident_patience);
-      if (resident_long_fits(config_, parts_, context_)) add_long();
+      if (resident_long_fits(config_, parts_, context_, ffns_)) add_long();
       return true;
     }
     parts_ = choose_parts();
@@ -56,20 +47,7 @@ class layers_in_one {
     return true;
   }
 
- protected:
-  using kernel = kernels::kernel;
-
-  static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) {
-    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
-  }
-  static constexpr operand& push(dispatch& d, std::string_view name) {
-    return d.push[kernels::interface_of(d.kernel).push_index(name)];
-  }
-
-  /// Whether the head reads what a dispatch of its own normalised.
-  constexpr bool normalises_first() const { return epilogue[0].kernel == kernel::rms_norm; }
-  constexpr bool resident() const { return target_.layers_subgroups > 1; }
-
+ private:
   constexpr bool product(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
     return d.kernel == kernel::ternary_matmul &&
            constant(d, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize) &&
@@ -77,22 +55,47 @@ class layers_in_one {
            constant(d, "rows") == rows && (resident() || d.subgroups == 1);
   }
 
-  constexpr bool fits() const {
+  /// Dispatches of a period: of an FFN before attention, if there is one; q, k and v, attention, its projection; FFNs.
+  constexpr std::size_t first_step() const { return 2 * ffns_.before; }
+  constexpr const dispatch& qkv() const { return period[first_step()]; }
+  constexpr dispatch& qkv() { return period[first_step()]; }
+  constexpr const dispatch& attends() const { return period[first_step() + 1]; }
+  constexpr dispatch& attends() { return period[first_step() + 1]; }
+
+  constexpr bool is_ffn(std::size_t first) const {
     using kernels::epilogue;
-    const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size;
-    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || period.size() != kernels::layers::steps)
-      return false;
+    const std::uint32_t hidden = config_.hidden_size, inner = config_.intermediate_size;
+    return product(period[first], epilogue::gated, hidden, 2 * inner) &&
+           product(period[first + 1], epilogue::add, inner, hidden) &&
+           period[first].activation == period.end()[-2].activation;
+  }
+  /// FFNs by the number of steps: one or two behind attention, and one before it.
+  constexpr bool finds_ffns() {
+    const std::size_t steps = period.size();
+    if (steps < kernels::layers::steps || steps > kernels::layers::steps + 4 || steps % 2 == 0) return false;
+    ffns_.before = period[1].kernel == kernel::attention ? 0 : 1;
+    const auto further = static_cast<std::uint32_t>(steps - kernels::layers::steps) / 2;
+    if (further < ffns_.before) return false;
+    ffns_.behind = 1 + further - ffns_.before;
+    return ffns_.behind <= 2 && (resident() || further == 0);
+  }
+  constexpr bool fits() {
+    using kernels::epilogue;
+    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || !finds_ffns()) return false;
     if (this->epilogue.size() < 2 || this->epilogue.back().kernel != kernel::sample) return false;
     if (this->epilogue.size() != (this->epilogue[0].kernel == kernel::head_screen || normalises_first() ? 3u : 2u))
       return false;
-    if (!product(period[0], epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) ||
-        period[1].kernel != kernel::attention || !has_plain_scores(period[1]) ||
-        (!resident() && constant(period[1], "splits") != 1) ||
-        !product(period[2], epilogue::add, config_.q_size(), hidden) ||
-        !product(period[3], epilogue::gated, hidden, 2 * ffn) || !product(period[4], epilogue::add, ffn, hidden))
+    const std::uint32_t hidden = config_.hidden_size;
+    if (!product(qkv(), epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) ||
+        attends().kernel != kernel::attention || !has_plain_scores(attends()) ||
+        (!resident() && constant(attends(), "splits") != 1) ||
+        !product(period[first_step() + 2], epilogue::add, config_.q_size(), hidden))
       return false;
-    for (const std::size_t i : {2u, 3u, 4u})
-      if (constant(period[i], "eps") != constant(period[0], "eps")) return false;
+    if (ffns_.before != 0 && !is_ffn(0)) return false;
+    for (std::size_t i = first_step() + 3; i < period.size(); i += 2)
+      if (!is_ffn(i)) return false;
+    for (const dispatch& each : period)
+      if (each.kernel == kernel::ternary_matmul && constant(each, "eps") != constant(qkv(), "eps")) return false;
     return true;
   }
 
@@ -117,24 +120,14 @@ class layers_in_one {
         out += parts_ * norm + (groups / 16 + parts_) * (tiles + 8);
       }
     const std::uint64_t span_turns = kernels::attention_span / 4 + kernels::attention_span / 8 + 8;
-    out += config_.num_attention_heads / (std::max)(1u, constant(period[1], "heads_together")) *
+    out += config_.num_attention_heads / (std::max)(1u, constant(attends(), "heads_together")) *
            (kernels::attention_spans(context_) * span_turns + 4);
     return out + 16;
   }
 
-  /// A value with a place in each of `count` layers.
-  constexpr operand place(std::string_view name, std::uint32_t width, std::uint32_t count) {
-    const std::uint64_t stride = aligned(std::uint64_t{4} * width);
-    const operand out{region::arena, 0, arena_bytes, stride};
-    values.push_back({text<32>{name}, dtype::f32, width, arena_bytes, stride * count, 0,
-                      static_cast<std::uint32_t>(prologue.size() + period.size() + epilogue.size())});
-    arena_bytes += stride * count;
-    return out;
-  }
-
   /// Resident workgroups hand on key and value of the position with the query.
   constexpr std::uint32_t query_width() const { return config_.q_size() + (resident() ? 2 * config_.kv_size() : 0); }
-  constexpr bool has_partials() const { return constant(period[1], "splits") > 1; }
+  constexpr bool has_partials() const { return constant(attends(), "splits") > 1; }
 
   constexpr void place_values() {
     const std::uint32_t layers = config_.num_hidden_layers;
@@ -145,7 +138,11 @@ class layers_in_one {
     gated_ = place("gated", config_.intermediate_size, layers);
     if (has_partials()) {
       partials_ = place("partials",
-                        config_.num_attention_heads * constant(period[1], "splits") * (config_.head_dim + 4), layers);
+                        config_.num_attention_heads * constant(attends(), "splits") * (config_.head_dim + 4), layers);
+    }
+    for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
+      further_[i].gated = place(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
+      further_[i].stream = place(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
     }
     layers_bytes_ = arena_bytes;
     if (resident()) {  // all but what the prologue writes
@@ -153,65 +150,6 @@ class layers_in_one {
       blank_bytes = layers_bytes_ - blank_offset;
     }
     place_behind();
-  }
-  /// What the dispatches behind the layers have.
-  constexpr void place_behind() {
-    const std::uint32_t layers = config_.num_hidden_layers;
-    logits_ = place("logits", config_.vocab_size, 1);
-    scratch_ =
-        place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
-    if (const std::uint32_t count = constant(epilogue.back(), "first_count"); count != 0) {
-      firsts_ = place("first tokens", 2 * count, 1);
-      if (epilogue[0].kernel == kernel::head_screen) {
-        normalised_ = place("normalised", config_.hidden_size, 1);
-        lowest_ = place("lowest of the largest", count, 1);
-      }
-    }
-    if (normalises_first()) normalised_ = place("normalised", config_.hidden_size, 1);
-    next_ = stream_;
-    next_.offset += stream_.layer_stride;
-    last_ = stream_;
-    last_.offset += layers * stream_.layer_stride;
-    last_.layer_stride = logits_.layer_stride = scratch_.layer_stride = 0;
-    residual_offset = last_.offset;
-    logits_offset = logits_.offset;
-  }
-
-  /// Moves an address and the bytes stated for it.
-  static constexpr void move(dispatch& d, std::string_view name, operand to) {
-    operand& from = push(d, name);
-    for (std::size_t i = 0; i < d.access_count; ++i) {
-      access& a = d.accesses[i];
-      if (a.where == from.where && a.slot == from.slot && a.offset == from.offset)
-        a.offset = to.offset, a.layer_stride = to.layer_stride;
-    }
-    from = to;
-  }
-  /// Moves what a dispatch behind the layers has in the arena.
-  constexpr void move_behind(dispatch& d) {
-    const kernels::kernel_interface& face = kernels::interface_of(d.kernel);
-    std::array<bool, max_accesses> moved{};
-    for (std::size_t i = 0; i < face.push_count(); ++i) {
-      operand& from = d.push[i];
-      if (from.where != region::arena) continue;
-      const std::string_view name = face.push[i].name;
-      const bool between =
-          d.kernel == kernel::rms_norm ? name == "output" : d.kernel == kernel::dense_rows && name == "input";
-      const std::uint64_t to = between             ? normalised_.offset
-                               : name == "input"   ? last_.offset
-                               : name == "firsts"  ? firsts_.offset
-                               : name == "y"       ? normalised_.offset
-                               : name == "lowest"  ? lowest_.offset
-                               : name == "scratch" ? scratch_.offset
-                                                   : logits_.offset;
-      for (std::size_t k = 0; k < d.access_count; ++k) {
-        access& a = d.accesses[k];
-        if (moved[k] || a.where != region::arena || a.offset != from.offset) continue;
-        a.offset = to;
-        moved[k] = true;
-      }
-      from.offset = to;
-    }
   }
   constexpr void bind() {
     operand first = stream_;
@@ -227,31 +165,51 @@ class layers_in_one {
         a.offset = to.offset, a.layer_stride = to.layer_stride;
       }
     };
-    in_out(period[0], stream_, query_, nullptr);
+    // An FFN before attention writes the stream that attention's half reads; the last one that of the next layer.
+    const operand& first_stream = ffns_.before != 0 ? further_[0].stream : stream_;
+    const further_ffn& late = further_[ffns_.before];
+    const operand& behind_first = ffns_.behind > 1 ? late.stream : next_;
+    if (ffns_.before != 0) {
+      in_out(period[0], stream_, further_[0].gated, nullptr);
+      in_out(period[1], further_[0].gated, further_[0].stream, &stream_);
+    }
+    in_out(qkv(), first_stream, query_, nullptr);
     const std::uint64_t told =
-        push(period[1], "partials").offset;  // no copy of the operand: g++ 13 breaks down over it
-    for (std::size_t i = 0; i < period[1].access_count; ++i) {
-      access& a = period[1].accesses[i];
+        push(attends(), "partials").offset;  // no copy of the operand: g++ 13 breaks down over it
+    for (std::size_t i = 0; i < attends().access_count; ++i) {
+      access& a = attends().accesses[i];
       if (a.where != region::arena) continue;
       const operand& to = has_partials() && a.offset == told ? partials_ : a.write ? attended_ : query_;
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
-    for (dispatch* d : {&period[0], &period[1]})
+    for (dispatch* d : {&qkv(), &attends()})
       for (std::size_t i = 0; i < d->access_count; ++i)
         if (access& a = d->accesses[i]; a.where == region::arena && a.offset == query_.offset)
           a.bytes = std::uint64_t{4} * query_width();
-    push(period[1], "query") = query_, push(period[1], "output") = attended_;
-    if (has_partials()) push(period[1], "partials") = partials_;
-    in_out(period[2], attended_, middle_, &stream_);
-    in_out(period[3], middle_, gated_, nullptr);
-    in_out(period[4], gated_, next_, &middle_);
+    push(attends(), "query") = query_, push(attends(), "output") = attended_;
+    if (has_partials()) push(attends(), "partials") = partials_;
+    const std::size_t at = first_step();
+    in_out(period[at + 2], attended_, middle_, &first_stream);
+    in_out(period[at + 3], middle_, gated_, nullptr);
+    in_out(period[at + 4], gated_, behind_first, &middle_);
+    if (ffns_.behind > 1) {
+      in_out(period[at + 5], late.stream, late.gated, nullptr);
+      in_out(period[at + 6], late.gated, next_, &late.stream);
+    }
     for (dispatch& each : epilogue) move_behind(each);
 
-    arguments = {stream_, push(period[0], "keys"), push(period[0], "values"), query_, attended_, middle_, gated_,
-                 next_};
-    for (const std::size_t i : {0u, 2u, 3u, 4u})
-      for (const auto name : {"norm_weight", "weight", "scales"}) arguments.push_back(push(period[i], name));
+    arguments = {stream_, push(qkv(), "keys"), push(qkv(), "values"), query_, attended_, middle_, gated_, behind_first};
+    const auto weights = [&](dispatch& d) {
+      for (const auto name : {"norm_weight", "weight", "scales"}) arguments.push_back(push(d, name));
+    };
+    for (const std::size_t i : {0u, 2u, 3u, 4u}) weights(period[at + i]);
     arguments.push_back(partials_);
+    const auto further = [&](const operand& gated, const operand& out, std::size_t its) {
+      arguments.insert(arguments.end(), {gated, out});
+      weights(period[its]), weights(period[its + 1]);
+    };
+    if (ffns_.before != 0) further(further_[0].gated, further_[0].stream, 0);
+    if (ffns_.behind > 1) further(late.gated, next_, at + 5);
   }
 
   constexpr void add_dispatch(std::uint32_t patience) {
@@ -263,12 +221,12 @@ class layers_in_one {
     push(d, "arguments") = {region::arguments};
     push(d, "progress") = {region::state, 0, counters_end_};
     push(d, "state") = {region::state};
-    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
+    note(region::arguments, false, 0, std::uint64_t{8} * arguments.size() * config_.num_hidden_layers);
     note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
     note(region::state, false, 0, 16 * 4);
     note(region::arena, true, 0, layers_bytes_);
-    for (std::size_t i = 0; i < period[0].access_count; ++i)
-      if (const access& a = period[0].accesses[i]; a.where == region::keys || a.where == region::values)
+    for (std::size_t i = 0; i < qkv().access_count; ++i)
+      if (const access& a = qkv().accesses[i]; a.where == region::keys || a.where == region::values)
         note(a.where, true, 0, a.bytes);
     const auto set = [&](std::string_view name, std::uint32_t value) {
       d.specialization[kernels::layers_interface.specialization_index(name)] = value;
@@ -277,20 +235,22 @@ class layers_in_one {
     set("intermediate_size", config_.intermediate_size);
     set("layers", config_.num_hidden_layers);
     set("parts", parts_);
-    set("eps", constant(period[0], "eps"));
+    set("eps", constant(qkv(), "eps"));
     set("patience", patience);
     set("head_dim", config_.head_dim);
     set("heads", config_.num_attention_heads);
     set("kv_heads", config_.num_key_value_heads);
     set("context", context_);
-    set("rope_theta", constant(period[0], "rope_theta"));
-    set("cache_element", constant(period[0], "cache_element"));
-    set("heads_together", constant(period[1], "heads_together"));
-    d.activation = period[3].activation;
+    set("rope_theta", constant(qkv(), "rope_theta"));
+    set("cache_element", constant(qkv(), "cache_element"));
+    set("heads_together", constant(attends(), "heads_together"));
+    set("ffns_before", ffns_.before);
+    set("ffns_behind", ffns_.behind);
+    d.activation = period.end()[-2].activation;
     d.groups = {parts_, 1, 1};
     if (resident())
-      d.least_groups = least_resident(parts_, [&, element = constant(period[0], "cache_element")](std::uint32_t n) {
-        return resident_fits(config_, element, n, context_);
+      d.least_groups = least_resident(parts_, [&, element = constant(qkv(), "cache_element")](std::uint32_t n) {
+        return resident_fits(config_, element, n, context_, ffns_);
       });
     for (const auto& each : period) d.weight_bytes += config_.num_hidden_layers * each.weight_bytes;
     in_one.push_back(d);
@@ -302,19 +262,18 @@ class layers_in_one {
     long_from = resident_long_from(config_, parts_);
     d.specialization[kernels::layers_interface.specialization_index("heads_together")] =
         config_.num_attention_heads / config_.num_key_value_heads;
-    d.least_groups = least_resident(parts_, [&, element = constant(period[0], "cache_element")](std::uint32_t n) {
-      return resident_fits(config_, element, n, context_) && resident_long_fits(config_, n, context_);
+    d.least_groups = least_resident(parts_, [&, element = constant(qkv(), "cache_element")](std::uint32_t n) {
+      return resident_fits(config_, element, n, context_, ffns_) && resident_long_fits(config_, n, context_, ffns_);
     });
     d.label.append(", from position ", long_from);
     in_one_long.push_back(d);
   }
 
-  const decoder_config& config_;
-  const profile& target_;
-  std::uint32_t context_, parts_ = 2;
-  std::uint64_t counters_end_, layers_bytes_ = 0;
-  operand stream_, middle_, query_, attended_, gated_, partials_, logits_, scratch_, firsts_, normalised_, lowest_,
-      next_, last_;
+  kernels::layers::ffns ffns_;
+  struct further_ffn {
+    operand gated, stream;
+  };
+  std::array<further_ffn, 3> further_;  ///< before attention, then behind it
 };
 
 }  // namespace intaglio::plan

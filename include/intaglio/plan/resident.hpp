@@ -44,20 +44,22 @@ constexpr bool memory_fits(std::string_view module, std::initializer_list<kernel
   return kernels::shared_memory_bytes(module, constants) <= kernels::layers::resident_shared_memory_bytes;
 }
 /// Whether the kernel `layers` finds room in shared memory. @param module one of its modules
-constexpr bool resident_memory_fits(const decoder_config& c, std::string_view module) {
+constexpr bool resident_memory_fits(const decoder_config& c, std::string_view module, kernels::layers::ffns ffns) {
   return memory_fits(
       module, {{"workgroup_size", kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width},
                {"hidden_size", c.hidden_size},
                {"intermediate_size", c.intermediate_size},
                {"layers", c.num_hidden_layers},
                {"head_dim", c.head_dim},
-               {"heads", c.num_attention_heads}});
+               {"heads", c.num_attention_heads},
+               {"ffns_before", ffns.before},
+               {"ffns_behind", ffns.behind}});
 }
 
 /// @param cache_element of kernels::element
 /// @param workgroups that all run at once
 constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_element, std::uint32_t workgroups,
-                             std::uint32_t context) {
+                             std::uint32_t context, kernels::layers::ffns ffns = {}) {
   constexpr std::uint32_t threads = kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width;
   if (cache_element != static_cast<std::uint32_t>(kernels::element::f16) || context == 0) return false;
   if (c.head_dim == 0 || c.head_dim % 32 != 0 || c.head_dim > 128 || c.num_key_value_heads == 0 ||
@@ -73,7 +75,7 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
       !holds(resident_share_of(c.hidden_size, 2 * c.intermediate_size, workgroups), 5) ||
       !holds(resident_share_of(c.intermediate_size, c.hidden_size, workgroups), 5))
     return false;
-  return resident_memory_fits(c, "layers");
+  return resident_memory_fits(c, "layers", ffns);
 }
 
 /// First position from which the form for long contexts is the faster one: where in the other workgroups have a second
@@ -83,12 +85,13 @@ constexpr std::uint32_t resident_long_from(const decoder_config& c, std::uint32_
 }
 /// Whether there is that form for a shape that fits. Of four heads that share keys and values a workgroup has a span of
 /// three or two spans of the last one, all at once at any position; those that the last heads have merge.
-constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgroups, std::uint32_t context) {
+constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgroups, std::uint32_t context,
+                                  kernels::layers::ffns ffns = {}) {
   if (c.num_attention_heads != resident_sharing * c.num_key_value_heads || context <= resident_long_from(c, workgroups))
     return false;
   const std::uint32_t spans = kernels::attention_spans(context), pairs = c.num_key_value_heads * ((spans + 1) / 2);
   if (c.num_attention_heads > pairs || pairs + c.num_key_value_heads * spans > workgroups) return false;
-  return resident_memory_fits(c, "layers_long");
+  return resident_memory_fits(c, "layers_long", ffns);
 }
 
 /// Whether layers_coded loads a codec's rows: two rows' factors of a block are whole words.

@@ -78,9 +78,12 @@ struct sequence {
   }
   /// How many arguments all layers in one dispatch have for each layer, and bytes of all of them in memory.
   constexpr std::size_t argument_count() const {
-    return !in_one.empty() && in_one.front().kernel == kernels::kernel::layers_coded
-               ? kernels::layers_coded::argument_count
-               : kernels::layers::argument_count;
+    if (in_one.empty()) return kernels::layers::argument_count;
+    const dispatch& all = in_one.front();
+    if (all.kernel == kernels::kernel::layers)
+      return kernels::layers_kernel::argument_count(kernels::constants_of<kernels::layers_kernel>(all.specialization));
+    return all.kernel == kernels::kernel::layers_coded ? kernels::layers_coded::argument_count
+                                                       : kernels::layers::argument_count;
   }
   constexpr std::uint64_t argument_bytes() const { return std::uint64_t{8} * argument_count() * layers; }
   /// The arguments of a layer.

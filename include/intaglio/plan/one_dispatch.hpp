@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// What sequences with all layers in one dispatch have alike, whatever the layers compute: places of their values, and
+// the chain's dispatches before and behind the layers, moved there.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "intaglio/kernels/cache_layout.hpp"
+#include "intaglio/plan/place.hpp"
+#include "intaglio/plan/profile.hpp"
+#include "intaglio/plan/resident.hpp"
+
+namespace intaglio::plan {
+
+/// A sequence for one token that is made out of a chain.
+class one_dispatch {
+ public:
+  constexpr one_dispatch(const decoder_config& config, const profile& target, std::uint32_t context,
+                         std::uint64_t counters_end)
+      : config_(config), target_(target), context_(context), counters_end_(counters_end) {}
+
+  std::vector<dispatch> prologue, period, epilogue, in_one, in_one_long;
+  std::uint32_t long_from = 0;
+  std::vector<placed_value> values;
+  std::vector<operand> arguments;
+  std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
+
+ protected:
+  using kernel = kernels::kernel;
+
+  static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) {
+    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
+  }
+  static constexpr operand& push(dispatch& d, std::string_view name) {
+    return d.push[kernels::interface_of(d.kernel).push_index(name)];
+  }
+
+  /// Whether the head reads what a dispatch of its own normalised.
+  constexpr bool normalises_first() const { return epilogue[0].kernel == kernel::rms_norm; }
+  constexpr bool resident() const { return target_.layers_subgroups > 1; }
+
+  /// A value with a place in each of `count` layers.
+  constexpr operand place(std::string_view name, std::uint32_t width, std::uint32_t count) {
+    const std::uint64_t stride = aligned(std::uint64_t{4} * width);
+    const operand out{region::arena, 0, arena_bytes, stride};
+    values.push_back({text<32>{name}, dtype::f32, width, arena_bytes, stride * count, 0,
+                      static_cast<std::uint32_t>(prologue.size() + period.size() + epilogue.size())});
+    arena_bytes += stride * count;
+    return out;
+  }
+
+  /// What the dispatches behind the layers have.
+  constexpr void place_behind() {
+    const std::uint32_t layers = config_.num_hidden_layers;
+    logits_ = place("logits", config_.vocab_size, 1);
+    scratch_ =
+        place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
+    if (const std::uint32_t count = constant(epilogue.back(), "first_count"); count != 0) {
+      firsts_ = place("first tokens", 2 * count, 1);
+      if (epilogue[0].kernel == kernel::head_screen) {
+        normalised_ = place("normalised", config_.hidden_size, 1);
+        lowest_ = place("lowest of the largest", count, 1);
+      }
+    }
+    if (normalises_first()) normalised_ = place("normalised", config_.hidden_size, 1);
+    next_ = stream_;
+    next_.offset += stream_.layer_stride;
+    last_ = stream_;
+    last_.offset += layers * stream_.layer_stride;
+    last_.layer_stride = logits_.layer_stride = scratch_.layer_stride = 0;
+    residual_offset = last_.offset;
+    logits_offset = logits_.offset;
+  }
+
+  /// Moves an address and the bytes stated for it.
+  static constexpr void move(dispatch& d, std::string_view name, operand to) {
+    operand& from = push(d, name);
+    for (std::size_t i = 0; i < d.access_count; ++i) {
+      access& a = d.accesses[i];
+      if (a.where == from.where && a.slot == from.slot && a.offset == from.offset)
+        a.offset = to.offset, a.layer_stride = to.layer_stride;
+    }
+    from = to;
+  }
+  /// Moves what a dispatch behind the layers has in the arena.
+  constexpr void move_behind(dispatch& d) {
+    const kernels::kernel_interface& face = kernels::interface_of(d.kernel);
+    std::array<bool, max_accesses> moved{};
+    for (std::size_t i = 0; i < face.push_count(); ++i) {
+      operand& from = d.push[i];
+      if (from.where != region::arena) continue;
+      const std::string_view name = face.push[i].name;
+      const bool between =
+          d.kernel == kernel::rms_norm ? name == "output" : d.kernel == kernel::dense_rows && name == "input";
+      const std::uint64_t to = between             ? normalised_.offset
+                               : name == "input"   ? last_.offset
+                               : name == "firsts"  ? firsts_.offset
+                               : name == "y"       ? normalised_.offset
+                               : name == "lowest"  ? lowest_.offset
+                               : name == "scratch" ? scratch_.offset
+                                                   : logits_.offset;
+      for (std::size_t k = 0; k < d.access_count; ++k) {
+        access& a = d.accesses[k];
+        if (moved[k] || a.where != region::arena || a.offset != from.offset) continue;
+        a.offset = to;
+        moved[k] = true;
+      }
+      from.offset = to;
+    }
+  }
+  const decoder_config& config_;
+  const profile& target_;
+  std::uint32_t context_, parts_ = 2;
+  std::uint64_t counters_end_, layers_bytes_ = 0;
+  operand stream_, middle_, query_, attended_, gated_, partials_, logits_, scratch_, firsts_, normalised_, lowest_,
+      next_, last_;
+};
+
+}  // namespace intaglio::plan
