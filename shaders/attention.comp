@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Causal attention of one head (x) and token (y). A span of 256 positions is the work of a workgroup, its octets of 8
+// Attention of one head (x) and token (y). A span of 256 positions is the work of a workgroup, its octets of 8
 // go round the subgroups: lane = quarter of the channels * 8 + position for the scores, then lane = four channels for
 // the values. With `splits` above 1, workgroup z has the z-th span alone, and the one of a head that comes last merges
 // them all; else a workgroup goes through all spans.
@@ -32,6 +32,7 @@ layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 14) const uint narrow = 0;
 layout(constant_id = 15) const float softcap = 0.0;
 layout(constant_id = 16) const uint has_sinks = 0;
+layout(constant_id = 17) const uint both_ways = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -339,7 +340,7 @@ void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
   uint token = gl_WorkGroupID.y;
   if (token >= now.y) return;
-  uint count = seen_before(now.x + token + 1u);
+  uint count = seen_before(now.x + (both_ways != 0u ? now.y : token + 1u));
   if (batched) {
     own_slot = slot_at(token);
     now = word_pair(state, own_slot / 2u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Causal attention of one head (x) for 8 neighbouring tokens (y), which share what is read of keys and values. 128
+// Attention of one head (x) for 8 neighbouring tokens (y), which share what is read of keys and values. 128
 // parties, mostly one invocation each, work on a span of 256 positions at a time: four of 32 have a group of 64
 // positions each. For scores a party has 4 tokens and 4 positions, for sums of values 4 channels and all tokens. The
 // bits are those of attention: docs/kernels.md has the order of operations.
@@ -28,6 +28,7 @@ layout(constant_id = 8) const uint window = 0;
 layout(constant_id = 9) const uint ring = 0;
 layout(constant_id = 10) const float softcap = 0.0;
 layout(constant_id = 11) const uint has_sinks = 0;
+layout(constant_id = 12) const uint both_ways = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it
 #include "subgroup.glsl"
@@ -65,7 +66,9 @@ shared vec2 weights[2u * tile];  // maximum and total of the spans so far, by tu
 uint first_token, tokens, first_count;
 
 // Positions that a token of the tile sees; behind the last one of the pass it again.
-uint count_of(uint token) { return seen_before(first_count + min(token, tokens - 1u)); }
+uint count_of(uint token) {
+  return seen_before(first_count + (both_ways != 0u ? tokens - 1u : min(token, tokens - 1u)));
+}
 bool is_seen(uint position, uint count) { return position < count && (window == 0u || position >= first_seen(count)); }
 
 // The party's scores, positions 64 * group + place + 16 j of the span; `end`: where the positions of the tile end.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Causal attention for CPU drivers: one subgroup does some heads of a token that share keys and values, so that each is
+// Attention for CPU drivers: one subgroup does some heads of a token that share keys and values, so that each is
 // read once for all of them. A lane has a position while scores are taken, then some channels; what lanes have to tell
 // each other goes by way of shared memory.
 #version 460
@@ -30,6 +30,7 @@ layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 15) const float softcap = 0.0;
 layout(constant_id = 16) const uint has_sinks = 0;
+layout(constant_id = 17) const uint both_ways = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -69,7 +70,7 @@ void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;
-  uint count = seen_before(state.at[state_position] + token + 1u);
+  uint count = seen_before(state.at[state_position] + (both_ways != 0u ? state.at[state_count] : token + 1u));
   if (batched) {
     own_slot = slot_at(token);
     count = min(state.at[own_slot + state_position] + 1u, limit_of(own_slot));

@@ -27,6 +27,7 @@ layout(constant_id = 10) const uint slot_words = 0;
 layout(constant_id = 11) const uint page_size = 0;
 layout(constant_id = 12) const float softcap = 0.0;
 layout(constant_id = 13) const uint has_sinks = 0;
+layout(constant_id = 14) const uint both_ways = 0;
 layout(local_size_x_id = 0) in;
 #define attention_window window
 #define attention_ring ring
@@ -243,7 +244,7 @@ void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
   uint token = gl_WorkGroupID.y, first_head = gl_WorkGroupID.x * heads_together;
   if (token >= now.y) return;
-  uint end = seen_before(now.x + token + 1u), own_slot = 0u;
+  uint end = seen_before(now.x + (both_ways != 0u ? now.y : token + 1u)), own_slot = 0u;
   if (batched) {
     own_slot = slot_at(token);
     now = word_pair(state, own_slot / 2u);

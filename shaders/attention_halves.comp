@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Causal attention of one head (x) for 64 neighbouring tokens, or 32 of heads beyond 128 channels (y), by cooperative
+// Attention of one head (x) for 64 neighbouring tokens, or 32 of heads beyond 128 channels (y), by cooperative
 // matrices of halves: scores and sums in f32, probabilities as halves, the running maximum's correction as positions go
 // by. A subgroup has 16 tokens; beyond 128 channels two share them, with half of the channels each. With FRAGMENTS, up
 // to 128 channels, scores stay in registers: invocation 4 g + t of 32 has of a matrix tokens g and g + 8, columns 2 t,
@@ -37,6 +37,7 @@ layout(constant_id = 8) const uint window = 0;
 layout(constant_id = 9) const uint ring = 0;
 layout(constant_id = 10) const float softcap = 0.0;
 layout(constant_id = 11) const uint has_sinks = 0;
+layout(constant_id = 12) const uint both_ways = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 32u;
 #include "subgroup.glsl"
@@ -67,6 +68,9 @@ shared uvec4 spread[4u * 64u];
 
 const uint items = tile * chunks, slots = items / 128u + (items % 128u != 0u ? 1u : 0u);
 uvec4 coming[slots];  // eight channels of a position
+
+// Positions that a token sees. now: position and count of the pass.
+uint count_of(uvec2 now, uint token) { return seen_before(now.x + (both_ways != 0u ? now.y : token + 1u)); }
 
 uint rounded(vec2 pair) { return packFloat2x16(f16vec2(pair)); }
 uvec4 rounded(key_chunk k) {
@@ -219,18 +223,17 @@ void main() {
        first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
   if (first_token >= tokens) return;
   uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), last_token = min(first_token + tile, tokens) - 1u;
-  uint end = seen_before(now.x + last_token + 1u), first;
-  lowest = first_seen(seen_before(now.x + first_token + 1u));
+  uint end = count_of(now, last_token), first;
+  lowest = first_seen(count_of(now, first_token));
   first = lowest / tile * tile;
-  uint own_token = SUBGROUP * 16u, least = seen_before(now.x + min(first_token + own_token, last_token) + 1u);
+  uint own_token = SUBGROUP * 16u, least = count_of(now, min(first_token + own_token, last_token));
   uvec2 counts, firsts;
   LATER_UNROLLED for (uint h = 0u; h < 2u; ++h) {
     uint token = first_token + own_token + LANE / 4u + 8u * h;
-    counts[h] = seen_before(now.x + min(token, last_token) + 1u);
+    counts[h] = count_of(now, min(token, last_token));
     firsts[h] = window == 0u ? 0u : first_seen(counts[h]);
   }
-  uint highest_first =
-      window == 0u ? 0u : first_seen(seen_before(now.x + min(first_token + own_token + 15u, last_token) + 1u));
+  uint highest_first = window == 0u ? 0u : first_seen(count_of(now, min(first_token + own_token + 15u, last_token)));
   find_order();
   load_keys(kv_head, first, end);
   for (uint item = gl_LocalInvocationIndex; item < items; item += 128u) {
@@ -315,14 +318,14 @@ void main() {
        first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
   if (first_token >= tokens) return;
   uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), last_token = min(first_token + tile, tokens) - 1u;
-  uint end = seen_before(now.x + last_token + 1u), first;
-  lowest = first_seen(seen_before(now.x + first_token + 1u));
+  uint end = count_of(now, last_token), first;
+  lowest = first_seen(count_of(now, first_token));
   first = lowest / tile * tile;
   uint part = gl_SubgroupID % parts, own_token = gl_SubgroupID / parts * 16u,
        first_channel = part * fragments * 2u;  // in chunks
   // Two lanes have a token's row of scores, quads of positions by turns.
   uint row = gl_SubgroupInvocationID / 2u, side = gl_SubgroupInvocationID & 1u;
-  uint own_count = seen_before(now.x + min(first_token + own_token + row, last_token) + 1u),
+  uint own_count = count_of(now, min(first_token + own_token + row, last_token)),
        own_first = window == 0u ? 0u : first_seen(own_count);
   uint own_scores = gl_SubgroupID * 16u * score_stride, own_spread = gl_SubgroupID * 64u;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Rows of the embedding table for the tokens of the pass, and the tokens' place in the history. One workgroup a token
-// (y). Where workgroups wait for each other behind it, further ones (x, of all y) make blank what those will write: all
-// of some of it and, of what attention's spans have, the spans that the pass has.
+// Rows of the embedding table for the tokens of the pass, to which a row by position and one for all of a kind may be
+// added, and the tokens' place in the history. One workgroup a token (y). Where workgroups wait for each other behind
+// it, further ones (x, of all y) make blank what those will write: all of some of it and, of what attention's spans
+// have, the spans that the pass has.
 // variant: embed -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -25,6 +26,9 @@ layout(constant_id = 9) const uint stretches = 1;    // of what attention has of
 layout(constant_id = 10) const uint span_quads = 0;
 layout(constant_id = 11) const uint spans = 1;
 layout(constant_id = 12) const uint stretch_quads = 0;  // from one to the next
+layout(constant_id = 13) const uint positions = 0;      // rows of position_table; 0: none is added
+layout(constant_id = 14) const uint kinds = 0;          // rows of kind_table; 0: none is added
+const uint state_second_text = 12u;                     // kernels/state.hpp
 layout(local_size_x_id = 0) in;
 
 #define LATER_UNROLLED [[dont_unroll]]
@@ -32,7 +36,9 @@ layout(local_size_x_id = 0) in;
 #define columns width
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words table, output_, state, blank, blank_spans; };
+layout(push_constant, scalar) uniform Push {
+  Words table, output_, state, blank, blank_spans, position_table, kind_table;
+};
 #include "slots.glsl"
 
 void make_blank() {
@@ -59,10 +65,13 @@ void main() {
   uint id = state.at[own + state_tokens + of_pass];
   uint position = state.at[own + state_position] + of_pass;
   if (gl_LocalInvocationIndex == 0u && position < context) state.at[own + state_tokens + max_tokens + position] = id;
+  uint second = state.at[own + state_second_text], kind = second != 0u && position >= second ? 1u : 0u;
   uint quads = width / 4u, row = id < vocab_size ? id : 0u;
   for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) {
     precise vec4 x = load_columns(table, row, quad);
     if (scale != 0.0) x = x * scale;
+    if (kinds != 0u) x = x + float_quad(kind_table, min(kind, kinds - 1u) * quads + quad);
+    if (positions != 0u) x = x + float_quad(position_table, min(position, positions - 1u) * quads + quad);
     FloatQuads(output_).at[token * quads + quad] = x;
   }
 }

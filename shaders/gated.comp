@@ -28,8 +28,12 @@ void main() {
   if (token >= state.at[state_count]) return;
   for (uint i = gl_GlobalInvocationID.x; i < quads; i += gl_NumWorkGroups.x * workgroup_size) {
     vec4 g = float_quad(gate, first + i), u = float_quad(up, token * (up_stride / 4u) + i), y;
-    if (biased != 0u) {  // those of the experts that the token has
-      uint part = quads / experts_used, at = choice.at[2u * token * experts_used + i / part] * part + i % part;
+    if (biased != 0u) {
+      uint at = i;
+      if (biased == 1u) {  // those of the experts that the token has
+        uint part = quads / experts_used;
+        at = choice.at[2u * token * experts_used + i / part] * part + i % part;
+      }
       precise vec4 biased_gate = g + float_quad(gate_bias, at), biased_up = u + float_quad(up_bias, at);
       g = biased_gate;
       u = biased_up;

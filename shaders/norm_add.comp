@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A token's normalised activations, by themselves or, behind a layer, onto the residual stream, where they may have a
-// bias in the place of the norm, and a factor of the sum. One workgroup a head (x), as wide as the norm, of a token
-// (y).
+// bias in the place of the norm, and a factor of the sum. By themselves they may be centred first and have a bias
+// behind. One workgroup a head (x), as wide as the norm, of a token (y).
 // variant: norm_add -DADDS=1 -DWIDE_LOADS=0
 // variant: rms_norm -DADDS=0 -DWIDE_LOADS=0
 #version 460
@@ -22,11 +22,13 @@ layout(constant_id = 3) const uint subgroup_width = 0;
 layout(constant_id = 4) const uint parts = 1;
 layout(constant_id = 5) const uint biased = 0;
 layout(constant_id = 6) const uint scaled = 0;  // by what is behind the norm's weight
+#else
+layout(constant_id = 4) const uint centered = 0;
 #endif
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
 #if ADDS
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
 // Of several vectors, one behind the other, the norm reads the sum: by halves, lower + higher. No array, which drivers
 // would put into memory.
 vec4 pair_of(Words from, uint quad, uint i, uint higher) {
@@ -45,6 +47,32 @@ vec4 summed_quad(Words from, uint quad) {
   return sum;
 }
 #define input_quad summed_quad
+#else
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state, bias; };
+// The mean of the token's activations: quads v, v + 32, ... one after the other, then all 32 sums one after the other.
+shared float sums_of_quads[32];
+float mean = 0.0;
+void find_mean(uint first) {
+  for (uint v = gl_LocalInvocationIndex; v < 32u; v += workgroup_size) {
+    precise float sum = 0.0;
+    for (uint quad = v; quad < width / 4u; quad += 32u) {
+      vec4 x = float_quad(input_, first + quad);
+      sum = sum + ((x.x + x.y) + (x.z + x.w));
+    }
+    sums_of_quads[v] = sum;
+  }
+  workgroup_barrier();
+  precise float all = 0.0;
+  for (uint v = 0u; v < 32u; ++v) all = all + sums_of_quads[v];
+  precise float of_one = all / float(width);
+  mean = of_one;
+}
+vec4 centered_quad(Words from, uint quad) {
+  if (centered == 0u) return float_quad(from, quad);
+  precise vec4 x = float_quad(from, quad) - mean;
+  return x;
+}
+#define input_quad centered_quad
 #endif
 #define norm_width width
 #if !ADDS  // each head has weights of its own
@@ -70,6 +98,8 @@ void main() {
   }
   vec4 stream[8];  // on its way beside what the norm reads
   if (norm_chunks == 1u) LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) stream[i] = chunk_quad(output_, first, 0u, i);
+#else
+  if (centered != 0u) find_mean(first);
 #endif
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
@@ -79,6 +109,8 @@ void main() {
 #if ADDS
       y = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + y;
       if (scaled != 0u) y = y * uintBitsToFloat(norm_weight.at[width]);
+#else
+      if (centered != 0u) y = y + float_quad(bias, norm_quad(chunk, i));
 #endif
       FloatQuads(output_).at[first + norm_quad(chunk, i)] = y;
     }

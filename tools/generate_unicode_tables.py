@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes include/intaglio/io/unicode_tables.hpp and nfc_unicode_tables.hpp: the classes of code points that
-pre-tokenizers ask for, and what composing characters (NFC) takes.
+"""Writes include/intaglio/io/unicode_tables.hpp, nfc_unicode_tables.hpp and case_unicode_tables.hpp: the classes of code
+points that pre-tokenizers ask for, what composing characters (NFC) takes, and what BERT's normaliser asks for besides.
 
 usage: pip install unicodedata2 && python3 tools/generate_unicode_tables.py include/intaglio/io
 """
 import sys
+import unicodedata
 import unicodedata2 as data
 
 # The White_Space property (PropList.txt); unchanged since Unicode 6.3.
@@ -88,5 +89,40 @@ inline constexpr std::uint16_t canonical_compositions[] = {
         out.write("\n}  // namespace intaglio::io\n")
 
 
+def lower_runs():
+    """[first, last, step, difference] of neighbours, or of every second one, that differ from their lower case by as much."""
+    out = []
+    for code_point in range(0x110000):
+        lower = chr(code_point).lower()
+        if len(lower) != 1 or lower == chr(code_point):
+            continue
+        difference = ord(lower) - code_point
+        last = out[-1] if out else None
+        gap = code_point - last[1] if last else 0
+        if last and last[3] == difference and gap in (1, 2) and (last[0] == last[1] or last[2] == gap):
+            last[1], last[2] = code_point, gap
+        else:
+            out.append([code_point, code_point, 1, difference])
+    return out
+
+
+def write_cases(folder):
+    with open(folder + "/case_unicode_tables.hpp", "w") as out:
+        out.write(HEAD.format(version=f"{data.unidata_version} (marks) and {unicodedata.unidata_version} (lower case)"))
+        out.write("""
+/// Characters with another lower case, ascending: first << 43 | last << 22 | step - 1 << 21 | difference + 2^20, for every
+/// `step`-th code point from first to last. Without U+0130, whose lower case is two characters.
+inline constexpr std::uint64_t lower_case_runs[] = {
+""" + lines(["%#x" % (a << 43 | b << 22 | (step - 1) << 21 | (d + (1 << 20))) for a, b, step, d in lower_runs()], 6) + "};\n")
+        out.write(array("""/// Starts of runs of marks that take space or enclose (Mc, Me), and of others, ascending: (first code point << 1) | 1
+/// for the former.""", "spacing_mark_runs",
+                        runs(lambda c: int(data.category(chr(c)) in ("Mc", "Me")), 1)))
+        out.write(array("""/// Starts of runs of control, format and private characters and surrogates (Cc, Cf, Co, Cs), and of others, ascending:
+/// (first code point << 1) | 1 for the former.""", "control_runs",
+                        runs(lambda c: int(data.category(chr(c)) in ("Cc", "Cf", "Co", "Cs")), 1)))
+        out.write("\n}  // namespace intaglio::io\n")
+
+
 write_classes(sys.argv[1])
 write_normal_forms(sys.argv[1])
+write_cases(sys.argv[1])

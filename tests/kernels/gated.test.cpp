@@ -13,7 +13,7 @@ TEST_CASE("gated gives the reference's bits, whatever the activation, and leaves
   random_numbers random(12);
   constexpr std::uint32_t tokens = 3, room = 4;
   const std::uint32_t width = GENERATE(4u, 76u, 1320u), groups = GENERATE(1u, 3u);
-  const activation type = GENERATE(activation::relu_squared, activation::silu, activation::gelu_tanh);
+  const activation type = GENERATE(activation::relu_squared, activation::silu, activation::gelu_tanh, activation::gelu);
   const shader::activation_function act(type);
   const float scale = GENERATE(1.f, 30.f);
   const auto gates = random.floats(std::size_t{room} * width, -90, 90),
@@ -108,4 +108,35 @@ TEST_CASE("gated adds the biases of the experts that a token has", "[kernels]") 
   CHECK_SAME(on, out.read<float>(), expected);
   const double g = 7, u = -7;  // beyond both limits
   CHECK(std::abs(reference::evaluate(*act, 30, -30) - (u + 1) * g / (1 + std::exp(-1.702 * g))) < 1e-4);
+}
+
+TEST_CASE("gated adds the biases that all tokens have, to what is activated without a gate too", "[kernels]") {
+  kernel_device on;
+  random_numbers random(14);
+  constexpr std::uint32_t tokens = 3, width = 76;
+  const shader::activation_function act = shader::ungated_function(activation::gelu);
+  const auto x = random.floats(tokens * width, -9, 9), bias = random.floats(width, -3, 3);
+  std::vector<float> biased = x, expected(x.size());
+  for (std::size_t i = 0; i < biased.size(); ++i) biased[i] += bias[i % width];
+  reference::gated(*act, biased, biased, expected);
+  const auto values = on.filled(x), added = on.filled(bias), state = on.filled(fresh_state(5, tokens, tokens, 64));
+  on.run(kernels::kernel::gated, on.widths().front(),
+         {{"width", width},
+          {"scale", 1.f},
+          {"up_stride", width},
+          {"biased", 2u},
+          {"experts_used", 1u},
+          {"activation", act}},
+         {{"gate", &values},
+          {"up", &values},
+          {"output", &values},
+          {"state", &state},
+          {"gate_bias", &added},
+          {"up_bias", &added}},
+         {1, tokens, 1});
+  CHECK_SAME(on, values.read<float>(), expected);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double gelu = 0.5 * biased[i] * (1 + std::erf(biased[i] / std::sqrt(2.0)));
+    CHECK(std::abs(expected[i] - gelu) < 1e-6);
+  }
 }

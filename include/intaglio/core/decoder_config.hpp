@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a decoder-only transformer's checkpoint says of itself, with the keys of transformers' config.json.
+// What a transformer's checkpoint says of itself, a decoder's or an encoder's, with the keys of transformers'
+// config.json.
 #pragma once
 
 #include <array>
@@ -31,12 +32,16 @@ enum class architecture : std::uint8_t {
   qwen35,
   qwen3next,
   granitehybrid,
-  nemotron_h
+  nemotron_h,
+  bert,
+  nomic_bert
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::nemotron_h;
+inline constexpr architecture last_architecture = architecture::nomic_bert;
 /// Activations of gated feed-forward units that a config.json names.
-enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
+enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
+/// The last enumerator.
+inline constexpr activation last_activation = activation::gelu;
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
 /// Llama 3.1's division of the slow angles alone, YaRN's, which grows from pair to pair, or longrope's factor for each
 /// pair, of which there are two lists (transformers' modeling_rope_utils.py; Peng et al. 2023).
@@ -110,7 +115,7 @@ struct decoder_config {
   longrope_factors rope_factors = {};        ///< of rope_type::longrope
   std::uint32_t rotary_dim = 0;              ///< head_dim * partial_rotary_factor; 0: all channels turn
   std::uint32_t no_rope_layer_interval = 0;  ///< as rope_parameters::no_rope_interval
-  float rms_norm_eps = 1e-5f;
+  float rms_norm_eps = 1e-5f;                ///< of encoders: layer_norm_eps
   activation hidden_act = activation::relu_squared;
   bool tie_word_embeddings = true;
   /// @}
@@ -149,7 +154,8 @@ struct decoder_config {
       0;                            ///< width of what each layer has of a token besides the stream; 0: none
   delta_net_config delta_net = {};  ///< of theirs
   std::uint32_t shared_expert_intermediate_size = 0;  ///< a gated unit beside a layer's experts; 0: none
-  bool norm_topk_prob = true;  ///< what a token's experts count adds up to 1; else: softmax over all experts
+  std::uint32_t type_vocab_size = 0;  ///< of encoders: kinds of texts, a row of token_types each; 0: none
+  bool norm_topk_prob = true;         ///< what a token's experts count adds up to 1; else: softmax over all experts
 
   /// Elements of a token's queries.
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
@@ -193,14 +199,16 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",  "llama",   "gemma3", "qwen3",     "qwen3moe",      "qwen2",
-                                        "smollm3", "granite", "olmo2",  "phi3",      "lfm2",          "gemma2",
-                                        "gemma4",  "gpt-oss", "qwen35", "qwen3next", "granitehybrid", "nemotron_h"};
+  constexpr std::string_view names[] = {"bitnet",    "llama",         "gemma3",     "qwen3",   "qwen3moe",
+                                        "qwen2",     "smollm3",       "granite",    "olmo2",   "phi3",
+                                        "lfm2",      "gemma2",        "gemma4",     "gpt-oss", "qwen35",
+                                        "qwen3next", "granitehybrid", "nemotron_h", "bert",    "nomic-bert"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.
 constexpr std::string_view name(activation value) {
-  return value == activation::relu_squared ? "relu2" : value == activation::silu ? "silu" : "gelu_pytorch_tanh";
+  constexpr std::string_view names[] = {"relu2", "silu", "gelu_pytorch_tanh", "gelu"};
+  return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's rope_type spells it.
 constexpr std::string_view name(rope_type value) {

@@ -41,6 +41,7 @@ struct family {
   std::uint32_t window_interval = 0;  ///< where files state none: every n-th layer sees all positions; 0: none does
   std::uint32_t default_window = 0;   ///< of families with window_interval, where files state none
   bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
+  bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up
   bool partial_rotary = false;        ///< the first channels of a head may turn alone, by factors of longrope
   bool gguf_rows_in_pairs = false;    ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   float hf_norm_addend = 0.f;         ///< safetensors has norm weights less this
@@ -52,15 +53,19 @@ struct family {
   bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
   bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
-  bool kinds_of_layers = false;  ///< heads, caches and FFNs of a layer are of its kind; each has a factor; experts
-                                 ///< stand beside an FFN
+  bool encoder = false;            ///< tokens see each other, norms are LayerNorms behind the halves, there is no head:
+                                   ///< texts have vectors and no next token
+  bool learned_positions = false;  ///< position_embd: a row of each position, added to the embedding; no rotation
+  bool biases = false;             ///< all matrices of an encoder have biases, and its FFN has no gate
+  bool kinds_of_layers = false;    ///< heads, caches and FFNs of a layer are of its kind; each has a factor; experts
+                                   ///< stand beside an FFN
   std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 18> families_table{{
+inline constexpr std::array<family, 20> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -221,6 +226,26 @@ inline constexpr std::array<family, 18> families_table{{
      .single_halves = true,
      .default_head_dim = 128,
      .act = activation::relu_squared},
+    {.type = architecture::bert,
+     .config_names = "bert",
+     .gguf_names = "bert",
+     .layers = "bert",
+     .qkv_biases = true,
+     .norms_before = false,
+     .window = gguf_window::refused,
+     .encoder = true,
+     .learned_positions = true,
+     .biases = true,
+     .no_rope_interval = 1,
+     .act = activation::gelu},
+    {.type = architecture::nomic_bert,
+     .config_names = "nomic_bert",
+     .gguf_names = "nomic-bert",
+     .layers = "nomic_bert",
+     .norms_before = false,
+     .window = gguf_window::refused,
+     .fused_qkv = true,
+     .encoder = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

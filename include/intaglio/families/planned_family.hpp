@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/models/bert.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma2.hpp"
@@ -21,6 +22,7 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/nemotron_h.hpp"
+#include "intaglio/models/nomic_bert.hpp"
 #include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
@@ -149,6 +151,12 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::gemma2:
       models::gemma2_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::bert:
+      models::bert_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::nomic_bert:
+      models::nomic_bert_graph<any>(c, types.embedding).forward(t);
       break;
     case architecture::gemma4:
       models::gemma4_graph<any>(c, types.embedding, types.layers).forward(t);

@@ -55,6 +55,13 @@ class hf_tensor_collector {
       return;
     }
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
+    if (family_of(config_.config.model_type).encoder) {
+      if (is_position_list(tensor.name)) return;
+      if (is_encoder_head(tensor.name)) {
+        ++heads_;
+        return;
+      }
+    }
     const std::string shown = printable(tensor.name, 100);
     if (family_of(config_.config.model_type).block_biases)
       if (const auto at = tensor.name.find(own_experts); at != std::string::npos)
@@ -114,6 +121,8 @@ class hf_tensor_collector {
         builder_.fault("experts of " + printable(name, 100) + ": expected blocks and scales, found one of them");
       else builder_.add(std::move(parts));
     }
+    if (heads_ != 0)
+      builder_.warn(std::to_string(heads_) + " tensors of heads are not read: embeddings are made of states");
     if (vision_ != 0) builder_.warn(std::to_string(vision_) + " tensors of the vision model are not read");
     for (const auto& [owner, found] : scales_) {
       checkpoint_tensor* matrix = builder_.find(owner);
@@ -286,7 +295,7 @@ class hf_tensor_collector {
   std::map<std::string, checkpoint_tensor> split_experts_;  ///< as experts_, of MXFP4
   std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts have come
   std::vector<std::pair<std::string, scale>> scales_;
-  std::size_t vision_ = 0;
+  std::size_t vision_ = 0, heads_ = 0;
 };
 
 /// Weights of one form into the builder, and what they say of the head.
@@ -297,9 +306,9 @@ template <class File>
       std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
   config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head;
   // An embedding model is stored without a head, whatever its config says (Qwen3-Embedding-8B).
-  const bool headless = !has_head && std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-    return tensor.name == "embed_tokens.weight";
-  });
+  const bool headless = !has_head && !family_of(config.config.model_type).encoder &&
+                        std::any_of(tensors.begin(), tensors.end(),
+                                    [](const auto& tensor) { return tensor.name == "embed_tokens.weight"; });
   if (headless && !config.config.tie_word_embeddings) {
     config.config.tie_word_embeddings = true;
     builder.warn("the model has no head: its embedding stands in, and it is good for embeddings alone");

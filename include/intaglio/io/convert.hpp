@@ -164,6 +164,7 @@ class model_converter {
       case tensor_role::bias:
       case tensor_role::factor:
       case tensor_role::taps:
+      case tensor_role::table:
         return dtype::f32;
       case tensor_role::embedding: {
         const bool apart = options_.codec == dtype::bcml1 || (bitnet() && !is_float(options_.codec));

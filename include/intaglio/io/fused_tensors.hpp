@@ -22,11 +22,11 @@ struct fused_part {
 };
 /// What a tensor with this GGUF name holds in a family with fused matrices; nothing for one that is whole.
 inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
-  const bool fused = family_of(c.model_type).fused;
+  const bool fused = family_of(c.model_type).fused, fused_qkv = fused || family_of(c.model_type).fused_qkv;
   const std::uint64_t q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
   const auto before = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
   constexpr std::string_view qkv = "attn_qkv.weight", up = "ffn_up.weight", gate_up = "ffn_gate_up.weight";
-  if (fused && name.ends_with(qkv)) {
+  if (fused_qkv && name.ends_with(qkv)) {
     const std::string block = before(qkv);
     return {{block + "attn_q.weight", 0, q}, {block + "attn_k.weight", q, kv}, {block + "attn_v.weight", q + kv, kv}};
   }

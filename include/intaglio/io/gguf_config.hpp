@@ -46,7 +46,32 @@ class gguf_config : public gguf_layers {
       warn(key("pooling_type") + ": expected 0 .. 3, found " + std::to_string(stated) +
            ": embeddings are of the last token unless another way is asked for");
   }
+  /// What encoders state; llama.cpp knows their activation by their architecture.
+  [[gnu::cold]] void read_encoder() {
+    decoder_config& c = config_;
+    const family& of = family_of(c.model_type);
+    c.hidden_size = required("embedding_length");
+    c.num_hidden_layers = required("block_count");
+    c.num_attention_heads = c.num_key_value_heads = required("attention.head_count");
+    c.intermediate_size = required("feed_forward_length");
+    c.max_position_embeddings = required("context_length");
+    c.vocab_size = vocab_size();
+    const auto eps = real("attention.layer_norm_epsilon");
+    if (!eps) refuse(key("attention.layer_norm_epsilon"), "a number", "no such key");
+    c.rms_norm_eps = *eps;
+    c.rope_theta = real("rope.freq_base").value_or(10'000.f);
+    c.no_rope_layer_interval = of.no_rope_interval;
+    c.hidden_act = of.act;
+    if (const gguf_tensor* kinds = file_.find_tensor("token_types.weight"); kinds != nullptr)
+      c.type_vocab_size = static_cast<std::uint32_t>((std::min<std::uint64_t>)(kinds->rows(), 1u << 20));
+    read_head_dim();
+    if (!of.learned_positions) read_rope_scaling(false);
+    read_windows(false);
+    read_pooling();
+    judge_keys();
+  }
   void read() {
+    if (family_of(config_.model_type).encoder) return read_encoder();
     const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
     config_.hidden_size = required("embedding_length");
     config_.num_hidden_layers = required("block_count");
@@ -162,13 +187,16 @@ class gguf_config : public gguf_layers {
       else if (std::any_of(std::begin(gguf_free_prefixes), std::end(gguf_free_prefixes),
                            [&](std::string_view free) { return each.key.starts_with(free); }))
         continue;
+      if (rule != nullptr && rule->use == gguf_key_use::layer_norm && !family_of(config_.model_type).encoder)
+        rule = nullptr;
       if (rule != nullptr) judge(*rule);
       else if (++unknown <= named) warn("key '" + printable(each.key, 100) + "' is unknown and not read");
     }
     if (unknown > named) warn("and " + std::to_string(unknown - named) + " more keys are unknown and not read");
   }
   void judge(const gguf_key_rule& rule) const {
-    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) return;
+    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless || rule.use == gguf_key_use::layer_norm)
+      return;
     if (rule.use == gguf_key_use::shared_expert && config_.shared_expert_intermediate_size != 0) return;
     // Of a Granite without experts it is the width of its FFN, as converters write it.
     if (rule.use == gguf_key_use::shared_expert && family_of(config_.model_type).multipliers &&
@@ -185,6 +213,7 @@ class gguf_config : public gguf_layers {
     const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)
                                                           : *file_.number<float>(stored.key);
     float neutral = rule.neutral, absent = rule.absent;
+    if (rule.use == gguf_key_use::causal && family_of(config_.model_type).encoder) neutral = absent = 0;
     if (rule.use == gguf_key_use::neutral_head_dim) neutral = absent = static_cast<float>(config_.head_dim);
     if (rule.use == gguf_key_use::neutral_scale) {
       neutral = 1.f / std::sqrt(static_cast<float>(config_.attention_scalar())), absent = 0.f;

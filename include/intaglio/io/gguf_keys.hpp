@@ -25,6 +25,8 @@ enum class gguf_key_use : std::uint8_t {
   kinds,             ///< as `neutral`; read where layers are of kinds
   multiplier,        ///< as `neutral`; read where the family has multipliers
   shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
+  layer_norm,        ///< read of encoders, unknown to others
+  causal,            ///< as `neutral`; false of encoders
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
 
@@ -47,6 +49,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"attention.key_length"},
     {"attention.value_length"},
     {"attention.layer_norm_rms_epsilon"},
+    {"attention.layer_norm_epsilon", gguf_key_use::layer_norm},
     {"attention.sliding_window"},
     {"attention.sliding_window_pattern"},
     {"rope.dimension_count"},
@@ -86,7 +89,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"router_logit_softcapping", gguf_key_use::neutral},
     {"attention.max_alibi_bias", gguf_key_use::neutral},
     {"attention.clamp_kqv", gguf_key_use::neutral},
-    {"attention.causal", gguf_key_use::neutral, 1.f, 1.f},
+    {"attention.causal", gguf_key_use::causal, 1.f, 1.f},
     {"attention.scale", gguf_key_use::neutral_scale},
     {"attention.output_scale", gguf_key_use::neutral, 1.f, 0.f},
     {"attention.temperature_length", gguf_key_use::neutral},

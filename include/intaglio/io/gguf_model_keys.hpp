@@ -94,6 +94,12 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (from.add_space_prefix) out.set("tokenizer.ggml.add_space_prefix", *from.add_space_prefix);
   if (from.remove_extra_whitespaces) out.set("tokenizer.ggml.remove_extra_whitespaces", *from.remove_extra_whitespaces);
   if (from.chat_template) out.set("tokenizer.chat_template", *from.chat_template);
+  if (from.model != "bert") return;
+  id("cls_token_id", from.bos_id);
+  id("seperator_token_id", from.eos_id);  // so llama.cpp spells it
+  if (from.add_eos) out.set("tokenizer.ggml.add_sep_token", *from.add_eos);
+  if (from.lowercase) out.set("tokenizer.ggml.normalizer.lowercase", *from.lowercase);
+  if (from.strip_accents) out.set("tokenizer.ggml.normalizer.strip_accents", *from.strip_accents);
 }
 
 /// What layers have by their kind, Gemma 4's: numbers of each layer where they are not the same in all.
@@ -173,7 +179,22 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
     out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
 }
 
-/// Config and vocabulary of a model; what GGUF cannot say goes to `warnings`.
+/// What norms there are, which says whether tokens see each other, and how states become a vector.
+[[gnu::cold]] inline void write_norms_and_pooling(gguf_writer& out, const checkpoint& model,
+                                                  const std::string& prefix) {
+  const decoder_config& c = model.config();
+  if (family_of(c.model_type).encoder) {
+    out.set(prefix + "attention.layer_norm_epsilon", c.rms_norm_eps);
+    out.set(prefix + "attention.causal", false);
+    out.set("tokenizer.ggml.token_type_count", c.type_vocab_size);
+  } else {
+    out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
+  }
+  if (const auto how = model.pooling())
+    out.set(prefix + "pooling_type", *how == pooling::mean ? 1u : *how == pooling::first ? 2u : 3u);
+}
+
+/// Config and vocabulary of a model, and how embeddings are pooled; what GGUF cannot say goes to `warnings`.
 /// @throws argument_error for a model that no architecture of GGUF stands for
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
   const decoder_config& c = model.config();
@@ -210,7 +231,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   } else if (!kinds) {
     out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
   }
-  out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
+  write_norms_and_pooling(out, model, prefix);
   out.set(prefix + "rope.freq_base", c.rope_theta);
   if (c.ternary) out.set(std::string(activation_type_key), std::string(name(c.activation_type)));
   if (!kinds && (gemma || c.head_dim * c.num_attention_heads != c.hidden_size)) {

@@ -29,6 +29,19 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   }
 }
 
+/// What WordPiece has: tokens around a text under names of their own, with llama.cpp's defaults, and its normaliser.
+[[gnu::cold]] inline void read_bert(const gguf& file, vocabulary& out) {
+  const auto id = [&](const char* key) { return file.number<std::int64_t>(std::string("tokenizer.ggml.") + key); };
+  const auto flag = [&](const char* key) { return file.value<bool>(std::string("tokenizer.ggml.") + key); };
+  if (const auto begin = id("cls_token_id")) out.bos_id = begin;
+  if (const auto end = id("seperator_token_id")) out.eos_id = end;
+  for (const auto& [to, absent] : {std::pair{&out.bos_id, 101}, {&out.eos_id, 102}, {&out.unknown_id, 100}})
+    if (!*to) *to = absent;
+  out.add_bos = out.add_bos.value_or(true);
+  out.add_eos = flag("add_sep_token").value_or(out.add_eos.value_or(true));
+  out.lowercase = flag("normalizer.lowercase"), out.strip_accents = flag("normalizer.strip_accents");
+}
+
 /// The tokenizer.* keys, with what llama.cpp takes for keys that are absent. @throws file_error for a key of another
 /// type
 [[gnu::cold]] inline vocabulary gguf_vocabulary(const gguf& file) {
@@ -61,6 +74,8 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   if (out.model == "gemma4") {  // merges in their order, as in tokenizer.json; the scores say nothing
     out.model = "llama";
     out.scores.clear();
+  } else if (out.model == "bert") {
+    read_bert(file, out);
   } else if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for such a vocabulary
     if (!out.unknown_id) out.unknown_id = 0;
     if (!out.bos_id) out.bos_id = 1;

@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/hf_encoder.hpp"
 #include "intaglio/io/hf_keys.hpp"
-#include "intaglio/io/hf_layers.hpp"
 
 namespace intaglio::io {
 
 /// Reads the fields; every error names file, key, expected and found.
-class hf_config_reader : public hf_layers {
+class hf_config_reader : public hf_encoder {
  public:
-  using hf_layers::hf_layers;
+  using hf_encoder::hf_encoder;
 
   [[gnu::cold]] hf_config read() {
     const json_place root(document_.path(), "", &document_.root());
@@ -34,6 +34,12 @@ class hf_config_reader : public hf_layers {
       document_.refuse("model_type", "one of: " + std::string(family_names().view()),
                        "'" + printable(out_.model_type, 60) + "'");
     out_.config.model_type = found->type;
+    if (found->encoder) {
+      read_encoder(text);
+      judge_keys(root, text);
+      check_config(out_.config, document_.path());
+      return out_;
+    }
     if (found->type == architecture::granitehybrid) {
       if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
         document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");

@@ -58,6 +58,8 @@ constexpr bool has_narrow_experts(const family& of) { return has_plain_experts(o
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
 constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && !of.kinds_of_layers; }
 constexpr bool has_local_rope(const family& of) { return has_stated_scores(of) && of.head_norms; }
+constexpr bool has_positions(const family& of) { return of.encoder && of.learned_positions; }
+constexpr bool has_layer_norms(const family& of) { return of.encoder; }
 /// A window, or a key of one that is inert.
 constexpr bool has_window(const family& of) {
   return of.window_interval != 0 || of.windows || of.no_rope_interval != 0 ||
@@ -144,7 +146,46 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"num_heads", config_key_use::harmless},
     {"use_pos_enc", config_key_use::harmless},
     {"shared_intermediate_size", config_key_use::read, "granitemoehybrid"},
-    {"position_embedding_type", config_key_use::read, "granitemoehybrid"},
+    {"position_embedding_type", config_key_use::read, "granitemoehybrid", has_positions},
+    {"layer_norm_eps", config_key_use::read, {}, has_positions},
+    {"type_vocab_size", config_key_use::read, {}, has_layer_norms},
+    // Of Nomic's BERT, whose keys are GPT-2's.
+    {"n_embd", config_key_use::read, "nomic_bert"},
+    {"n_head", config_key_use::read, "nomic_bert"},
+    {"n_inner", config_key_use::read, "nomic_bert"},
+    {"n_layer", config_key_use::read, "nomic_bert"},
+    {"n_positions", config_key_use::read, "nomic_bert"},
+    {"max_trained_positions", config_key_use::read, "nomic_bert"},
+    {"layer_norm_epsilon", config_key_use::read, "nomic_bert"},
+    {"activation_function", config_key_use::read, "nomic_bert"},
+    {"rotary_emb_base", config_key_use::read, "nomic_bert"},
+    {"rotary_emb_fraction", config_key_use::read, "nomic_bert"},
+    {"rotary_emb_scale_base", config_key_use::read, "nomic_bert"},
+    {"rotary_emb_interleaved", config_key_use::off},
+    {"rotary_scaling_factor", config_key_use::harmless},  // of positions behind max_trained_positions
+    {"qkv_proj_bias", config_key_use::off},
+    {"mlp_fc1_bias", config_key_use::off},
+    {"mlp_fc2_bias", config_key_use::off},
+    {"prenorm", config_key_use::off},
+    {"parallel_block", config_key_use::off},
+    {"parallel_block_tied_norm", config_key_use::off},
+    {"causal", config_key_use::off},
+    {"use_rms_norm", config_key_use::off},
+    {"moe_every_n_layers", config_key_use::off},
+    {"scale_attn_by_inverse_layer_idx", config_key_use::off},
+    {"scale_attn_weights", config_key_use::harmless},
+    {"pad_vocab_size_multiple", config_key_use::harmless},
+    {"dense_seq_output", config_key_use::harmless},
+    {"fused_bias_fc", config_key_use::harmless},
+    {"fused_dropout_add_ln", config_key_use::harmless},
+    {"reorder_and_upcast_attn", config_key_use::harmless},
+    {"use_flash_attn", config_key_use::harmless},
+    {"use_xentropy", config_key_use::harmless},
+    {"summary_activation", config_key_use::harmless},
+    {"summary_first_dropout", config_key_use::harmless},
+    {"summary_proj_to_labels", config_key_use::harmless},
+    {"summary_type", config_key_use::harmless},
+    {"summary_use_proj", config_key_use::harmless},
     {"normalization_function", config_key_use::read, "granitemoehybrid"},
     {"layers_block_type", config_key_use::read, {}, has_state_space},
     // Of state space layers.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/hf_encoder_names.hpp"
 
 namespace intaglio::io {
 
@@ -134,6 +135,7 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
 /// for other names.
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
+  if (family_of(type).encoder) return encoder_gguf_name(name, family_of(type));
   if (name == "lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
   const bool halves = family_of(type).single_halves;
@@ -226,6 +228,7 @@ inline constexpr std::string_view own_experts = ".mlp.experts.";  ///< in front 
 
 /// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.
 inline std::string hf_name(std::string_view name, architecture type) {
+  if (family_of(type).encoder) return encoder_hf_name(name, family_of(type));
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";
   if (name == "token_embd_norm.weight") return "model.embedding_norm.weight";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The tokenizer of a Hugging Face directory: tokenizer.json, with tokenizer_config.json, chat_template.jinja and
-// config.json where present. Only BPE in the two forms that io::tokenizer has; every other component is refused by
-// name.
+// config.json where present. Only BPE in the two forms that io::tokenizer has, and WordPiece; every other component is
+// refused by name.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include "intaglio/io/sentencepiece_bpe.hpp"
 #include "intaglio/io/strict_json.hpp"
 #include "intaglio/io/vocabulary.hpp"
+#include "intaglio/io/wordpiece.hpp"
 
 namespace intaglio::io {
 
@@ -197,7 +198,16 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   for (const json_place& step : steps) {
     const std::string kind = step["type"].text();
     if (kind == "ByteLevel") continue;
-    if (kind != "TemplateProcessing") step["type"].refuse("ByteLevel or TemplateProcessing");
+    if (kind == "BertProcessing" && !out.first) {
+      const auto text = [&](const char* key) {
+        const std::vector<json_place> pair = step[key].elements();
+        if (pair.empty()) step[key].refuse("a token and its id");
+        return pair.front().text();
+      };
+      out = {text("cls"), text("sep")};
+      continue;
+    }
+    if (kind != "TemplateProcessing") step["type"].refuse("ByteLevel, BertProcessing or TemplateProcessing");
     bool after = false;
     for (const json_place& part : step["single"].elements()) {
       if (part["Sequence"].present()) {
@@ -261,6 +271,53 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   }
 }
 
+/// WordPiece as BERT has it, with the tokens written as GGUF does: U+2581 in front of those that begin a word, nothing
+/// in front of the others, and names in brackets as they are. @throws file_error: another normaliser or pre-tokenizer
+[[gnu::cold]] inline void read_wordpiece(tokenizer_json& file, const json_place& root, vocabulary& out) {
+  const json_place model = root["model"], normalizer = root["normalizer"], splitter = root["pre_tokenizer"];
+  constexpr std::string_view continues = "##";
+  if (model["continuing_subword_prefix"].text_or(std::string(continues)) != continues)
+    model["continuing_subword_prefix"].refuse("##");
+  if (const json_place most = model["max_input_chars_per_word"]; most.present() && most.natural() != longest_word)
+    most.refuse(std::to_string(longest_word));
+  if (normalizer["type"].text() != "BertNormalizer") normalizer["type"].refuse("BertNormalizer");
+  for (const char* key : {"clean_text", "handle_chinese_chars"})
+    if (!normalizer[key].boolean_or(true)) normalizer[key].refuse("true");
+  if (splitter["type"].text() != "BertPreTokenizer") splitter["type"].refuse("BertPreTokenizer");
+  out.model = "bert";
+  out.lowercase = normalizer["lowercase"].boolean_or(true);
+  out.strip_accents = normalizer["strip_accents"].boolean_or(*out.lowercase);
+  place_tokens(file, false, root, out);
+  for (std::string& token : out.tokens) {
+    if (token.size() > 1 && token.front() == '[' && token.back() == ']') continue;
+    token = token.starts_with(continues) ? token.substr(continues.size()) : std::string(lower_block) + token;
+  }
+}
+
+/// BPE, byte-level or of SentencePiece's kind. @throws file_error: another component
+[[gnu::cold]] inline void read_bpe(tokenizer_json& file, const json_place& root, vocabulary& out) {
+  const json_place model = root["model"];
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (!model[key].text_or("").empty()) model[key].refuse("none");
+  if (model["dropout"].present() && model["dropout"].number() != 0) model["dropout"].refuse("none, or 0");
+  if (const auto pre = byte_level_pretokenizer(root["pre_tokenizer"])) {
+    out.model = "gpt2";
+    out.nfc = byte_level_nfc(root["normalizer"]);
+    if (model["byte_fallback"].boolean_or(false))
+      model["byte_fallback"].refuse("false with a byte-level pre-tokenizer");
+    out.ignore_merges = model["ignore_merges"].boolean_or(false);
+    out.pre_tokenizer = std::string(name_of(*pre, *out.ignore_merges).name);
+    place_tokens(file, false, root, out);
+  } else {
+    out.model = "llama";
+    if (!model["byte_fallback"].boolean_or(false)) model["byte_fallback"].refuse("true, or a byte-level pre-tokenizer");
+    if (model["ignore_merges"].boolean_or(false)) model["ignore_merges"].refuse("false");
+    if (file.merges.empty()) file.refuse("model.merges", "merges", "none");
+    read_space_rules(root["normalizer"], root["pre_tokenizer"], out);
+    place_tokens(file, true, root, out);
+  }
+}
+
 }  // namespace hf
 
 /// Fills a vocabulary from the text of a tokenizer.json; `name` is for errors. @throws file_error
@@ -276,28 +333,11 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   if (model["merges"].present()) model["merges"].refuse("an array");
   vocabulary out;
   out.source = std::move(name);
-  if (model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE");
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (!model[key].text_or("").empty()) model[key].refuse("none");
-  if (model["dropout"].present() && model["dropout"].number() != 0) model["dropout"].refuse("none, or 0");
+  const bool pieces = model["type"].text_or("BPE") == "WordPiece";
+  if (!pieces && model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE or WordPiece");
   if (file.entries.empty()) file.refuse("model.vocab", "tokens", "none");
-
-  if (const auto pre = hf::byte_level_pretokenizer(root["pre_tokenizer"])) {
-    out.model = "gpt2";
-    out.nfc = hf::byte_level_nfc(root["normalizer"]);
-    if (model["byte_fallback"].boolean_or(false))
-      model["byte_fallback"].refuse("false with a byte-level pre-tokenizer");
-    out.ignore_merges = model["ignore_merges"].boolean_or(false);
-    out.pre_tokenizer = std::string(name_of(*pre, *out.ignore_merges).name);
-    hf::place_tokens(file, false, root, out);
-  } else {
-    out.model = "llama";
-    if (!model["byte_fallback"].boolean_or(false)) model["byte_fallback"].refuse("true, or a byte-level pre-tokenizer");
-    if (model["ignore_merges"].boolean_or(false)) model["ignore_merges"].refuse("false");
-    if (file.merges.empty()) file.refuse("model.merges", "merges", "none");
-    hf::read_space_rules(root["normalizer"], root["pre_tokenizer"], out);
-    hf::place_tokens(file, true, root, out);
-  }
+  if (pieces) hf::read_wordpiece(file, root, out);
+  else hf::read_bpe(file, root, out);
   out.merges = std::move(file.merges);
   const auto [before, after] = hf::template_tokens(root["post_processor"]);
   const bool templated = root["post_processor"].present();

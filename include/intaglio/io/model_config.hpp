@@ -110,6 +110,7 @@ inline constexpr number_range number_ranges[] = {
        return c.num_local_experts != 0 && (has_shared_expert(family_of(c.model_type)) || is_state_space(c) ||
                                            family_of(c.model_type).kinds_of_layers);
      }},
+    {"type_vocab_size", [](const decoder_config& c) -> double { return c.type_vocab_size; }, 1, 1 << 10, false, true},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
      [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
     {"rope_scaling.factor", [](const decoder_config& c) -> double { return c.rope_scaling.factor; }, 1, 0, false, false,
@@ -368,6 +369,7 @@ inline std::string heads_text(const delta_net_config& of) {
         {"hidden_size_per_layer_input", &decoder_config::hidden_size_per_layer_input}})
     compare(key, engraved.*of, file.*of, number);
   compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
+  compare("type_vocab_size", engraved.type_vocab_size, file.type_vocab_size, number);
   compare("no_rope_layer_interval", engraved.no_rope_layer_interval, file.no_rope_layer_interval, number);
   compare("embedding_multiplier", engraved.embedding_multiplier, file.embedding_multiplier, number_text);
   compare("attention_multiplier", engraved.attention_multiplier, file.attention_multiplier, number_text);

@@ -145,7 +145,7 @@ void packed_fields(Stream& with, Index& index) {
              [&](auto& value) { with.number(value, "pooling", static_cast<std::uint64_t>(last_pooling)); });
   auto& c = index.config;
   with.number(c.model_type, "model_type", static_cast<std::uint64_t>(last_architecture));
-  with.number(c.hidden_act, "hidden_act", static_cast<std::uint64_t>(activation::gelu_tanh));
+  with.number(c.hidden_act, "hidden_act", static_cast<std::uint64_t>(last_activation));
   with.number(c.activation_type, "activation_type", static_cast<std::uint64_t>(dtype::f64));
   with.flag(c.tie_word_embeddings, "tie_word_embeddings");
   with.number(c.hidden_size, "hidden_size");
@@ -177,6 +177,7 @@ void packed_fields(Stream& with, Index& index) {
   for (auto* layers : {&c.recurrent_layers, &c.ffn_layers, &c.full_attention_layers})
     for (auto& word : layers->words) with.number(word, "kinds of layers");
   with.number(c.conv_taps, "conv_taps");
+  with.number(c.type_vocab_size, "type_vocab_size");
   for (auto* size : {&c.delta_net.key_heads, &c.delta_net.value_heads, &c.delta_net.key_dim, &c.delta_net.value_dim})
     with.number(*size, "linear_attention");
   with.flag(c.delta_net.in_turn, "linear_attention");
@@ -217,7 +218,7 @@ void packed_fields(Stream& with, Index& index) {
     });
     flag(words.nfc);
     for (auto* way : {&words.add_bos, &words.add_eos, &words.add_space_prefix, &words.remove_extra_whitespaces,
-                      &words.space_prefix_once, &words.ignore_merges})
+                      &words.space_prefix_once, &words.ignore_merges, &words.lowercase, &words.strip_accents})
       with.maybe(*way, "way of the tokenizer", flag);
     with.maybe(words.chat_template, "chat_template", text);
   });

@@ -16,7 +16,7 @@
 namespace intaglio::io {
 
 /// What a tensor is for; it decides the types that it may have.
-enum class tensor_role : std::uint8_t { embedding, norm, bias, matrix, factor, taps };
+enum class tensor_role : std::uint8_t { embedding, norm, bias, matrix, factor, taps, table };
 
 /// Whether a tensor of this role has one row, and no second dimension.
 constexpr bool is_vector(tensor_role role) {
@@ -40,6 +40,7 @@ constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype
     case tensor_role::norm:
     case tensor_role::bias:
     case tensor_role::taps:
+    case tensor_role::table:
       return plain;
     case tensor_role::factor:
       return type == dtype::f32;
@@ -104,8 +105,40 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   add("ssm_out", matrix, c.hidden_size, sizes.value_size());
 }
 
+/// All tensors of an encoder, layer by layer.
+[[gnu::cold]] inline std::vector<tensor_rule> encoder_rules(const decoder_config& c) {
+  using enum tensor_role;
+  const std::uint64_t hidden = c.hidden_size, q = c.q_size(), inner = c.intermediate_size;
+  const family& facts = family_of(c.model_type);
+  std::vector<tensor_rule> out;
+  const auto add_norm = [&](const std::string& name) {
+    out.push_back({name + ".weight", norm, 1, hidden});
+    out.push_back({name + ".bias", bias, 1, hidden});
+  };
+  out.push_back({"token_embd.weight", embedding, c.vocab_size, hidden});
+  if (c.type_vocab_size != 0) out.push_back({"token_types.weight", table, c.type_vocab_size, hidden});
+  if (facts.learned_positions) out.push_back({"position_embd.weight", table, c.max_position_embeddings, hidden});
+  add_norm("token_embd_norm");
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const auto add = [&](std::string_view name, std::uint64_t rows, std::uint64_t columns) {
+      out.push_back({prefix + std::string(name) + ".weight", matrix, rows, columns});
+      if (facts.biases) out.push_back({prefix + std::string(name) + ".bias", bias, 1, rows});
+    };
+    for (const char* each : {"attn_q", "attn_k", "attn_v"}) add(each, q, hidden);
+    add("attn_output", hidden, q);
+    add_norm(prefix + "attn_output_norm");
+    if (!facts.biases) add("ffn_gate", inner, hidden);
+    add("ffn_up", inner, hidden);
+    add("ffn_down", hidden, inner);
+    add_norm(prefix + "layer_output_norm");
+  }
+  return out;
+}
+
 /// All tensors of a model, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
+  if (family_of(c.model_type).encoder) return encoder_rules(c);
   using enum tensor_role;
   const std::uint64_t hidden = c.hidden_size, input = c.hidden_size_per_layer_input;
   const family& facts = family_of(c.model_type);

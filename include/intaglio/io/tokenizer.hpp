@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text to token ids and back, for the two vocabulary models that the supported families use.
+// Text to token ids and back, for the vocabulary models that the supported families use.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "intaglio/io/sentencepiece_bpe.hpp"
 #include "intaglio/io/vocabulary.hpp"
 #include "intaglio/io/vocabulary_check.hpp"
+#include "intaglio/io/wordpiece.hpp"
 
 namespace intaglio::io {
 
@@ -46,15 +47,16 @@ inline constexpr std::size_t longest_text_bytes = std::size_t{1} << 30;
 
 /// Built from a vocabulary that it validates to the last entry; immutable, so any number of threads may use it.
 /// Bytes that are not UTF-8 are kept: decode(encode(text)) == text for every byte string, but for a literal U+2581 in
-/// SentencePiece models, which decodes to a space.
+/// SentencePiece models, which decodes to a space, and but for
+/// WordPiece, which forgets case, accents and white space.
 class tokenizer {
  public:
   /// @param embedding_rows rows of the model's token embedding, where known
   /// @throws file_error naming the entry of the vocabulary at fault
   [[gnu::cold]] explicit tokenizer(const vocabulary& file, std::optional<std::uint64_t> embedding_rows = std::nullopt) {
-    const bool bytes = file.model == "gpt2";
-    if (!bytes && file.model != "llama")
-      throw file_error(file.source, std::nullopt, "tokenizer.ggml.model", "gpt2 or llama",
+    const bool bytes = file.model == "gpt2", pieces = file.model == "bert";
+    if (!bytes && !pieces && file.model != "llama")
+      throw file_error(file.source, std::nullopt, "tokenizer.ggml.model", "gpt2, llama or bert",
                        file.model.empty() ? "none" : "'" + printable(file.model) + "'");
     warnings_ = file.warnings;
     if (file.token_types.empty() && !file.tokens.empty())
@@ -67,7 +69,7 @@ class tokenizer {
     check_special_types(file, types_);
     if (std::string line = empty_tokens_warning(file); !line.empty()) warnings_.push_back(std::move(line));
     nfc_ = file.nfc;
-    bytes ? build_byte_level(file) : build_sentencepiece(file);
+    bytes ? build_byte_level(file) : pieces ? build_wordpiece(file) : build_sentencepiece(file);
     read_defaults(file);
   }
 
@@ -158,8 +160,8 @@ class tokenizer {
     const token_type kind = type(id);
     if (skip_control && kind == token_type::control) return {};
     const auto* model = std::get_if<sentencepiece_bpe>(&model_);
-    if (text_start && model && model->adds_space_prefix() && kind == token_type::normal && text.starts_with(' '))
-      text.remove_prefix(1);
+    const bool spaced = std::holds_alternative<wordpiece>(model_) || (model && model->adds_space_prefix());
+    if (text_start && spaced && kind == token_type::normal && text.starts_with(' ')) text.remove_prefix(1);
     return text;
   }
 
@@ -181,6 +183,7 @@ class tokenizer {
           const std::string_view plain = text.substr(from, to - from);
           if (const auto* model = std::get_if<byte_level_bpe>(&model_))
             model->encode(plain, texts_, ordinary_, work.scratch, work.out);
+          else if (const auto* pieces = std::get_if<wordpiece>(&model_)) pieces->encode(plain, work.out);
           else
             std::get<sentencepiece_bpe>(model_).encode(plain, begin == 0 && from == 0, work.scratch, work.escaped,
                                                        work.out);
@@ -269,6 +272,27 @@ class tokenizer {
     collect_special(file, !file.merges.empty());
   }
 
+  [[gnu::cold]] void build_wordpiece(const vocabulary& file) {
+    if (!unknown_)
+      throw file_error(file.source, std::nullopt, "tokenizer.ggml.unknown_token_id", "a token for words without pieces",
+                       "none");
+    texts_.reserve(size());
+    token_texts written;
+    written.reserve(size());
+    token_index ordinary{size()};
+    std::size_t duplicates = 0;
+    for (std::size_t i = 0; i < size(); ++i) {
+      const auto id = static_cast<std::int32_t>(i);
+      const bool text = types_[i] == token_type::normal;
+      texts_.add(text ? unescape_spaces(file.tokens[i]) : file.tokens[i]);
+      written.add(file.tokens[i]);
+      if (text && !file.tokens[i].empty()) duplicates += ordinary.insert(written, id) != id;
+    }
+    warn_duplicates(duplicates);
+    model_.emplace<wordpiece>(file, std::move(written), std::move(ordinary), *unknown_);
+    collect_special(file, true);
+  }
+
   /// @param user_defined whether these are found as they stand; else only those are that the file adds
   [[gnu::cold]] void collect_special(const vocabulary& file, bool user_defined) {
     std::vector<std::pair<std::string_view, std::int32_t>> all, always, normalized;
@@ -315,7 +339,7 @@ class tokenizer {
   std::size_t rows_ = 0;  ///< ids that a model may draw: tokens, and rows of its embedding behind them
   token_texts texts_;
   token_index ordinary_;
-  std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe> model_;
+  std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe, wordpiece> model_;
   added_tokens special_, always_;  ///< all; those that are found without parse_special
   added_tokens normalized_;        ///< those that are found in normalised text
   std::optional<std::int32_t> bos_, eos_, unknown_, padding_;

@@ -44,7 +44,8 @@ struct vocabulary {
   std::string source;  ///< file that the errors name
   std::string
       architecture;   ///< general.architecture, or model_type of a config.json: "bitnet-b1.58", "llama", "gemma3", ...
-  std::string model;  ///< tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" is SentencePiece-style BPE
+  std::string model;  ///< tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" is SentencePiece-style BPE, "bert"
+                      ///< is WordPiece, whose tokens that begin a word have U+2581 in front
   std::optional<std::string> pre_tokenizer;  ///< tokenizer.ggml.pre
 
   std::vector<std::string> tokens;        ///< byte-level BPE: in the printable byte alphabet, as in the file
@@ -62,6 +63,8 @@ struct vocabulary {
   std::optional<bool> space_prefix_once;
   std::optional<bool> ignore_merges;  ///< only Hugging Face files say it; otherwise it follows from the pre-tokenizer
   bool nfc = false;                   ///< text is brought to Unicode's normalization form C first
+  /// WordPiece: text becomes lower case, and loses its accents, unless this says otherwise.
+  std::optional<bool> lowercase, strip_accents;
   std::optional<std::string> chat_template;  ///< tokenizer.chat_template: Jinja text, recognised and never executed
   std::vector<std::string> warnings{};       ///< what the reader found odd but harmless
 };

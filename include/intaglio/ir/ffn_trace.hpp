@@ -30,6 +30,12 @@ class ffn_trace : public mixer_trace {
     return push(o, "gated", "ffn_act", dtype::f32, width(gate));
   }
 
+  /// act(x), of a unit without a gate
+  constexpr value_id activated(value_id x, activation act) {
+    op o{.kind = op_kind::gated, .in = {x, x, none}, .act = shader::ungated_function(act)};
+    return push(o, "gated", "ffn_act", dtype::f32, width(x));
+  }
+
   /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0
   /// leaves any out.
   constexpr void walk(value_id h) {

@@ -21,17 +21,20 @@ using weight_id = std::int32_t;
 inline constexpr std::int32_t none = -1;
 
 enum class op_kind : std::uint8_t {
-  embedding,    ///< row of the table for each token, times scale; weight [rows, width]
+  embedding,    ///< row of the table for each token, times scale; weight [rows, width]; with third the row of what kind
+                ///< of text it is of, with second the row of its position are added
   rms_norm,     ///< x / rms(x) * weight, of every head for itself where head_dim is set; without a weight x / rms(x)
+  layer_norm,   ///< (x - mean) / sqrt(variance + eps) * weight + second
   quantize,     ///< absmax int8 per token
   matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second
                 ///< operand chose
   bias,         ///< x + weight, [width]; with experts: of each that the second operand chose
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
-  attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that
-              ///< is 0; with a weight, [heads], each head's softmax has one score more, whose value is 0
-  gated,      ///< act of gate and up
+  attention,    ///< grouped-query, causal or both ways, over the cache, scores times scale; of the last `window`
+                ///< positions unless that is 0; with a weight, [heads], each head's softmax has one score more, whose
+                ///< value is 0
+  gated,        ///< act of gate and up
   short_conv,   ///< of each channel over its last `taps` tokens: weight [width, taps], second: a bias, or none
   delta_net,    ///< the gated delta rule over q, k and v, beta and alpha; weight: how fast heads fade, second: a shift
   state_space,  ///< Mamba-2's rule over v, k and q, a gate and steps; weight and second as of delta_net, third: of v
@@ -42,8 +45,8 @@ enum class op_kind : std::uint8_t {
   scale,        ///< x times weight, one number
 };
 inline constexpr std::string_view op_names[] = {
-    "embedding",  "rms_norm",  "quantize",    "matmul",    "bias",  "rope",  "cache_write", "attention", "gated",
-    "short_conv", "delta_net", "state_space", "head_gate", "route", "weigh", "add",         "scale"};
+    "embedding", "rms_norm",   "layer_norm", "quantize",    "matmul",    "bias",  "rope",  "cache_write", "attention",
+    "gated",     "short_conv", "delta_net",  "state_space", "head_gate", "route", "weigh", "add",         "scale"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.
@@ -79,6 +82,7 @@ struct op {
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   float softcap = 0;       ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay
+  bool both_ways = false;  ///< attention: tokens see those behind them in the pass too
   std::uint32_t taps = 0;  ///< short_conv: tokens that it sees, its own among them
   delta_net_config delta{};
   bool logistic = false;    ///< head_gate: by sigmoid(gate), not silu(gate)

@@ -24,12 +24,37 @@ class trace : public ffn_trace {
     return push(o, "embedding", name, dtype::f32, columns);
   }
 
+  /// The same, to which rows of f32 tables are added: of the token's kind of text, [kinds, width], and of its position,
+  /// [positions, width]; none where the number of rows is 0
+  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type,
+                               std::string_view kind_table, std::uint32_t kinds, std::string_view position_table,
+                               std::uint32_t positions) {
+    const value_id out = embedding(name, rows, columns, type);
+    if (columns % 4 != 0) fail(where(name).view(), "columns in multiples of ", 4, "", columns);
+    op& o = graph_.ops.back();
+    if (kinds != 0) o.third = weight(kind_table, kinds, columns, dtype::f32);
+    if (positions != 0) o.second = weight(position_table, positions, columns, dtype::f32);
+    return out;
+  }
+
   /// @param scale of what it gives
   constexpr value_id rms_norm(value_id x, std::string_view name, float eps, float scale = 1) {
     op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32), .eps = eps};
     graph_.weights[static_cast<std::size_t>(o.weight)].scale = scale;
     if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
     return push(o, "rms_norm", name, dtype::f32, width(x));
+  }
+
+  /// (x - mean) / sqrt(variance + eps) * weight + bias, both [width] f32
+  constexpr value_id layer_norm(value_id x, std::string_view name, std::string_view bias, float eps) {
+    op o{.kind = op_kind::layer_norm,
+         .in = {x, none, none},
+         .weight = weight(name, 1, width(x), dtype::f32),
+         .second = weight(bias, 1, width(x), dtype::f32),
+         .eps = eps};
+    if (!(eps > 0)) fail(where(name).view(), "layer_norm expects an epsilon above 0, found 0 or less");
+    if (width(x) % 4 != 0) fail(where(name).view(), "a width in multiples of ", 4, "", width(x));
+    return push(o, "layer_norm", name, dtype::f32, width(x));
   }
 
   /// Root-mean-square norm of each of x's heads, [tokens, heads, head_dim]; weight [head_dim], none without a name

@@ -8,7 +8,7 @@
 
 namespace intaglio::kernels {
 
-/// Causal grouped-query attention of each token over positions 0 .. state.position + token:
+/// Grouped-query attention of each token over positions 0 .. state.position + token:
 /// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
 /// Positions are taken in spans of 256, which are merged in order. A workgroup does heads_together heads (x), which
 /// share keys and values, of a token (y). With splits above 1 it does the span of its number (z) alone, if there is
@@ -19,7 +19,7 @@ namespace intaglio::kernels {
 /// of a window (attention_window_spans). ring 1: position p stands in slot p % context of the cache, context being a
 /// multiple of 256. narrow 1: the same sums in half of the shared memory. softcap: scores s are
 /// softcap * tanh(s / softcap), 0 for none. With has_sinks 1 a head's softmax has one score more, sinks f32 [heads],
-/// whose value is 0.
+/// whose value is 0. With both_ways 1 each token sees those behind it in the pass too.
 inline constexpr kernel_interface attention_interface{
     "attention",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}, {"sinks"}}},
@@ -39,7 +39,8 @@ inline constexpr kernel_interface attention_interface{
       {"page_size"},
       {"narrow"},
       {"softcap", field_type::f32},
-      {"has_sinks"}}}};
+      {"has_sinks"},
+      {"both_ways"}}}};
 
 /// Channels that a head may have, and up to how many the forms for several tokens take it: wider ones are attended to
 /// token by token.
@@ -77,6 +78,7 @@ struct attention_kernel {
     std::uint32_t narrow{};
     float softcap{};
     std::uint32_t has_sinks{};
+    std::uint32_t both_ways{};
   };
 };
 

@@ -24,7 +24,8 @@ inline constexpr kernel_interface attention_chunk_interface{
       {"window"},
       {"ring"},
       {"softcap", field_type::f32},
-      {"has_sinks"}}}};
+      {"has_sinks"},
+      {"both_ways"}}}};
 inline constexpr std::uint32_t attention_tile = 8;
 
 struct attention_chunk_kernel {
@@ -44,6 +45,7 @@ struct attention_chunk_kernel {
     std::uint32_t ring{};
     float softcap{};
     std::uint32_t has_sinks{};
+    std::uint32_t both_ways{};
   };
 };
 

@@ -26,7 +26,8 @@ inline constexpr kernel_interface attention_few_interface{
       {"slot_words"},
       {"page_size"},
       {"softcap", field_type::f32},
-      {"has_sinks"}}}};
+      {"has_sinks"},
+      {"both_ways"}}}};
 inline constexpr std::uint32_t attention_few_heads = 2;
 
 struct attention_few_kernel {
@@ -48,6 +49,7 @@ struct attention_few_kernel {
     std::uint32_t page_size{};
     float softcap{};
     std::uint32_t has_sinks{};
+    std::uint32_t both_ways{};
   };
 };
 

@@ -25,7 +25,8 @@ inline constexpr kernel_interface attention_halves_interface{
       {"window"},
       {"ring"},
       {"softcap", field_type::f32},
-      {"has_sinks"}}}};
+      {"has_sinks"},
+      {"both_ways"}}}};
 constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
 
 struct attention_halves_kernel {
@@ -47,6 +48,7 @@ struct attention_halves_kernel {
     std::uint32_t ring{};
     float softcap{};
     std::uint32_t has_sinks{};
+    std::uint32_t both_ways{};
   };
 
   static constexpr variant fit(constants& c, launch&, const device_class& device, const pass_rows&) {

@@ -9,25 +9,31 @@
 namespace intaglio::kernels {
 
 /// x[token, :] = table[state.tokens[token], :] * scale, widened to f32; scale 0 is none. Token ids at or past
-/// vocab_size read row 0. table: a weight of matmul of the codec table_element. Writes state.history[position + token]
-/// as well. One workgroup a token (y). With blank_quads not 0 further workgroups (x) fill with ones what a pass's
-/// workgroups wait for: `blank`, blank_quads quads of words, and of blank_spans, `stretches` times [spans, span_quads]
-/// quads that lie stretch_quads apart, the spans of attention that a pass at the state's position has.
-inline constexpr kernel_interface embed_interface{"embed",
-                                                  {{{"table"}, {"output"}, {"state"}, {"blank"}, {"blank_spans"}}},
-                                                  {{{"workgroup_size"},
-                                                    {"width"},
-                                                    {"vocab_size"},
-                                                    {"table_element"},
-                                                    {"max_tokens"},
-                                                    {"context"},
-                                                    {"scale", field_type::f32},
-                                                    {"slot_words"},
-                                                    {"blank_quads"},
-                                                    {"stretches"},
-                                                    {"span_quads"},
-                                                    {"spans"},
-                                                    {"stretch_quads"}}}};
+/// vocab_size read row 0. With `kinds` not 0 a row of kind_table, f32 [kinds, width], is added: 0, or 1 from position
+/// state.second_text on where that is not 0. Then, with `positions` not 0, row position + token of position_table, f32
+/// [positions, width], the last one for what is behind it. table: a weight of matmul of the codec table_element. Writes
+/// state.history[position + token] as well. One workgroup a token (y). With blank_quads not 0 further workgroups (x)
+/// fill with ones what a pass's workgroups wait for: `blank`, blank_quads quads of words, and of blank_spans,
+/// `stretches` times [spans, span_quads] quads that lie stretch_quads apart, the spans of attention that a pass at the
+/// state's position has.
+inline constexpr kernel_interface embed_interface{
+    "embed",
+    {{{"table"}, {"output"}, {"state"}, {"blank"}, {"blank_spans"}, {"position_table"}, {"kind_table"}}},
+    {{{"workgroup_size"},
+      {"width"},
+      {"vocab_size"},
+      {"table_element"},
+      {"max_tokens"},
+      {"context"},
+      {"scale", field_type::f32},
+      {"slot_words"},
+      {"blank_quads"},
+      {"stretches"},
+      {"span_quads"},
+      {"spans"},
+      {"stretch_quads"},
+      {"positions"},
+      {"kinds"}}}};
 
 struct embed_kernel {
   static constexpr kernel id = kernel::embed;
@@ -47,6 +53,8 @@ struct embed_kernel {
     std::uint32_t span_quads{};
     std::uint32_t spans{};
     std::uint32_t stretch_quads{};
+    std::uint32_t positions{};
+    std::uint32_t kinds{};
   };
 };
 

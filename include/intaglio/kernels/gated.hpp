@@ -13,7 +13,8 @@ namespace intaglio::kernels {
 /// with scale 1; or both are logits, which are bounded in their place (shader::softcap). up_stride: floats of up from
 /// one token to the next, width where it has no more. Workgroups share a token's quads (x); one row of them a token
 /// (y). With biased 1 rows are those of experts_used experts, whose biases, f32 [experts, width / experts_used], are
-/// added to gate and up first; choice is route's, up_stride is width.
+/// added to gate and up first; choice is route's, up_stride is width. With biased 2 the biases are f32 [width], of all
+/// tokens.
 inline constexpr kernel_interface gated_interface{
     "gated",
     {{{"gate"}, {"up"}, {"output"}, {"state"}, {"choice"}, {"gate_bias"}, {"up_bias"}}},

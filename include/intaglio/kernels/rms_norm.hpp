@@ -9,11 +9,12 @@
 namespace intaglio::kernels {
 
 /// output[token, group, :] = rms_norm(input[token, group, :]) * norm_weight[group, :], f32 [tokens, groups, width]. One
-/// workgroup a group (x) of a token (y).
+/// workgroup a group (x) of a token (y). With centered 1, of one group, the mean is taken off the input first, and
+/// bias, f32 [width], is added to the result: LayerNorm. Output may be the input's place.
 inline constexpr kernel_interface rms_norm_interface{
     "rms_norm",
-    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}, {"bias"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"centered"}}}};
 
 struct rms_norm_kernel {
   static constexpr kernel id = kernel::rms_norm;
@@ -24,6 +25,7 @@ struct rms_norm_kernel {
     std::uint32_t width{};
     float eps{};
     std::uint32_t subgroup_width{};
+    std::uint32_t centered{};
   };
 };
 

@@ -14,6 +14,7 @@
 #include "intaglio/graph/layers/mamba2.hpp"
 #include "intaglio/graph/layers/rms_norm.hpp"
 #include "intaglio/graph/layers/self_attention.hpp"
+#include "intaglio/graph/layers/ungated_ffn.hpp"
 
 namespace intaglio::models {
 
@@ -41,7 +42,7 @@ constexpr auto nemotron_h_graph(const decoder_config& c, dtype head, dtype embed
                     | self_attention<W>{c}
                     | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}),
              residual(norm
-                    | ungated_ffn<W>{c.hidden_size, c.intermediate_size}
+                    | ungated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
                     | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,

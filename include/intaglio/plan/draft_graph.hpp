@@ -38,6 +38,7 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
                             std::uint32_t context, sequence_id which, const draft* before) {
   draft out;
   weight_list weights;
+  const bool encodes = family_of(config.model_type).encoder;
   if (before != nullptr) {
     out.failure = before->failure;
     for (const weight& each : before->weights.all()) weights.weights.push_back(each);
@@ -46,17 +47,21 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   } else {
     check_config(config, context, target, out.failure);
     if (out.failure.empty()) out.failure = g.failure;
-    if (out.failure.empty() && g.output == ir::none)
+    if (out.failure.empty() && g.output == ir::none && !encodes)
       out.failure.append("graph: expected an lm_head at its end, found none");
     if (out.failure.empty() && g.layers == 0)
       out.failure.append("graph: expected a repeat around the blocks of a model, found none");
   }
   if (!out.failure.empty()) return out;
-  const sequence_kind kind = kind_of(which, target, context);
+  sequence_kind kind = kind_of(which, target, context);
+  if (encodes) kind.head = kind.sampler = false;
   // Drafts that are not taken would have to leave no trace in what recurrent layers keep: those models have no pass
   // over any.
-  if (which != sequence_id::verify || (kind.tokens > 1 && !is_recurrent(g)))
-    draft_sequence(g, config, target, context, kind, weights, out.sequence, out.failure);
+  // Encoders have no logits, and so no drafts.
+  const bool wanted = which == sequence_id::verify   ? kind.tokens > 1 && !is_recurrent(g) && !encodes
+                      : which == sequence_id::logits ? !encodes
+                                                     : true;
+  if (wanted) draft_sequence(g, config, target, context, kind, weights, out.sequence, out.failure);
   if (!out.failure.empty()) return out;
   out.weights.assign(weights.weights, "weights", out.failure);
   out.global_weight_bytes = weights.global_bytes;

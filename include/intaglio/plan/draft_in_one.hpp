@@ -27,6 +27,7 @@ constexpr bool has_resident_steps(const drafted_sequence& chain) {
 constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
                             const drafted_sequence& chain, const layer_pattern& pattern, drafted_sequence& out,
                             text<256>& failure) {
+  if (!chain.has_sampler) return;
   for (const dispatch& each : chain.epilogue.all())
     if (each.kernel == kernels::kernel::walk_trace) return;  // it keeps no gates
   if (!has_resident_steps(chain)) return;

@@ -49,15 +49,16 @@ struct engraved {
   template <engravable, const profile&, batch_shape, std::uint32_t>
   friend struct engraved_batch;
 
-  static constexpr draft decode = make_draft<Model>(Profile, Context, sequence_id::decode, nullptr);
-  static constexpr draft prefill = make_draft<Model>(Profile, Context, sequence_id::prefill, &decode);
-  static constexpr draft logits = make_draft<Model>(Profile, Context, sequence_id::logits, &prefill);
-  static constexpr draft drafted = make_draft<Model>(Profile, Context, sequence_id::verify, &logits);
+  static constexpr profile target = profile_of(Profile, Model::config, Context);
+  static constexpr draft decode = make_draft<Model>(target, Context, sequence_id::decode, nullptr);
+  static constexpr draft prefill = make_draft<Model>(target, Context, sequence_id::prefill, &decode);
+  static constexpr draft logits = make_draft<Model>(target, Context, sequence_id::logits, &prefill);
+  static constexpr draft drafted = make_draft<Model>(target, Context, sequence_id::verify, &logits);
   static constexpr draft in_one = [] {
     draft out;
     out.failure = drafted.failure;
     if (out.failure.empty())
-      draft_in_one(Model::config, Profile, Context, decode.sequence, decode.pattern, out.sequence, out.failure);
+      draft_in_one(Model::config, target, Context, decode.sequence, decode.pattern, out.sequence, out.failure);
     return out;
   }();
 
@@ -97,14 +98,15 @@ struct engraved {
   }
 
   static constexpr plan::table make_table() {
-    plan::table t = table_of(drafted, Model::config, name_of<Model>(), Profile, Context);
+    plan::table t = table_of(drafted, Model::config, name_of<Model>(), target, Context);
     t.weights = weights;
     t.decode = view("decode", 1, decode.sequence, frozen<decode>);
     t.trace = trace_of(t.decode);
-    t.prefill = view("prefill", chunk_tokens(Profile, Context), prefill.sequence, frozen<prefill>);
-    t.logits = view("logits", logits_tokens(Profile, Context), logits.sequence, frozen<logits>);
+    t.prefill = view("prefill", chunk_tokens(target, Context), prefill.sequence, frozen<prefill>);
+    if constexpr (logits.sequence.has_head)
+      t.logits = view("logits", logits_tokens(target, Context), logits.sequence, frozen<logits>);
     if constexpr (drafted.sequence.has_head)
-      t.verify = view("verify", verify_tokens(Profile, Context), drafted.sequence, frozen<drafted>);
+      t.verify = view("verify", verify_tokens(target, Context), drafted.sequence, frozen<drafted>);
     if constexpr (in_one.sequence.in_one.size != 0)
       t.decode_in_one = view("decode_in_one", 1, in_one.sequence, frozen<in_one>);
     t.hash = hash_of(t);

@@ -51,6 +51,8 @@ class fuser : public product_rules {
         return embed(i, n);
       case kind::rms_norm:
         return norm(i, n);
+      case kind::layer_norm:
+        return layer_norm(i, n);
       case kind::bias:
         if (o.experts != 0) return expert_bias(i, n);
         if (const auto r = reader(o.out, kind::route, i); r != nowhere && uses(o.out) == 1) {

@@ -44,9 +44,9 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};  ///< of turn: of q, k and v, or none; of norm_add,
-                                                                      ///< route, short_conv and expert_sum: one, or
-                                                                      ///< none; of gated: of gate and up, or none
+  /// Of turn: of q, k and v, or none; of norm_add, rms_norm, route, short_conv and expert_sum: one, or none; of gated:
+  /// of gate and up, or none; of embed: rows of positions and of kinds, or none.
+  std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};
   kernels::turn_norms norms = kernels::turn_norms::none;
   bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
   ir::weight_id factor = ir::none;  ///< of norm_add: the sum is multiplied by this one number
@@ -57,6 +57,7 @@ struct node {
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   float softcap = 0;               ///< of attention
+  bool both_ways = false;          ///< of attention
   ir::weight_id sinks = ir::none;  ///< of attention
   shader::activation_function act{};
   bool walk = false;                    ///< one token's features may be walked: walk_gate_up, walk_down

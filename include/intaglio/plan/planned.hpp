@@ -34,9 +34,10 @@ class planned {
   const plan::table& table() const noexcept { return table_; }
 
  private:
-  planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& target,
+  planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& wanted,
           std::uint32_t context, const batch_shape& shape)
       : parts_(std::make_unique<parts>()) {
+    const profile target = profile_of(wanted, config, context);
     parts_->config = config;
     parts_->model = model;
     const std::string name(model.empty() ? intaglio::name(config.model_type) : model);
@@ -59,7 +60,7 @@ class planned {
     table_.decode = view(decode.sequence, "decode", 1);
     table_.trace = trace_of(table_.decode);
     table_.prefill = view(prefill.sequence, "prefill", chunk_tokens(target, context));
-    table_.logits = view(logits.sequence, "logits", logits_tokens(target, context));
+    if (logits.sequence.has_head) table_.logits = view(logits.sequence, "logits", logits_tokens(target, context));
     if (verified.sequence.has_head) table_.verify = view(verified.sequence, "verify", verify_tokens(target, context));
     if (parts_->in_one.in_one.size != 0) table_.decode_in_one = view(parts_->in_one, "decode_in_one", 1);
     table_.hash = hash_of(table_);

@@ -35,6 +35,7 @@ inline constexpr std::array rules{
          "a head's bias, norm, rotation and its way to the cache in one workgroup"},
     rule{"norm_add", "rms_norm, add, scale", "the stream is updated in place"},
     rule{"bias_add", "bias, add", "the stream is updated in place"},
+    rule{"bias_act", "bias, gated", "the bias is added where the activation is"},
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs",
          "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},

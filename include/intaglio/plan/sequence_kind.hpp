@@ -5,10 +5,20 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/plan/layer_cache.hpp"
 #include "intaglio/plan/profile.hpp"
 
 namespace intaglio::plan {
+
+/// A profile as a model's passes need it: tokens of an encoder's text see each other, so that a text is one pass.
+constexpr profile profile_of(const profile& from, const decoder_config& c, std::uint32_t context) {
+  profile out = from;
+  if (!family_of(c.model_type).encoder || out.tile_tokens == 0) return out;
+  out.prefill_tokens = (context + out.tile_tokens - 1) / out.tile_tokens * out.tile_tokens;
+  out.long_prefill_tokens = 0;
+  return out;
+}
 
 struct sequence_kind {
   std::uint32_t tokens;

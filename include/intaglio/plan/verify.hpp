@@ -388,11 +388,11 @@ constexpr text<256> verify_weights(const table& t) {
 constexpr text<256> verify_sequence(const table& t, sequence table::*which, const limits& limit = {}) {
   text<256> out;
   const sequence& s = t.*which;
-  const bool has =
-      which == &table::decode_in_one ? !s.in_one.empty()
-      : which == &table::verify || which == &table::batch || which == &table::batch_in_one || which == &table::moves
-          ? s.layers != 0
-          : true;
+  const bool has = which == &table::decode_in_one ? !s.in_one.empty()
+                   : which == &table::logits || which == &table::verify || which == &table::batch ||
+                           which == &table::batch_in_one || which == &table::moves
+                       ? s.layers != 0
+                       : true;
   if (has) verify(t, s, limit, out);
   return out;
 }

@@ -24,6 +24,7 @@ struct attention_shape {
   bool ring = false;               ///< position p stands in slot p % context, context being a multiple of a span
   float softcap = 0;               ///< scores s are softcap * tanh(s / softcap); 0: they stay
   std::span<const float> sinks{};  ///< [heads]: a score more in each head's softmax, whose value is 0; empty: none
+  bool both_ways = false;          ///< each token sees those behind it in the pass too
 };
 
 /// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values
@@ -100,8 +101,8 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
   return out;
 }
 
-/// output[token, head, :] = softmax(q k^T * scale) v over positions 0 .. position + token, as far as they lie below
-/// context or in the window.
+/// output[token, head, :] = softmax(q k^T * scale) v over positions 0 .. position + token, or those of all tokens, as
+/// far as they lie below context or in the window.
 /// @shape query, output: [tokens, heads, head_dim]; keys, values: a layer's cache of cache_element
 /// (kernels/cache_layout.hpp)
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
@@ -112,7 +113,8 @@ inline void attention(const attention_shape& shape, std::span<const float> query
     for (std::uint32_t head = 0; head < shape.heads; ++head) {
       const std::size_t at = (std::size_t{token} * shape.heads + head) * d;
       const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads),
-                          end = shape.ring ? position + token + 1 : (std::min)(position + token + 1, shape.context);
+                          seen = position + (shape.both_ways ? tokens : token + 1),
+                          end = shape.ring ? seen : (std::min)(seen, shape.context);
       const std::uint32_t start = shape.window != 0 && end > shape.window ? end - shape.window : 0,
                           begin = start / kernels::attention_span * kernels::attention_span;
       const auto span_at = [&](std::uint32_t first) {

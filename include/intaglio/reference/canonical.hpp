@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "intaglio/core/float16.hpp"
 #include "intaglio/kernels/arithmetic.hpp"
@@ -71,6 +72,26 @@ inline float inverse_rms(std::span<const float> x, float eps) {
 inline void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, std::span<float> y) {
   const float r = inverse_rms(x, eps);
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = product(product(x[i], weight[i]), r);
+}
+
+/// The mean of x, [width]: quads v, v + 32, ... one after the other, then these 32 sums one after the other.
+inline float mean(std::span<const float> x) {
+  std::array<float, virtual_lanes> sums{};
+  for (std::size_t quad = 0; quad < x.size() / 4; ++quad)
+    sums[quad % virtual_lanes] += (x[4 * quad] + x[4 * quad + 1]) + (x[4 * quad + 2] + x[4 * quad + 3]);
+  float all = 0;
+  for (const float sum : sums) all += sum;
+  return all / static_cast<float>(x.size());
+}
+
+/// y = (x - mean) / sqrt(variance + eps) * w + b, all [width], width a multiple of 4; y may be x.
+inline void layer_norm(std::span<const float> x, std::span<const float> weight, std::span<const float> bias, float eps,
+                       std::span<float> y) {
+  const float center = mean(x);
+  std::vector<float> centered(x.begin(), x.end());
+  for (float& value : centered) value -= center;
+  rms_norm(centered, weight, eps, y);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i];
 }
 
 /// Elements of caches and dense weights, read and written as the kernels do; `bytes` holds them little-endian and

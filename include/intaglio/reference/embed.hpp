@@ -2,6 +2,7 @@
 // Kernel embed on the CPU.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,19 +13,29 @@
 namespace intaglio::reference {
 
 /// output[token, :] = table[state.tokens[token], :] * scale (0: none) for token < min(state.count, max_tokens); an id
-/// at or past vocab_size reads row 0. Writes state.history[position + token] where that lies below `context`.
+/// at or past vocab_size reads row 0. To a token's row one of `kinds` is added, of the second text or not, and the one
+/// of its position, or the last (none where these are empty). Writes state.history[position + token] where that lies
+/// below `context`.
 /// @shape table: [vocab_size, width] of `type` (kernels/matmul_layout.hpp); output: [max_tokens, width]; state:
 /// state::words(max_tokens, context) words
 inline void embed(std::span<const std::byte> table, kernels::codec type, std::uint32_t vocab_size, std::uint32_t width,
                   std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state,
-                  std::span<float> output, float scale = 0) {
+                  std::span<float> output, float scale = 0, std::span<const float> positions = {},
+                  std::span<const float> kinds = {}) {
   namespace at = kernels::state;
   const std::uint32_t count = state[at::count] < max_tokens ? state[at::count] : max_tokens;
   for (std::uint32_t token = 0; token < count; ++token) {
-    const std::uint32_t id = state[at::tokens + token];
+    const std::uint32_t id = state[at::tokens + token], position = state[at::position] + token,
+                        second = state[at::second_text];
+    const auto row = [&](std::span<const float> table, std::size_t index) {
+      return table.subspan((std::min)(index, table.size() / width - 1) * width, width);
+    };
     for (std::uint32_t c = 0; c < width; ++c) {
-      const float x = weight_at(type, table, width, id < vocab_size ? id : 0, c);
-      output[std::size_t{token} * width + c] = scale == 0 ? x : product(x, scale);
+      float x = weight_at(type, table, width, id < vocab_size ? id : 0, c);
+      if (scale != 0) x = product(x, scale);
+      if (!kinds.empty()) x += row(kinds, second != 0 && position >= second ? 1 : 0)[c];
+      if (!positions.empty()) x += row(positions, position)[c];
+      output[std::size_t{token} * width + c] = x;
     }
     const std::uint64_t place = std::uint64_t{state[at::position]} + token;
     if (place < context) state[at::history(max_tokens) + place] = id;

@@ -96,7 +96,11 @@ INTAGLIO_DEFINITION void basic_session::prompt(std::span<const std::int32_t> ids
 }
 
 INTAGLIO_DEFINITION text_stream basic_session::begin(const generate_options& options) {
-  return gpu::translated([&] { return text_stream(runtime::session_use(body_), options); });
+  return gpu::translated([&] {
+    runtime::session_use use(body_);
+    use->require_head();
+    return text_stream(std::move(use), options);
+  });
 }
 
 INTAGLIO_DEFINITION text_stream basic_session::begin(std::span<const std::int32_t> ids,
@@ -158,10 +162,10 @@ INTAGLIO_DEFINITION std::vector<float> basic_session::embed(std::span<const std:
                                                             const embed_options& options) {
   return gpu::translated([&] {
     runtime::session_use use(body_);
-    const std::uint32_t chunk = use->checked_chunk(options.chunk);
     if (ids.empty()) throw argument_error("text to embed", "at least one token", "none");
     use->check_ids(ids);
     use->check_room(ids.size());
+    const std::uint32_t chunk = use->checked_chunk_of(options.chunk, ids.size());
     return runtime::embed_text(*use, ids, chunk, options);
   });
 }
@@ -191,6 +195,7 @@ INTAGLIO_DEFINITION runtime::session_body& basic_session::body() const {
 }
 
 INTAGLIO_DEFINITION void basic_session::append(runtime::session_body& to, std::span<const std::int32_t> ids) {
+  to.require_head();
   if (ids.empty()) throw argument_error("prompt", "at least one token", "none");
   to.check_ids(ids);
   to.check_room(to.history.size() + ids.size());
@@ -198,6 +203,7 @@ INTAGLIO_DEFINITION void basic_session::append(runtime::session_body& to, std::s
 }
 
 INTAGLIO_DEFINITION void basic_session::set_prompt(runtime::session_body& to, std::span<const std::int32_t> ids) {
+  to.require_head();
   if (ids.empty()) throw argument_error("prompt", "at least one token", "none");
   to.check_ids(ids);
   to.check_room(ids.size());

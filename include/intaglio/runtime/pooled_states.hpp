@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From the stream behind the last layer to one vector for a text: the model's last norm, then pooling.
+// From the stream behind the last layer to one vector for a text: the model's last norm, where it has one, then
+// pooling.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,11 @@
 
 namespace intaglio::runtime {
 
-/// Weights of the norm in front of the head, f32 [hidden_size], without the factor that a plan puts on it.
+/// Weights of the norm in front of the head, f32 [hidden_size], without the factor that a plan puts on it. Empty for an
+/// encoder, whose stream is normalised.
 /// @error argument_error: a plan without such a norm; device_lost, out_of_memory
 inline std::vector<float> last_norm(const gpu::device& on, const plan::table& of, const weight_memory& weights) {
+  if (family_of(of.config->model_type).encoder) return {};
   // Families name it differently; it is the last vector of the stream's width that belongs to no layer.
   for (auto slot = static_cast<std::uint32_t>(of.weights.size()); slot-- > 0;) {
     const plan::weight& each = of.weights[slot];
@@ -41,9 +44,9 @@ inline std::vector<float> last_norm(const gpu::device& on, const plan::table& of
 /// Takes the stream of a text's tokens in their order and gives their vector.
 class pooled_states {
  public:
-  /// @param norm weights of the last norm, [hidden_size]
+  /// @param norm weights of the last norm, [hidden_size], or none
   pooled_states(const decoder_config& of, std::vector<float> norm, pooling how)
-      : how_(how), norm_(std::move(norm)), sums_(norm_.size()),
+      : how_(how), norm_(std::move(norm)), sums_(of.hidden_size),
         // The stream holds what it is without the residual multiplier (models/llama.hpp).
         eps_(double{of.rms_norm_eps} / (double{of.residual_multiplier} * double{of.residual_multiplier})) {}
 
@@ -56,7 +59,8 @@ class pooled_states {
     double squares = 0;
     for (const float x : row) squares += double{x} * double{x};
     const double factor = 1 / std::sqrt(squares / static_cast<double>(row.size()) + eps_);
-    for (std::size_t i = 0; i < row.size(); ++i) sums_[i] += double{row[i]} * factor * double{norm_[i]};
+    for (std::size_t i = 0; i < row.size(); ++i)
+      sums_[i] += norm_.empty() ? double{row[i]} : double{row[i]} * factor * double{norm_[i]};
     ++count_;
   }
   /// @return f32 [hidden_size]  @error device_error: a value that is no number

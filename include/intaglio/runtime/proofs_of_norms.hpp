@@ -31,13 +31,23 @@ namespace intaglio::runtime::proofs {
   const std::uint64_t bytes = kernels::matmul_group_bytes(type, width) * together / 4;
   auto words = trial.state();
   const std::uint32_t ids[] = {rows - 1, rows / 3};
+  const std::uint32_t positions = trial.constant(call, "positions"), kinds = trial.constant(call, "kinds");
+  if (kinds > 1) words[kernels::state::second_text] = kernel_trial::position + 1;  // the first token's kind is 0
   std::vector<float> expected;
   for (std::uint32_t t = 0; t < trial.tokens; ++t) {
     words[kernels::state::tokens + t] = ids[t];
     const auto group = trial.weight<std::byte>(trial.operand(call, "table"), ids[t] / together * bytes, bytes);
+    std::vector<float> kind(width), place(width);
+    if (kinds != 0)
+      kind =
+          trial.weight<float>(trial.operand(call, "kind_table"), std::size_t{t != 0 && kinds > 1 ? width : 0u}, width);
+    if (positions != 0)
+      place = trial.weight<float>(trial.operand(call, "position_table"),
+                                  std::size_t{(std::min)(kernel_trial::position + t, positions - 1)} * width, width);
     for (std::uint32_t c = 0; c < width; ++c) {
-      const float value = reference::weight_at(type, group, width, ids[t] % together, c);
-      expected.push_back(scale == 0 ? value : kernels::arithmetic::product(value, scale));
+      const float value = reference::weight_at(type, group, width, ids[t] % together, c),
+                  row = scale == 0 ? value : kernels::arithmetic::product(value, scale);
+      expected.push_back(row + kind[c] + place[c]);
     }
   }
   const gpu::buffer output = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(words);
@@ -56,10 +66,15 @@ namespace intaglio::runtime::proofs {
   const gpu::buffer in = trial.filled(input, trial.width * row), out = trial.room(4 * trial.width * row),
                     memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
-  std::vector<float> expected(input.size());
-  for (std::size_t t = 0; t < std::size_t{trial.tokens} * groups; ++t)
-    reference::rms_norm(std::span(input).subspan(t * width, width), std::span(norm).subspan(t % groups * width, width),
-                        trial.real(call, "eps"), std::span(expected).subspan(t * width, width));
+  std::vector<float> expected(input.size()), bias;
+  if (trial.constant(call, "centered") != 0) bias = trial.weight<float>(trial.operand(call, "bias"), 0, width);
+  for (std::size_t t = 0; t < std::size_t{trial.tokens} * groups; ++t) {
+    const std::span<const float> x = std::span(input).subspan(t * width, width),
+                                 weight = std::span(norm).subspan(t % groups * width, width);
+    const std::span<float> y = std::span(expected).subspan(t * width, width);
+    if (!bias.empty()) reference::layer_norm(x, weight, bias, trial.real(call, "eps"), y);
+    else reference::rms_norm(x, weight, trial.real(call, "eps"), y);
+  }
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
@@ -255,14 +270,19 @@ namespace intaglio::runtime::proofs {
   auto gates = trial.floats(count), ups = trial.floats(trial.tokens * stride);
   for (std::size_t i = 0; i + 4 < count; i += 97)  // no stride is less than a width
     gates[i] = 0, gates[i + 1] *= 100, ups[i + 2] = 0, gates[i + 3] *= -100;
-  const bool biased = trial.constant(call, "biased") != 0;
+  const bool biased = trial.constant(call, "biased") != 0, of_experts = trial.constant(call, "biased") == 1;
   const std::size_t used = trial.constant(call, "experts_used");
   const auto gate_biases = trial.floats(2 * width / used), up_biases = trial.floats(2 * width / used);  // of 2 experts
   std::vector<std::uint32_t> choice(2 * trial.tokens * used);
   for (std::size_t i = 0; i < choice.size(); ++i) choice[i] = i % 2;
   std::vector<float> expected(count);
-  const auto given_gates = biased ? reference::biased_experts(gates, choice, used, gate_biases) : gates,
-             given_ups = biased ? reference::biased_experts(ups, choice, used, up_biases) : ups;
+  const auto with = [&](const std::vector<float>& x, const std::vector<float>& biases) {
+    if (of_experts) return reference::biased_experts(x, choice, used, biases);
+    std::vector<float> out = x;
+    for (std::size_t i = 0; biased && i < out.size(); ++i) out[i] += biases[i % width];
+    return out;
+  };
+  const auto given_gates = with(gates, gate_biases), given_ups = with(ups, up_biases);
   for (std::size_t t = 0; t < trial.tokens; ++t)
     reference::gated(*call.act(), std::span(given_gates).subspan(t * width, width),
                      std::span(given_ups).subspan(t * stride, width), std::span(expected).subspan(t * width, width),
@@ -273,7 +293,8 @@ namespace intaglio::runtime::proofs {
   const gpu::buffer gate = trial.filled(gates, trial.width * width), up = trial.filled(ups, trial.width * stride),
                     out = trial.room(trial.width * width * 4), memory = trial.memory_of(trial.state());
   kernel_trial::named_buffers buffers{{"gate", &gate}, {"up", &up}, {"output", &out}, {"state", &memory}};
-  if (biased) buffers.insert(buffers.end(), {{"choice", &chosen}, {"gate_bias", &gate_bias}, {"up_bias", &up_bias}});
+  if (biased) buffers.insert(buffers.end(), {{"gate_bias", &gate_bias}, {"up_bias", &up_bias}});
+  if (of_experts) buffers.emplace_back("choice", &chosen);
   trial.run(call, buffers);
   return apart(read<float>(out, 0, count), expected);
 }

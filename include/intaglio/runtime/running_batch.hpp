@@ -130,10 +130,10 @@ class running_batch : public batch_copies {
   std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options) {
     return gpu::translated([&] {
       device().on()->require_alive("embed a text");
-      const std::uint32_t chunk = body_->checked_chunk(options.chunk);
       if (ids.empty()) throw argument_error("text to embed", "at least one token", "none");
       body_->check_ids(ids);
       body_->check_room(ids.size());
+      const std::uint32_t chunk = body_->checked_chunk_of(options.chunk, ids.size());
       settle();  // the text takes the caches
       in_caches_ = slot_count();
       std::vector<float> out;

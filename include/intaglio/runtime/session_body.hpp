@@ -70,6 +70,7 @@ struct session_body {
   /// @error argument_error: no tokenizer, or an order of turns that the model's template refuses; file_error: no known
   /// template
   std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
+    require_head();
     const io::tokenizer& words = tokenizer();
     if (!chat) throw file_error(*no_chat);
     return chat->encode(words, conversation, true);
@@ -87,6 +88,20 @@ struct session_body {
     if (tokens_wanted > table->context)
       throw argument_error("prompt", "at most " + std::to_string(table->context) + " tokens (the context)",
                            std::to_string(tokens_wanted) + " tokens");
+  }
+  /// @error argument_error: the model has no head, and texts no next token
+  void require_head() const {
+    if (family_of(table->config->model_type).encoder)
+      throw argument_error("model", "a decoder, whose texts have a next token",
+                           "an encoder (" + std::string(name(table->config->model_type)) + "), which gives embeddings");
+  }
+  /// An encoder's text is one pass: its tokens see each other. @error argument_error: a chunk that cuts it
+  std::uint32_t checked_chunk_of(std::uint32_t chunk, std::size_t text) const {
+    const std::uint32_t out = checked_chunk(chunk);
+    if (family_of(table->config->model_type).encoder && out < text)
+      throw argument_error("chunk", "all " + std::to_string(text) + " tokens of the text, which see each other",
+                           std::to_string(out));
+    return out;
   }
   std::uint32_t checked_chunk(std::uint32_t chunk) const {
     if (chunk > prefill_tokens)

@@ -25,12 +25,6 @@ struct relu_squared {
   }
 };
 
-/// max(x, 0)^2 of an FFN without a gate, whose operands are both x
-struct ungated_relu_squared {
-  static constexpr std::string_view name = "relu2 alone";
-  constexpr real operator()(real x, real) const { return relu_squared{}(x); }
-};
-
 /// x * sigmoid(x) @source Elfwing et al. 2017
 struct silu {
   static constexpr std::string_view name = "silu";
@@ -44,6 +38,27 @@ struct gelu_tanh {
     const real inner = 0.797884561f * (gate + 0.044715f * ((gate * gate) * gate));
     return (0.5f * gate) * (1.0f + tanh(inner));
   }
+};
+
+/// GELU itself, x * Phi(x): the error function by formula 7.1.26, whose error is below 1.5e-7
+/// @source Hendrycks & Gimpel 2016; Abramowitz & Stegun 1964
+struct gelu {
+  static constexpr std::string_view name = "gelu";
+  constexpr real operator()(real gate) const {
+    const real x = abs(gate) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * x);
+    const real sum =
+        t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    const real tail = (0.5f * sum) * exp(-(x * x));  // of the normal distribution behind |gate|
+    return gate * select(gate < 0.0f, tail, 1.0f - tail);
+  }
+};
+
+/// Another one where there is no gate, and both operands are x.
+template <class F>
+struct ungated {
+  static constexpr text<> joined = message(F::name, " alone");
+  static constexpr std::string_view name = joined.view();
+  constexpr real operator()(real x, real) const { return F{}(x); }
 };
 
 /// (up + 1) * gate * sigmoid(1.702 gate), gate up to 7 and up from -7 to 7 @source transformers, GptOssExperts
@@ -117,6 +132,7 @@ class activation_function {
   constexpr activation_function(activation known = activation::relu_squared)  // NOLINT: a config's word is one
       : what_(known == activation::silu        ? &expression_of<silu>
               : known == activation::gelu_tanh ? &expression_of<gelu_tanh>
+              : known == activation::gelu      ? &expression_of<gelu>
                                                : &expression_of<relu_squared>) {}
   template <element_wise F>
   constexpr activation_function(F) : what_(&expression_of<F>) {}  // NOLINT: as are they
@@ -129,5 +145,13 @@ class activation_function {
  private:
   const expression* what_;
 };
+
+/// A known activation of what is not gated.
+constexpr activation_function ungated_function(activation known) {
+  return known == activation::silu        ? activation_function(ungated<silu>{})
+         : known == activation::gelu_tanh ? activation_function(ungated<gelu_tanh>{})
+         : known == activation::gelu      ? activation_function(ungated<gelu>{})
+                                          : activation_function(ungated<relu_squared>{});
+}
 
 }  // namespace intaglio::shader

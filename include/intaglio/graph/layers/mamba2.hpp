@@ -34,17 +34,4 @@ struct mamba2 {
   }
 };
 
-/// max(W_up x, 0)^2. Tensor ffn_up.
-/// @shape  x: [tokens, hidden_size]; out: [tokens, intermediate_size] f32
-template <dtype W, dtype A = input_type<W>>
-struct ungated_ffn {
-  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the matrix
-
-  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id up =
-        t.matmul(activations<A>(t, x, "ffn_up.weight"), "ffn_up.weight", intermediate_size, hidden_size, W);
-    return t.gated(up, up, shader::ungated_relu_squared{});
-  }
-};
-
 }  // namespace intaglio::graph

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Causal grouped-query self-attention with rotary embedding and a KV cache, without its output projection.
+// Grouped-query self-attention with rotary embedding and a KV cache, without its output projection.
 #pragma once
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/core/square_root.hpp"
 #include "intaglio/graph/layers/linear.hpp"
 
@@ -11,6 +12,7 @@ namespace intaglio::graph {
 struct attention_reach {
   rope_parameters rope;      ///< of q and k
   std::uint32_t window = 0;  ///< positions that it sees, its own among them; 0: all
+  bool both_ways = false;    ///< a token sees those behind it too, all of one pass
 };
 /// Reach of a windowed layer: the last sliding_window positions, with the rotary base of windowed layers.
 constexpr attention_reach sliding(const decoder_config& c) { return {c.local_rope(), c.sliding_window}; }
@@ -26,11 +28,11 @@ enum class qkv_bias : bool { none, added };
 /// Whether each head's softmax has a learned score more, whose value is 0.
 enum class attention_sink : bool { none, learned };
 
-/// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache, of the last `window`
-/// positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm and
-/// attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added attn_q.bias, attn_k.bias and
-/// attn_v.bias, f32 as wide as what they are added to. Scores s are softcap * tanh(s / softcap) where the config has
-/// attn_logit_softcapping; with attention_sink::learned each head's softmax has one score more, of attn_sinks,
+/// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache or both ways, of the
+/// last `window` positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm
+/// and attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added attn_q.bias, attn_k.bias
+/// and attn_v.bias, f32 as wide as what they are added to. Scores s are softcap * tanh(s / softcap) where the config
+/// has attn_logit_softcapping; with attention_sink::learned each head's softmax has one score more, of attn_sinks,
 /// [num_attention_heads].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 /// @error  does not fit: heads do not share kv heads evenly; head_dim is no multiple of 4
@@ -46,7 +48,8 @@ struct self_attention {
 
   /// Attention of a model whose layers are all alike.
   constexpr self_attention(const decoder_config& c)
-      : self_attention(c, {c.rope(), c.sliding_window}) {}  // NOLINT: a config is what describes it
+      : self_attention(c, {c.rope(), c.sliding_window, family_of(c.model_type).encoder}) {
+  }  // NOLINT: a config is what describes it
   /// Attention of one kind of layer.
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
@@ -87,7 +90,7 @@ struct self_attention {
     k = t.rope(k, "attn_k", head_dim, reach.rope);
     t.cache_write(k, v, num_key_value_heads, head_dim, reach.window);
     return t.attention(q, num_attention_heads, num_key_value_heads, head_dim, scale, reach.window, softcap,
-                       Sink == attention_sink::learned ? "attn_sinks.weight" : "");
+                       Sink == attention_sink::learned ? "attn_sinks.weight" : "", reach.both_ways);
   }
 };
 

@@ -1379,6 +1379,7 @@ constexpr void rms_norm_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
+  d.add(4ull * 32u, 4);
   const unsigned v1 = d.constant(1);
   const unsigned v2 = v1 + 127u;
   const unsigned v3 = d.quotient(v2, 128u);

@@ -20,6 +20,18 @@ class stream_rules : public graph_reader {
     n.kernel = kernels::kernel::embed;
     n.scale = at(i).scale == 1 ? 0 : at(i).scale;
     add_weight(n, at(i).weight);
+    n.biases[0] = at(i).second, n.biases[1] = at(i).third;
+    return n;
+  }
+
+  /// In the place of its input, where nobody else reads that.
+  constexpr node layer_norm(std::size_t i, node n) {
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::rms_norm;
+    n.norm = at(i).weight, n.biases[0] = at(i).second;
+    n.eps = at(i).eps;
+    if (uses(at(i).in[0]) == 1) n.stream = at(i).in[0];
     return n;
   }
 
@@ -118,8 +130,18 @@ class stream_rules : public graph_reader {
     return n;
   }
 
-  /// The bias of what is added to the stream.
+  /// The bias of what is added to the stream, or of what is activated without a gate.
   constexpr node bias_add(std::size_t i, node n) {
+    if (const auto g = reader(at(i).out, kind::gated, i);
+        g != nowhere && at(g).in[1] == at(i).out && uses(at(i).out) == 2 && uses(at(i).in[0]) == 1) {
+      take(n, i);
+      n.biases = {at(i).weight, at(i).weight, ir::none};
+      node out = gated(g, n);
+      out.rule = rule_index("bias_act");
+      out.in = out.up_in = out.stream = at(i).in[0];
+      out.out = at(g).out;
+      return out;
+    }
     const auto a = reader(at(i).out, kind::add, i, 1);
     if (a == nowhere || !may_update(i, a)) return n;
     take(n, i), take(n, a);
@@ -156,6 +178,7 @@ class stream_rules : public graph_reader {
     n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim;
     n.scale = o.scale, n.window = o.window;
     n.softcap = o.softcap, n.sinks = o.weight;
+    n.both_ways = o.both_ways;
     return n;
   }
 

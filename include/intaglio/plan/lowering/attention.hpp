@@ -27,6 +27,7 @@ struct attention_lowering : dispatch_builder {
     k.scale = n.scale;
     k.window = n.window;
     k.softcap = n.softcap;
+    k.both_ways = n.both_ways ? 1u : 0u;
     if (n.sinks != ir::none) {
       bind_norm(n.sinks, "sinks");
       k.has_sinks = 1u;

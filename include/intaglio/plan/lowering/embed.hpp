@@ -17,6 +17,8 @@ struct lowering_of<kernels::embed_kernel> : dispatch_builder {
     const weight w = matrix(n.weights[0]);
     bind_weight("table", w);
     d_->weight_bytes = std::uint64_t{c_.tokens} * (w.bytes / w.rows);
+    k.positions = bind_rows("position_table", n.biases[0]);
+    k.kinds = bind_rows("kind_table", n.biases[1]);
     bind_value("output", n.out, true);
     const bool keeps = n.ops[0] == 0;  // the first embedding writes the history
     if (c_.batched()) {
@@ -37,6 +39,17 @@ struct lowering_of<kernels::embed_kernel> : dispatch_builder {
     k.slot_words = c_.slot_words();
     d_->subgroups = c_.target.embed_subgroups;
     d_->groups = {1, c_.tokens, 1};
+  }
+
+ private:
+  /// A table of f32 whose rows are added. @return how many it has, 0 where there is none
+  constexpr std::uint32_t bind_rows(std::string_view name, ir::weight_id id) {
+    if (id == ir::none) return 0;
+    weight rows = matrix(id);
+    rows.layout = weight_layout::matrix;
+    rows.bytes = std::uint64_t{4} * rows.rows * rows.columns;
+    bind_weight(name, rows);
+    return rows.rows;
   }
 };
 

@@ -27,10 +27,10 @@ struct lowering_of<kernels::gated_kernel> : dispatch_builder {
     k.scale = n.scale == 0 ? 1.f : n.scale;
     k.experts_used = (std::max)(1u, n.top_k);
     if (n.biases[0] != ir::none) {
-      bind_value("choice", n.choice, false);
+      if (n.choice != ir::none) bind_value("choice", n.choice, false);
       bind_norm(n.biases[0], "gate_bias");
       bind_norm(n.biases[1], "up_bias");
-      k.biased = 1u;
+      k.biased = n.choice != ir::none ? 1u : 2u;
     }
     d_->subgroups = c_.target.norm_subgroups;
     const std::uint32_t columns = 4 * 32 * d_->subgroups;  // of a workgroup at once

@@ -22,7 +22,8 @@ struct attention_call : dispatch_call {
         constant("window"),
         constant("ring") != 0,
         real("softcap"),
-        constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{}};
+        constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{},
+        constant("both_ways") != 0};
     const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
     reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"),
                          memory<std::byte>("values"), position(), tokens(), memory<float>("output").first(width));

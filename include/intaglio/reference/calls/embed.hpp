@@ -11,6 +11,11 @@ template <>
 struct call_of<kernels::embed_kernel> : dispatch_call {
   using dispatch_call::dispatch_call;
 
+  /// Rows of what is added to a token's, as many as a constant says.
+  std::span<const float> table(std::string_view name, std::string_view rows) {
+    if (constant(rows) == 0) return {};
+    return weight<float>(name).first(std::size_t{constant(rows)} * constant("width"));
+  }
   void run() {
     const std::uint32_t width = constant("width");
     reference::embed(
@@ -18,7 +23,7 @@ struct call_of<kernels::embed_kernel> : dispatch_call {
         width, constant("max_tokens"), constant("context"), m.state,
         memory<float>("output").first(
             std::size_t{constant("max_tokens") < d.groups[1] ? constant("max_tokens") : d.groups[1]} * width),
-        real("scale"));
+        real("scale"), table("position_table", "positions"), table("kind_table", "kinds"));
   }
 };
 

@@ -13,10 +13,13 @@ struct call_of<kernels::rms_norm_kernel> : dispatch_call {
 
   void run() {
     const std::size_t width = constant("width"), groups = d.groups[0];
-    for (std::size_t i = 0; i < tokens() * groups; ++i)
-      reference::rms_norm(memory<float>("input").subspan(i * width, width),
-                          weight<float>("norm_weight").subspan(i % groups * width, width), real("eps"),
-                          memory<float>("output").subspan(i * width, width));
+    for (std::size_t i = 0; i < tokens() * groups; ++i) {
+      const auto norm = weight<float>("norm_weight").subspan(i % groups * width, width);
+      const auto x = memory<float>("input").subspan(i * width, width);
+      const auto y = memory<float>("output").subspan(i * width, width);
+      if (constant("centered") != 0) reference::layer_norm(x, norm, weight<float>("bias").first(width), real("eps"), y);
+      else reference::rms_norm(x, norm, real("eps"), y);
+    }
   }
 };
 

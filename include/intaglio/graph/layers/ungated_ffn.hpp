@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Feed-forward unit without a gate and without its down projection.
+#pragma once
+
+#include "intaglio/graph/layers/linear.hpp"
+
+namespace intaglio::graph {
+
+/// act(Wup x + b); without a bias where none is named. Tensor ffn_up.
+/// @shape  x: [tokens, hidden_size]; bias: [intermediate_size] f32; out: [tokens, intermediate_size] f32
+/// @source Vaswani et al. 2017; transformers, BertIntermediate and NemotronHMLP
+template <dtype W, dtype A = input_type<W>>
+struct ungated_ffn {
+  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the matrix
+  activation act;                                ///< the config's
+  std::string_view bias{};                       ///< the name of the bias; empty: none
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const ir::value_id h = activations<A>(t, x, "ffn_up.weight");
+    const ir::value_id up = t.matmul(h, "ffn_up.weight", intermediate_size, hidden_size, W);
+    return t.activated(bias.empty() ? up : t.bias(up, bias), act);
+  }
+};
+
+}  // namespace intaglio::graph

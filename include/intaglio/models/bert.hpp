@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// BERT: an encoder whose tokens see each other, with learned positions, biases, and a LayerNorm behind each half of a
+// block. It has no head: what it gives is states, of which embeddings and scores are made. Source: Devlin et al. 2019;
+// transformers, models/bert; values from the config.json that each model was published with.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+#include "intaglio/core/fits_together.hpp"
+
+#include "intaglio/graph/layers/layer_norm.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+#include "intaglio/graph/layers/text_embedding.hpp"
+#include "intaglio/graph/layers/ungated_ffn.hpp"
+
+namespace intaglio::models {
+
+/// The layers of a BERT, for a model type and for plans that are made at run time.
+template <dtype W>
+constexpr auto bert_graph(const decoder_config& c, dtype embedding_type) {
+  using namespace intaglio::graph;
+  const auto norm = [&](std::string_view weight, std::string_view bias) {
+    return layer_norm{weight, bias, c.rms_norm_eps};
+  };
+  constexpr dtype A = dtype::f32;
+  // clang-format off
+  return text_embedding{c, embedding_type}
+       | norm("token_embd_norm.weight", "token_embd_norm.bias")
+       | repeat(c.num_hidden_layers,
+             residual(self_attention<W, A, qk_norm::none, qkv_bias::added>{c}
+                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size, "attn_output.bias"})
+           | norm("attn_output_norm.weight", "attn_output_norm.bias")
+           | residual(ungated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act, "ffn_up.bias"}
+                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size, "ffn_down.bias"})
+           | norm("layer_output_norm.weight", "layer_output_norm.bias"));
+  // clang-format on
+}
+
+/// @tparam W of the products' weights  @tparam D of the embedding
+template <const decoder_config& c, dtype W = dtype::f16, dtype D = W>
+struct bert {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return bert_graph<W>(c, D); }
+};
+
+/// BAAI/bge-base-en-v1.5, and google-bert/bert-base-uncased
+inline constexpr decoder_config bge_base_config{.model_type = architecture::bert,
+                                                .hidden_size = 768,
+                                                .intermediate_size = 3072,
+                                                .num_hidden_layers = 12,
+                                                .num_attention_heads = 12,
+                                                .num_key_value_heads = 12,
+                                                .head_dim = 64,
+                                                .vocab_size = 30'522,
+                                                .max_position_embeddings = 512,
+                                                .no_rope_layer_interval = 1,
+                                                .rms_norm_eps = 1e-12f,
+                                                .hidden_act = activation::gelu,
+                                                .type_vocab_size = 2};
+/// BAAI/bge-small-en-v1.5
+inline constexpr decoder_config bge_small_config = [] {
+  decoder_config c = bge_base_config;
+  c.hidden_size = 384;
+  c.intermediate_size = 1536;
+  c.head_dim = 32;
+  return c;
+}();
+/// BAAI/bge-large-en-v1.5
+inline constexpr decoder_config bge_large_config = [] {
+  decoder_config c = bge_base_config;
+  c.hidden_size = 1024;
+  c.intermediate_size = 4096;
+  c.num_hidden_layers = 24;
+  c.num_attention_heads = c.num_key_value_heads = 16;
+  return c;
+}();
+/// sentence-transformers/all-MiniLM-L6-v2, and cross-encoder/ms-marco-MiniLM-L6-v2
+inline constexpr decoder_config minilm_l6_config = [] {
+  decoder_config c = bge_small_config;
+  c.num_hidden_layers = 6;
+  return c;
+}();
+template <dtype W = dtype::f16>
+struct bge_small : bert<bge_small_config, W> {
+  static constexpr std::string_view name = "bge_small";
+};
+template <dtype W = dtype::f16>
+struct bge_base : bert<bge_base_config, W> {
+  static constexpr std::string_view name = "bge_base";
+};
+template <dtype W = dtype::f16>
+struct bge_large : bert<bge_large_config, W> {
+  static constexpr std::string_view name = "bge_large";
+};
+template <dtype W = dtype::f16>
+struct minilm_l6 : bert<minilm_l6_config, W> {
+  static constexpr std::string_view name = "minilm_l6";
+};
+
+}  // namespace intaglio::models

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Nomic's BERT: an encoder with rotary embedding in the place of learned positions, a gated FFN and no biases but the
+// norms'. Source: nomic-ai/nomic-bert-2048 (modeling_hf_nomic_bert.py); values from the config.json that each model was
+// published with.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+#include "intaglio/core/fits_together.hpp"
+
+#include "intaglio/graph/layers/gated_ffn.hpp"
+#include "intaglio/graph/layers/layer_norm.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+#include "intaglio/graph/layers/text_embedding.hpp"
+
+namespace intaglio::models {
+
+/// The layers of a Nomic BERT, for a model type and for plans that are made at run time.
+template <dtype W>
+constexpr auto nomic_bert_graph(const decoder_config& c, dtype embedding_type) {
+  using namespace intaglio::graph;
+  const auto norm = [&](std::string_view weight, std::string_view bias) {
+    return layer_norm{weight, bias, c.rms_norm_eps};
+  };
+  constexpr dtype A = dtype::f32;
+  // clang-format off
+  return text_embedding{c, embedding_type}
+       | norm("token_embd_norm.weight", "token_embd_norm.bias")
+       | repeat(c.num_hidden_layers,
+             residual(self_attention<W, A>{c}
+                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
+           | norm("attn_output_norm.weight", "attn_output_norm.bias")
+           | residual(gated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size})
+           | norm("layer_output_norm.weight", "layer_output_norm.bias"));
+  // clang-format on
+}
+
+/// @tparam W of the products' weights  @tparam D of the embedding
+template <const decoder_config& c, dtype W = dtype::f16, dtype D = W>
+struct nomic_bert {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return nomic_bert_graph<W>(c, D); }
+};
+
+/// nomic-ai/nomic-embed-text-v1.5, with the positions that it was trained with
+inline constexpr decoder_config nomic_embed_v15_config{.model_type = architecture::nomic_bert,
+                                                       .hidden_size = 768,
+                                                       .intermediate_size = 3072,
+                                                       .num_hidden_layers = 12,
+                                                       .num_attention_heads = 12,
+                                                       .num_key_value_heads = 12,
+                                                       .head_dim = 64,
+                                                       .vocab_size = 30'528,
+                                                       .max_position_embeddings = 2048,
+                                                       .rope_theta = 1000.f,
+                                                       .rms_norm_eps = 1e-12f,
+                                                       .hidden_act = activation::silu,
+                                                       .type_vocab_size = 2};
+template <dtype W = dtype::f16>
+struct nomic_embed_v15 : nomic_bert<nomic_embed_v15_config, W> {
+  static constexpr std::string_view name = "nomic_embed_v15";
+};
+
+}  // namespace intaglio::models
