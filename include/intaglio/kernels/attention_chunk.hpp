@@ -31,6 +31,7 @@ inline constexpr std::uint32_t attention_tile = 8;
 struct attention_chunk_kernel {
   static constexpr kernel id = kernel::attention_chunk;
   static constexpr const kernel_interface& face = attention_chunk_interface;
+  static constexpr std::uint32_t proof_tokens = 10;
   static constexpr candidate candidates[] = {{variant::attention_chunk, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

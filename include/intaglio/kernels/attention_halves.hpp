@@ -32,6 +32,7 @@ constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return h
 struct attention_halves_kernel {
   static constexpr kernel id = kernel::attention_halves;
   static constexpr const kernel_interface& face = attention_halves_interface;
+  static constexpr std::uint32_t proof_tokens = 70;
   static constexpr candidate candidates[] = {{variant::attention_fragments, demand::f16_fragments},
                                              {variant::attention_halves, demand::f16_matrices},
                                              {variant::attention_halves_portable, {}}};
@@ -50,6 +51,7 @@ struct attention_halves_kernel {
     std::uint32_t has_sinks{};
     std::uint32_t both_ways{};
   };
+  static constexpr rounding rounds(const constants&) { return rounding::halves; }
 
   static constexpr variant fit(constants& c, launch&, const device_class& device, const pass_rows&) {
     demands offers = device.offers();

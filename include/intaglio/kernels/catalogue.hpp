@@ -107,6 +107,17 @@ constexpr bool are_in_order(kernel_list<Kernels...>) {
   std::size_t at = 0;
   return ((static_cast<std::size_t>(Kernels::id) == at++) && ...);
 }
+/// What `f` says of each kernel, by its number.
+template <class F, class... Kernels>
+constexpr std::array<bool, sizeof...(Kernels)> told_of(F f, kernel_list<Kernels...>) {
+  return {f(std::type_identity<Kernels>{})...};
+}
+inline constexpr auto do_all_layers =
+    told_of([]<class Kernel>(std::type_identity<Kernel>) { return all_layers<Kernel>; }, all_kernels{});
+inline constexpr auto exchange_places_of_their_own =
+    told_of([]<class Kernel>(std::type_identity<Kernel>) { return exchanging<Kernel>; }, all_kernels{});
+inline constexpr auto have_helpers =
+    told_of([]<class Kernel>(std::type_identity<Kernel>) { return helped<Kernel>; }, all_kernels{});
 inline constexpr auto catalogue = faces_of(all_kernels{});
 static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}));
 

@@ -41,6 +41,7 @@ inline constexpr kernel_interface delta_net_interface{
 struct delta_net_kernel {
   static constexpr kernel id = kernel::delta_net;
   static constexpr const kernel_interface& face = delta_net_interface;
+  static constexpr std::uint32_t proof_tokens = 5;
   static constexpr candidate candidates[] = {{variant::delta_net, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -38,6 +38,7 @@ struct dense_matmul_kernel {
     std::uint32_t keeps_firsts{};
     std::uint32_t subgroup_width{};
   };
+  static constexpr bool shares_rows(const constants&) { return true; }
 };
 
 }  // namespace intaglio::kernels

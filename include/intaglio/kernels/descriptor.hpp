@@ -24,6 +24,10 @@ struct candidate {
   demands needs;
 };
 
+/// What a kernel rounds its results to, which the device's own roots, divisions and order of sums may tip the other
+/// way: int8 behind a norm; halves, by cooperative matrices or behind a norm; the cache's elements.
+enum class rounding : std::uint8_t { none, int8, halves, cache };
+
 /// Specialization constants by id, as bits.
 using constant_words = std::array<std::uint32_t, max_specialization_constants>;
 
@@ -45,6 +49,28 @@ constexpr void store(const Constants& what, constant_words& to) {
   const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(Constants) / 4>>(what);
   for (std::size_t i = 0; i < words.size(); ++i) to[i] = words[i];
 }
+
+/// Of kernels that say nothing of it: none, and two tokens.
+template <class Kernel>
+constexpr rounding rounding_of(const typename Kernel::constants& c) {
+  if constexpr (requires { Kernel::rounds(c); }) return Kernel::rounds(c);
+  else return rounding::none;
+}
+/// Tokens that a proof of the kernel takes. Tiles show their borders only to more than the first of them has.
+template <class Kernel>
+constexpr std::uint32_t proof_tokens() {
+  if constexpr (requires { Kernel::proof_tokens; }) return Kernel::proof_tokens;
+  else return 2;
+}
+/// Whether a kernel is all layers in one dispatch: made of a chain's dispatches, which are its reference.
+template <class Kernel>
+concept all_layers = requires { Kernel::does_all_layers; };
+/// Whether its workgroups exchange places of their own, by the constants that its shader computes them from.
+template <class Kernel>
+concept exchanging = requires(const typename Kernel::constants& c) { Kernel::exchange(c); };
+/// Whether some of its workgroups help the others.
+template <class Kernel>
+concept helped = requires { Kernel::has_helpers; };
 
 /// How a dispatch is shared out: workgroups, and subgroups of each.
 struct launch {

@@ -48,6 +48,7 @@ struct halves_kernel {
     std::uint32_t own_input{};
     std::uint32_t list_tokens{};
   };
+  static constexpr rounding rounds(const constants&) { return rounding::halves; }
 
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     const auto wanted = static_cast<halves_order>(c.tiled);

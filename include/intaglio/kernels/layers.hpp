@@ -89,6 +89,7 @@ struct ffns {
 struct layers_kernel {
   static constexpr kernel id = kernel::layers;
   static constexpr const kernel_interface& face = layers_interface;
+  static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {
       {variant::layers_cpu, demand::wide_loads}, {variant::layers_long, {}}, {variant::layers, {}}};
   struct constants {

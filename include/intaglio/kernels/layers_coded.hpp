@@ -113,6 +113,7 @@ constexpr bool asks_for_loops(std::uint32_t codec_, bool inner_norms) {
 struct layers_coded_kernel {
   static constexpr kernel id = kernel::layers_coded;
   static constexpr const kernel_interface& face = layers_coded_interface;
+  static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {
       {variant::layers_dense, {}}, {variant::layers_coded, {}}, {variant::layers_mixed, {}}};
   struct constants {

@@ -62,6 +62,7 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t inter
 struct layers_few_kernel {
   static constexpr kernel id = kernel::layers_few;
   static constexpr const kernel_interface& face = layers_few_interface;
+  static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {{variant::layers_few, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -55,6 +55,8 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t p
 struct layers_many_normed_kernel {
   static constexpr kernel id = kernel::layers_many_normed;
   static constexpr const kernel_interface& face = layers_many_normed_interface;
+  static constexpr bool has_helpers = true;
+  static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {{variant::layers_many_normed, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

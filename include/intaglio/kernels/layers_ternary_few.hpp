@@ -66,6 +66,7 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t h
 struct layers_ternary_few_kernel {
   static constexpr kernel id = kernel::layers_ternary_few;
   static constexpr const kernel_interface& face = layers_ternary_few_interface;
+  static constexpr bool does_all_layers = true;
   static constexpr candidate candidates[] = {{variant::layers_ternary_few, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -96,6 +96,10 @@ struct matmul_kernel {
     std::uint32_t page_size{};
     std::uint32_t keeps_firsts{};
   };
+  static constexpr rounding rounds(const constants& c) {
+    return c.epilogue == kernels::epilogue::rope_cache ? rounding::cache : rounding::none;
+  }
+  static constexpr bool shares_rows(const constants& c) { return c.tile_tokens == 1 && c.experts_used == 0; }
 
   /// Whether it takes tokens by lists of expert_tiles.
   static constexpr bool lists_tokens(const constants& c) { return c.experts_used != 0 && c.tile_tokens > 1; }

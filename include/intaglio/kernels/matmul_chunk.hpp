@@ -48,6 +48,7 @@ inline constexpr kernel_interface matmul_chunk_interface{
 struct matmul_chunk_kernel {
   static constexpr kernel id = kernel::matmul_chunk;
   static constexpr const kernel_interface& face = matmul_chunk_interface;
+  static constexpr std::uint32_t proof_tokens = 18;
   static constexpr candidate candidates[] = {{variant::matmul_chunk_fragments, demand::f16_fragments},
                                              {variant::matmul_chunk_few, demand::narrow_f16},
                                              {variant::matmul_chunk_matrix, demand::f16_matrices},
@@ -72,6 +73,7 @@ struct matmul_chunk_kernel {
     std::uint32_t experts_used{};
     std::uint32_t list_tokens{};
   };
+  static constexpr rounding rounds(const constants&) { return rounding::halves; }
 
   /// Whether x comes tiled, as `halves` then leaves it: in passes over a few tokens.
   static constexpr bool takes_tiles(const constants& c, demands offers) {

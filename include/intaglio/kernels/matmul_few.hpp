@@ -65,6 +65,9 @@ struct matmul_few_kernel {
     std::uint32_t list_tokens{};
     std::uint32_t ring{};
   };
+  static constexpr rounding rounds(const constants& c) {
+    return c.epilogue == kernels::epilogue::rope_cache ? rounding::cache : rounding::none;
+  }
 
   /// Lists of expert_tiles that a pass has at most, where the sequence has `all`.
   static constexpr std::uint32_t lists(const constants& c, std::uint32_t all, const pass_rows& pass) {

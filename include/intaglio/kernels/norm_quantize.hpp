@@ -28,6 +28,7 @@ struct norm_quantize_kernel {
     std::uint32_t subgroup_width{};
     kernels::prologue prologue{};
   };
+  static constexpr rounding rounds(const constants&) { return rounding::int8; }
 };
 
 }  // namespace intaglio::kernels

@@ -24,6 +24,7 @@ inline constexpr kernel_interface short_conv_interface{
 struct short_conv_kernel {
   static constexpr kernel id = kernel::short_conv;
   static constexpr const kernel_interface& face = short_conv_interface;
+  static constexpr std::uint32_t proof_tokens = 5;
   static constexpr candidate candidates[] = {{variant::short_conv, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

@@ -34,6 +34,7 @@ inline constexpr std::uint32_t chunk_columns = 64;
 struct ternary_chunk_kernel {
   static constexpr kernel id = kernel::ternary_chunk;
   static constexpr const kernel_interface& face = ternary_chunk_interface;
+  static constexpr std::uint32_t proof_tokens = 18;
   static constexpr candidate candidates[] = {{variant::ternary_chunk_fragments, demand::int8_fragments},
                                              {variant::ternary_chunk, demand::narrow_loads | demand::integer_dot},
                                              {variant::ternary_chunk_portable, {}}};

@@ -54,6 +54,7 @@ struct ternary_float_kernel {
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
   };
+  static constexpr bool shares_rows(const constants& c) { return c.tile_tokens == 1; }
 };
 
 }  // namespace intaglio::kernels

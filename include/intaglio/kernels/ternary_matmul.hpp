@@ -60,6 +60,10 @@ struct ternary_matmul_kernel {
     std::uint32_t slot_words{};
     std::uint32_t page_size{};
   };
+  static constexpr rounding rounds(const constants& c) {
+    return quantizes(c.prologue) ? rounding::int8 : rounding::none;
+  }
+  static constexpr bool shares_rows(const constants& c) { return c.tile_tokens == 1; }
 };
 
 }  // namespace intaglio::kernels

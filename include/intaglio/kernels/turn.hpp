@@ -66,6 +66,7 @@ struct turn_kernel {
     float rope_factor{};
     std::uint32_t v_norm{};
   };
+  static constexpr rounding rounds(const constants&) { return rounding::cache; }
 };
 
 }  // namespace intaglio::kernels

@@ -47,6 +47,7 @@ struct walk_down_kernel {
     std::uint32_t shares{};
     std::uint32_t subgroup_width{};
   };
+  static constexpr rounding rounds(const constants&) { return rounding::int8; }
 };
 
 }  // namespace intaglio::kernels

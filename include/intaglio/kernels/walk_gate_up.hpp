@@ -56,6 +56,7 @@ struct walk_gate_up_kernel {
     std::uint32_t sum_words{};
     std::uint32_t subgroup_width{};
   };
+  static constexpr rounding rounds(const constants&) { return rounding::int8; }
 };
 
 }  // namespace intaglio::kernels

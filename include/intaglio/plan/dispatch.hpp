@@ -92,19 +92,14 @@ constexpr bool is_fitted(const dispatch& d) { return d.specialization[0] != 0; }
 /// Whether a dispatch is all layers of a batch's pass, by workgroups that wait for each other and multiply by
 /// cooperative matrices. The memory of their exchange is apart from that of the steps.
 constexpr bool has_exchange(const dispatch& d) {
-  using enum kernels::kernel;
-  return d.kernel == layers_few || d.kernel == layers_few_normed || d.kernel == layers_many ||
-         d.kernel == layers_many_normed || d.kernel == layers_ternary_few;
+  return kernels::exchange_places_of_their_own[static_cast<std::size_t>(d.kernel)];
 }
 /// Whether some workgroups of such a dispatch help the others.
-constexpr bool has_helpers(const dispatch& d) {
-  return d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_many_normed;
-}
+constexpr bool has_helpers(const dispatch& d) { return kernels::have_helpers[static_cast<std::size_t>(d.kernel)]; }
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has
 /// what that takes (plan::runs).
 constexpr bool is_resident(const dispatch& d) {
-  return has_exchange(d) || d.kernel == kernels::kernel::layers_coded ||
-         (d.kernel == kernels::kernel::layers && d.subgroups > 1);
+  return kernels::do_all_layers[static_cast<std::size_t>(d.kernel)] && d.subgroups > 1;
 }
 
 /// Whether it is turn of one stacked product, without norms of all heads at once.

@@ -234,5 +234,8 @@ template <class Kernel>
 struct lowering_of;
 /// Of kernels whose dispatches are made of something else than a node.
 struct not_of_nodes {};
+/// Those that do all layers are made of a chain (plan/in_one.hpp and its like).
+template <class Kernel>
+concept of_nodes = !kernels::all_layers<Kernel> && !std::is_base_of_v<not_of_nodes, lowering_of<Kernel>>;
 
 }  // namespace intaglio::plan

@@ -90,7 +90,7 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
 constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   kernels::exchange_places out;
   kernels::visit(all.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
-    if constexpr (requires(const typename Kernel::constants& c) { Kernel::exchange(c); })
+    if constexpr (kernels::exchanging<Kernel>)
       out = Kernel::exchange(kernels::constants_of<Kernel>(all.specialization));
   });
   return out;

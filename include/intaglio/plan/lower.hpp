@@ -36,22 +36,6 @@
 
 namespace intaglio::plan {
 
-/// All layers in one dispatch are made of the chain (plan/in_one.hpp and its like).
-template <>
-struct lowering_of<kernels::layers_kernel> : not_of_nodes {};
-template <>
-struct lowering_of<kernels::layers_coded_kernel> : not_of_nodes {};
-template <>
-struct lowering_of<kernels::layers_few_kernel> : not_of_nodes {};
-template <>
-struct lowering_of<kernels::layers_ternary_few_kernel> : not_of_nodes {};
-template <>
-struct lowering_of<kernels::layers_many_kernel> : not_of_nodes {};
-template <>
-struct lowering_of<kernels::layers_few_normed_kernel> : not_of_nodes {};
-template <>
-struct lowering_of<kernels::layers_many_normed_kernel> : not_of_nodes {};
-
 /// Makes a dispatch of each node of a sequence, and what ends a pass.
 class lowering : public sampling_lowering {
  public:
@@ -61,7 +45,7 @@ class lowering : public sampling_lowering {
   constexpr dispatch lower(const node& n, std::size_t index) {
     dispatch d{.kernel = kernel_of(n), .block = n.block, .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
     kernels::visit(d.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
-      if constexpr (!std::is_base_of_v<not_of_nodes, lowering_of<Kernel>>) {
+      if constexpr (of_nodes<Kernel>) {
         lowering_of<Kernel> made{graph_, placement_, c_, weights_, index};
         made.begin(d);
         made.lower(n);

@@ -33,29 +33,22 @@ constexpr std::uint64_t product_key(const dispatch& call) {
 
 /// Whether a dispatch is a product of one token whose workgroups share its rows, however many there are.
 constexpr bool shares_rows(const dispatch& call) {
-  using kernels::kernel, kernels::constants_of;
   if (call.groups[1] != 1 || call.groups[2] != 1) return false;
-  switch (call.kernel) {
-    case kernel::ternary_matmul:
-      return constants_of<kernels::ternary_matmul_kernel>(call.specialization).tile_tokens == 1;
-    case kernel::ternary_float:
-      return constants_of<kernels::ternary_float_kernel>(call.specialization).tile_tokens == 1;
-    case kernel::matmul: {
-      const auto c = constants_of<kernels::matmul_kernel>(call.specialization);
-      return c.tile_tokens == 1 && c.experts_used == 0;
-    }
-    case kernel::dense_matmul:
-      return true;
-    default:
-      return false;
-  }
+  bool out = false;
+  kernels::visit(call.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+    const auto c = kernels::constants_of<Kernel>(call.specialization);
+    if constexpr (requires { Kernel::shares_rows(c); }) out = Kernel::shares_rows(c);
+  });
+  return out;
 }
 /// Whether others read what each of its workgroups leaves, so that their number is the plan's.
 constexpr bool counts_groups(const dispatch& call) {
-  using kernels::kernel, kernels::constants_of;
-  if (call.kernel == kernel::dense_matmul)
-    return constants_of<kernels::dense_matmul_kernel>(call.specialization).keeps_firsts != 0;
-  return call.kernel == kernel::matmul && constants_of<kernels::matmul_kernel>(call.specialization).keeps_firsts != 0;
+  bool out = false;
+  kernels::visit(call.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+    const auto c = kernels::constants_of<Kernel>(call.specialization);
+    if constexpr (requires { c.keeps_firsts; }) out = c.keeps_firsts != 0;
+  });
+  return out;
 }
 
 /// Rows of a dispatch that shares them out.

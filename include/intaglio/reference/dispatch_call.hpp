@@ -90,7 +90,10 @@ struct dispatch_call {
 /// The reference of a kernel: `run()` of a dispatch_call. Each kernel has its own in reference/calls/.
 template <class Kernel>
 struct call_of;
-/// Of kernels whose reference is another's: the steps of the chain, or each session alone.
+/// Of kernels whose reference is another's: each session alone.
 struct has_no_call {};
+/// The reference of those that do all layers is the chain.
+template <class Kernel>
+concept has_call = !kernels::all_layers<Kernel> && !std::is_base_of_v<has_no_call, call_of<Kernel>>;
 
 }  // namespace intaglio::reference

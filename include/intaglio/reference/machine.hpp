@@ -41,21 +41,6 @@ namespace intaglio::reference {
 /// Of a batch, whose reference is each session alone.
 template <>
 struct call_of<kernels::pages_kernel> : has_no_call {};
-/// All layers in one dispatch: the steps of the chain are their reference.
-template <>
-struct call_of<kernels::layers_kernel> : has_no_call {};
-template <>
-struct call_of<kernels::layers_coded_kernel> : has_no_call {};
-template <>
-struct call_of<kernels::layers_few_kernel> : has_no_call {};
-template <>
-struct call_of<kernels::layers_ternary_few_kernel> : has_no_call {};
-template <>
-struct call_of<kernels::layers_many_kernel> : has_no_call {};
-template <>
-struct call_of<kernels::layers_few_normed_kernel> : has_no_call {};
-template <>
-struct call_of<kernels::layers_many_normed_kernel> : has_no_call {};
 
 class machine : public device_memory {
  public:
@@ -76,7 +61,7 @@ class machine : public device_memory {
 
   void step(const plan::dispatch& d, std::uint32_t layer) {
     kernels::visit(d.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
-      if constexpr (!std::is_base_of_v<has_no_call, call_of<Kernel>>) call_of<Kernel>{*this, d, layer}.run();
+      if constexpr (has_call<Kernel>) call_of<Kernel>{*this, d, layer}.run();
     });
   }
 };

@@ -151,21 +151,7 @@ class kernel_proof {
     trial_.seed(12345);
     trial_.tokens = (std::min)(tokens_for(call), of.rows != 0 ? of.rows : of.max_tokens);
     const double apart = difference(call);
-    // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
-    const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up ||
-                        call.kernel == kernels::kernel::walk_down ||
-                        (call.kernel == kernels::kernel::ternary_matmul &&
-                         kernels::quantizes(static_cast<kernels::prologue>(trial_.constant(call, "prologue"))));
-    // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or
-    // in a cache may round the other way.
-    const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves ||
-                        call.kernel == kernels::kernel::attention_halves;
-    const bool fills_cache =
-        call.kernel == kernels::kernel::turn ||
-        ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) &&
-         trial_.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
-    const bool rounds_cache = fills_cache && trial_.table->cache_element != kernels::element::f32;
-    if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4)))
+    if (!(apart <= tolerance(call)))
       return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
     return {};
   }
@@ -193,22 +179,20 @@ class kernel_proof {
     return call.kernel == kernels::kernel::matmul &&
            kernels::matmul_kernel::lists_tokens(kernels::constants_of<kernels::matmul_kernel>(call.specialization));
   }
-  /// Tiles show their borders only to more tokens than the first of them has.
   std::uint32_t tokens_for(const plan::dispatch& call) const {
-    switch (call.kernel) {
-      case kernels::kernel::ternary_chunk:
-      case kernels::kernel::matmul_chunk:
-        return 18;
-      case kernels::kernel::attention_chunk:
-        return 10;
-      case kernels::kernel::attention_halves:
-        return 70;
-      case kernels::kernel::short_conv:
-      case kernels::kernel::delta_net:
-        return 5;
-      default:
-        return takes_matrices(call) ? 18 : lists_tokens(call) ? 6 : 2;
-    }
+    std::uint32_t out = 2;
+    kernels::visit(call.kernel,
+                   [&]<class Kernel>(std::type_identity<Kernel>) { out = kernels::proof_tokens<Kernel>(); });
+    return out != 2 ? out : takes_matrices(call) ? 18 : lists_tokens(call) ? 6 : 2;
+  }
+  /// Largest difference, in units of the largest expected value.
+  double tolerance(const plan::dispatch& call) const {
+    kernels::rounding of{};
+    kernels::visit(call.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+      of = kernels::rounding_of<Kernel>(kernels::constants_of<Kernel>(call.specialization));
+    });
+    const bool rounds_cache = of == kernels::rounding::cache && trial_.table->cache_element != kernels::element::f32;
+    return of == kernels::rounding::int8 ? 3e-2 : of == kernels::rounding::halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4;
   }
 
   double difference(const plan::dispatch& call) {
