@@ -10,7 +10,8 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// variant: attention -DWIDE_LOADS=0
+// variant: attention -DWIDE_LOADS=0 -DEMULATED=0
+// variant: tests/attention_together_emulated -DWIDE_LOADS=0 -DEMULATED=1
 #include "memory.glsl"
 #include "state.glsl"
 #include "arithmetic.glsl"
@@ -61,10 +62,17 @@ const uint octets_of_span = 32u;
 // Channels are summed 128 at a time, 64 where shared memory is narrow.
 const uint row_limit = narrow != 0u ? 16u : 32u, row_quads = quads < row_limit ? quads : row_limit;
 const uint narrowest = subgroup_width == 0u ? 4u : subgroup_width;
-shared vec4 octet_sums[octets_of_span * row_quads];  // of values
-shared float octet_totals[octets_of_span];           // of probabilities
-shared float scores[span_positions];                 // then probabilities
-shared float maxima[(workgroup_size + narrowest - 1u) / narrowest];
+// Heads that share keys and values at once (attention_together.glsl).
+#if EMULATED
+const bool together = heads_together > 1u;
+#else
+const bool together = heads_together > 1u && subgroup_width == 32u && workgroup_size == 128u && splits > 1u;
+#endif
+shared vec4 octet_sums[together ? quads > 32u ? 512u : 1u : octets_of_span* row_quads];  // of values
+shared float octet_totals[octets_of_span];                                               // of probabilities
+shared float scores[together ? 1u : span_positions];                                     // then probabilities
+shared float maxima[together ? 16u : (workgroup_size + narrowest - 1u) / narrowest];
+shared vec4 pool[together ? 256u + 4u * quads : 1u];
 shared bool came_last;
 
 // Octets of a subgroup, and whether their values fit into registers beside their keys.
@@ -267,9 +275,8 @@ bool comes_last(uint head, uint spans) {
   return came_last;
 }
 
-// Merges one slot of a head's spans, in order. first: index of the first span's row.
-void merge_spans(uint first, uint spans, uint s, uint row) {
-  uint quad = min(row_limit * row + quad_in_row(s), quads - 1u);
+// A quad of a head's spans, merged in order. first: index of the first span's row.
+vec4 merged_spans(uint first, uint spans, uint quad) {
   vec4 merged = vec4(0.0);
   for (uint span = 0u; span < spans; span += 8u) {
     vec4 ends[8], later[8];
@@ -288,7 +295,10 @@ void merge_spans(uint first, uint spans, uint s, uint row) {
       }
     }
   }
-  sums[sum_place(s, row)] = merged;
+  return merged;
+}
+void merge_spans(uint first, uint spans, uint s, uint row) {
+  sums[sum_place(s, row)] = merged_spans(first, spans, min(row_limit * row + quad_in_row(s), quads - 1u));
 }
 
 bool has_quad(uint s, uint row) { return quad_in_row(s) < row_quads && row_limit * row + quad_in_row(s) < quads; }
@@ -335,8 +345,29 @@ void attend(uint token, uint head, uint count) {
   }
 }
 
+#if EMULATED  // subgroups of 32 for tests, through shared memory: all invocations come by together
+shared float shuffled_floats[256];
+vec2 shuffled(vec2 x, uint from) {
+  barrier();
+  shuffled_floats[gl_LocalInvocationIndex] = x.x;
+  shuffled_floats[gl_LocalInvocationIndex + 128u] = x.y;
+  barrier();
+  uint at = subgroup_index * 32u + from;
+  return vec2(shuffled_floats[at], shuffled_floats[at + 128u]);
+}
+float shuffled(float x, uint from) { return shuffled(vec2(x), from).x; }
+#define subgroupShuffleXor(x, mask) shuffled(x, lane ^ (mask))
+#define subgroupShuffle(x, from) shuffled(x, from)
+#define subgroupBarrier() barrier()
+#endif
+#include "attention_together.glsl"
+
 void main() {
   find_place();
+#if EMULATED
+  lane = gl_LocalInvocationIndex & 31u;
+  subgroup_index = gl_LocalInvocationIndex >> 5;
+#endif
   uvec2 now = word_pair(state, 0u);  // position and count
   uint token = gl_WorkGroupID.y;
   if (token >= now.y) return;
@@ -348,8 +379,10 @@ void main() {
     if (now.y == 0u || count == 0u) return;
   }
   if (splits > 1u && (first_seen(count) / span_positions + gl_WorkGroupID.z) * span_positions >= count) return;
-  for (uint h = 0u; h < heads_together; ++h) {
-    attend(token, gl_WorkGroupID.x * heads_together + h, count);
-    if (h + 1u < heads_together) barrier();
-  }
+  if (together) attend_together(token, gl_WorkGroupID.x, count);
+  else
+    for (uint h = 0u; h < heads_together; ++h) {
+      attend(token, gl_WorkGroupID.x * heads_together + h, count);
+      if (h + 1u < heads_together) barrier();
+    }
 }

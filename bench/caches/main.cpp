@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Decode and a chunk of a prompt behind a long context, by each form of the KV cache: one plan after the other in one
 // run, with synthetic weights. usage: caches [MODEL [CODEC [CONTEXT [PASSES [TYPE...]]]]], e.g. mistral_7b q8_0 16000
-// 32 f16 q8_0; CONTEXT positions are cached before. q8_0:8 gives attention workgroups of 8 subgroups.
+// 32 f16 q8_0; CONTEXT positions are cached before. q8_0:8 gives attention workgroups of 8 subgroups. Forms of decode:
+// all layers in one dispatch, the chain of dispatches, the chain whose attention has heads together; all draw the same
+// tokens.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -44,12 +46,18 @@ void print_dispatches(runtime::executor& run, std::uint32_t position) {
   std::printf("\n");
 }
 
-void measure(const gpu::device& device, const plan::table& table, bool resident, std::uint32_t context,
-             std::uint32_t passes) {
+enum class form : std::uint8_t { in_one, chain, together };
+
+/// @return what was drawn
+std::vector<std::uint32_t> measure(const gpu::device& device, const plan::table& table, form how, std::uint32_t context,
+                                   std::uint32_t passes) {
   const gpu::device_type type = device.description().type;
   const auto classes = runtime::usable_classes(device);
-  runtime::executor run(device, table, runtime::synthetic_weights(device, table),
-                        resident ? classes.front() : classes.front().without_residency(), nullptr);
+  const auto plan = std::make_shared<const plan::device_plan>(
+      table, how == form::in_one ? classes.front() : classes.front().without_residency(),
+      plan::device_plan_options{.long_from = how == form::together ? 0u : ~0u});
+  if (how == form::together && plan->long_decode() == nullptr) return {};
+  runtime::executor run(device, plan, runtime::synthetic_weights(device, table), runtime::kernel_set(device), nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty())
     std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   std::vector<std::uint32_t> tokens(table.prefill.max_tokens, 1);
@@ -70,13 +78,16 @@ void measure(const gpu::device& device, const plan::table& table, bool resident,
   }
   const plan::sequence& decode = run.plan_of(runtime::pass_kind::decode, context);
   const double bytes = static_cast<double>(plan::bytes_moved(table, table.decode, context, 1));
-  std::printf("%-5s %-13s %s: cache %llu bytes, decode %.1f tok/s, %.0f GB/s; chunk of %zu: %.0f tok/s\n",
+  std::printf("%-5s %-22s %s: cache %llu bytes, decode %.1f tok/s, %.0f GB/s; chunk of %zu: %.0f tok/s\n",
               std::string(kernels::cache_codec_of(table.cache_element).name).c_str(), decode.name.data(),
               type == gpu::device_type::cpu ? "CPU" : "GPU", static_cast<unsigned long long>(table.cache_bytes()),
               1e3 / median(decodes), bytes / median(decodes) / 1e6, tokens.size(),
               static_cast<double>(tokens.size()) / median(chunks) * 1e3);
+  std::vector<std::uint32_t> drawn;
+  for (std::uint32_t i = 0; i < std::min(passes, table.ring_size); ++i) drawn.push_back(run.drawn(i));
   print_dispatches(run, context);
   std::fflush(stdout);
+  return drawn;
 }
 
 }  // namespace
@@ -108,8 +119,11 @@ int main(int count, char** arguments) try {
         const plan::planned made = families::planned_of(
             *model->config, model->types(*codec), model->name, target,
             std::min(model->config->max_position_embeddings, (context + passes + 255) / 256 * 256));
-        if (made.table().decode_in_one.layers != 0) measure(device, made.table(), true, context, passes);
-        measure(device, made.table(), false, context, passes);
+        const auto drawn = measure(device, made.table(), form::chain, context, passes);
+        for (const form how : {form::in_one, form::together})
+          if (how == form::together || made.table().decode_in_one.layers != 0)
+            if (const auto its = measure(device, made.table(), how, context, passes); !its.empty() && its != drawn)
+              std::printf("  WRONG: other tokens than the chain's\n");
       }
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());

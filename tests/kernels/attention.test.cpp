@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/kernels/declared_modules.hpp"
+#include "intaglio/plan/heads_together.hpp"
 #include "kernels/attention_problem.hpp"
+#include "kernels/attention_together_emulated.hpp"
 
 using namespace intaglio;
 using namespace intaglio::testing;
@@ -40,7 +42,82 @@ void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroup
 
 using element = kernels::element;
 
+/// attention with subgroups of 32 that are emulated in shared memory.
+runtime::program_module with_emulated(kernels::variant which) {
+  if (which == kernels::variant::attention) return {kernels::whole(kernels::spirv::attention_together_emulated_parts)};
+  return runtime::modules_of<>(which);
+}
+
+/// Heads together, as plans have them.
+void check_together(kernel_device& on, const attention_problem& p) {
+  const auto& s = p.shape;
+  plan::dispatch engraved{.kernel = kernels::kernel::attention};
+  kernels::attention_kernel::constants c{};
+  c.heads = s.heads, c.kv_heads = s.kv_heads, c.head_dim = s.head_dim, c.heads_together = 1;
+  c.splits = kernels::attention_spans(s.window == 0 ? s.context : std::min(s.context, s.window + 512));
+  kernels::store(c, engraved.specialization);
+  REQUIRE(plan::attends_together(engraved, plan::classes::nvidia));
+  const plan::dispatch call = plan::with_heads_together(engraved);
+  const auto together = kernels::constants_of<kernels::attention_kernel>(call.specialization).heads_together;
+  INFO("head_dim " << s.head_dim << ", " << s.heads << " heads, " << s.kv_heads << " of keys, position " << p.position);
+  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
+             state = on.filled(fresh_state(p.position, 1, 1, s.context)), sinks = sinks_on(on, s),
+             partials = on.poisoned(kernels::attention_partial_bytes(1, s.heads, c.splits, s.head_dim)),
+             counters = on.filled(std::vector<std::uint32_t>(s.heads));
+  auto constants = attention_constants(s);
+  constants.insert(constants.end(), {{"splits", c.splits}, {"heads_together", together}});
+  for (int time = 0; time < 2; ++time) {
+    const auto output = on.poisoned(p.expected.size() * 4);
+    on.run(kernels::kernel::attention, 128 / on.subgroup_size(), constants,
+           {{"query", &query},
+            {"keys", &keys},
+            {"values", &values},
+            {"output", &output},
+            {"state", &state},
+            {"partials", &partials},
+            {"counters", &counters},
+            {"sinks", &sinks}},
+           {call.groups[0], 1, c.splits});
+    CHECK_SAME(on, output.read<float>(), p.expected);
+    CHECK(counters.read<std::uint32_t>() == std::vector<std::uint32_t>(s.heads));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("attention with heads together: the bits of the other forms, with one span and with several") {
+  kernel_device on;
+  on.source = &with_emulated;
+  random_numbers random(71);
+  for (const auto& [shape, position] :
+       {std::pair{reference::attention_shape{.heads = 8, .kv_heads = 2, .head_dim = 128, .context = 600}, 3u},
+        std::pair{reference::attention_shape{.heads = 8, .kv_heads = 2, .head_dim = 128, .context = 600}, 300u},
+        std::pair{reference::attention_shape{.heads = 4, .kv_heads = 1, .head_dim = 64, .context = 600}, 511u},
+        std::pair{reference::attention_shape{.heads = 7, .kv_heads = 1, .head_dim = 64, .context = 600}, 597u},
+        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 600}, 590u},
+        std::pair{reference::attention_shape{.heads = 3, .kv_heads = 1, .head_dim = 160, .context = 300}, 290u},
+        std::pair{reference::attention_shape{
+                      .heads = 4, .kv_heads = 1, .head_dim = 128, .context = 600, .cache_element = element::q8_0},
+                  580u},
+        std::pair{reference::attention_shape{
+                      .heads = 4, .kv_heads = 2, .head_dim = 64, .context = 300, .cache_element = element::q4_0},
+                  290u},
+        std::pair{reference::attention_shape{.heads = 4,
+        .kv_heads = 1,
+        .head_dim = 64,
+        .context = 512,
+        .scale = 0.0625f,
+        .window = 300,
+        .ring = true},
+                  1277u},
+        std::pair{reference::attention_shape{
+                      .heads = 4, .kv_heads = 2, .head_dim = 64, .context = 390, .softcap = 3, .sinks = some_sinks},
+                  385u}})
+    check_together(on, attention_problem::make(random, shape, position, 1, 1));
+  // More spans than lanes find factors of at once.
+  check_together(
+      on, attention_problem::make(random, {.heads = 2, .kv_heads = 1, .head_dim = 32, .context = 9000}, 8990, 1, 1));
+}
 
 TEST_CASE("attention: the reference's bits for any number of subgroups, reading no later position", "[dear]") {
   kernel_device on;

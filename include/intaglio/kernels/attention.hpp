@@ -46,6 +46,11 @@ inline constexpr kernel_interface attention_interface{
 /// token by token.
 inline constexpr std::uint32_t most_head_dim = 512, most_shared_head_dim = 256;
 
+/// Heads of a workgroup of attention that shares reads, with heads_together above 1: this many subgroups of 32, splits
+/// above 1, head_dim a multiple of 32 up to most_shared_head_dim, no slots. Workgroup x has heads_together heads, or
+/// what is left of those that share keys and values.
+inline constexpr std::uint32_t most_heads_together = 4, together_subgroups = 4, together_subgroup_width = 32;
+
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits,
                                                 std::uint32_t head_dim) {

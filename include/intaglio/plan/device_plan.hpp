@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/plan/fit.hpp"
+#include "intaglio/plan/heads_together.hpp"
 #include "intaglio/plan/verify.hpp"
 #include "intaglio/plan/widen.hpp"
 
@@ -20,8 +22,9 @@ namespace intaglio::plan {
 
 /// What else a plan for a device depends on.
 struct device_plan_options {
-  std::vector<product_shape> shapes{};  ///< of products of decode, in the place of the plan's
-  bool always_long = false;             ///< chunks of long prompts on devices without matrices too
+  std::vector<product_shape> shapes{};       ///< of products of decode, in the place of the plan's
+  bool always_long = false;                  ///< chunks of long prompts on devices without matrices too
+  std::optional<std::uint32_t> long_from{};  ///< instead of what is usual: device_plan::long_from
   bool sampler_forms = true;  ///< samplers of one session have an interim form that is compiled sooner, on GPUs
 };
 
@@ -45,6 +48,7 @@ class device_plan {
         if ((table_.*which).layers != 0) narrow(which, {rows, all});
     if (from.verify.has_head && from.verify.max_tokens > few_drafts)
       narrow(&plan::table::verify, {few_drafts, from.verify.max_tokens});
+    if (from.context > long_from(false) && !has_long_layers()) attend_together();
     if (const std::uint32_t times = has_long_chunks() ? chunks_at_once(from) : 1; times != 1) widen(times);
     prove();
   }
@@ -71,6 +75,17 @@ class device_plan {
     for (const narrower& each : fewer_)
       if (each.of == which) out.push_back(&each.plan);
     return out;
+  }
+  /// Decode by the chain of dispatches whose attention has heads together, for passes from long_from() on; null where
+  /// there is none.
+  const sequence* long_decode() const { return long_decode_.layers == 0 ? nullptr : &long_decode_; }
+  /// First position of such passes. @param in_one instead of the dispatch of all layers, which is faster until further
+  /// on
+  std::uint32_t long_from(bool in_one) const {
+    if (options_.long_from) return *options_.long_from;
+    for (const dispatch& d : engraved_->decode.period)
+      if (attends_together(d, device_)) return together_from(table_.caches[d.block], in_one);
+    return ~0u;
   }
   /// Prefill over chunks of long prompts, of several times as many tokens in an arena of its own size, on devices with
   /// matrices; null where there is none.
@@ -111,6 +126,20 @@ class device_plan {
     fewer_.push_back({which, pass.rows, made});
   }
 
+  /// Where long contexts have a form of the dispatch of all layers, or where that one is not held against the chain.
+  bool has_long_layers() const {
+    const auto& all = table_.decode_in_one.in_one;
+    return !all.empty() && all.front().kernel != kernels::kernel::layers_coded;
+  }
+  [[gnu::cold]] void attend_together() {
+    sequence made = engraved_->decode;
+    std::vector<dispatch> list;
+    for (const dispatch& d : made.period) list.push_back(attends_together(d, device_) ? with_heads_together(d) : d);
+    made.period = keep(std::move(list));
+    long_decode_ = fitted_sequence(made, {});
+    long_decode_.name = "decode, heads together";
+    long_decode_.narrows = &table_.decode;
+  }
   /// Products by matrices are faster over more tokens; others are as fast, and memory may be short.
   bool has_long_chunks() const {
     const kernels::demands offers = device_.offers();
@@ -135,6 +164,7 @@ class device_plan {
     const limits limit = limits_of(device_);
     for (const auto which : verified_sequences)
       if (fault.empty()) fault = verify_sequence(table_, which, limit);
+    if (fault.empty() && long_decode() != nullptr) verify(table_, long_decode_, limit, fault);
     if (fault.empty() && long_prefill() != nullptr) verify(table_, long_prefill_, limit, fault);
     for (const narrower& each : fewer_)
       if (fault.empty()) verify(table_, each.plan, limit, fault);
@@ -149,7 +179,7 @@ class device_plan {
   plan::table table_;
   std::deque<std::vector<dispatch>> lists_;
   std::vector<narrower> fewer_;
-  sequence long_prefill_;
+  sequence long_decode_, long_prefill_;
   std::vector<placed_value> wide_values_;
 };
 

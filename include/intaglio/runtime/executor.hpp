@@ -63,9 +63,13 @@ class executor final : public late_start {
   /// Whose pipelines an executor begins with, all, or those that it needs for first tokens.
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool soon = false) {
     const plan::table& table = plan.table();
-    if (!runs_in_one(plan) || begins_as_chain(plan, soon)) return {&table.decode, &table.prefill};
-    if (!held_against_chain(table, table.decode_in_one)) return {&table.decode_in_one, &table.prefill};
-    return {&table.decode_in_one, &table.prefill, &table.decode};
+    std::vector<const plan::sequence*> out{&table.decode, &table.prefill};
+    if (runs_in_one(plan) && !begins_as_chain(plan, soon)) {
+      out.front() = &table.decode_in_one;
+      if (held_against_chain(table, table.decode_in_one)) out.push_back(&table.decode);
+    }
+    if (plan.long_decode() != nullptr) out.push_back(plan.long_decode());
+    return out;
   }
 
   /// And whose it needs later.
@@ -135,6 +139,8 @@ class executor final : public late_start {
       long_from_ = never;
       long_ = {};
       timed_long_ = {};
+      if (has_long(*decode_)) begin_long();
+      record_long({true, !decode_->greedy.empty()});
       sequence(pass_kind::decode) = std::move(chain);
       record_timed(pass_kind::decode);
       completed_ = 0;

@@ -92,6 +92,7 @@ class in_one_prover : public pass_runner {
     };
     std::vector<std::byte> expected;
     if (held_against_chain(*table_, *decode_)) {
+      const std::uint32_t from = std::exchange(long_from_, never);
       const bool has_forms = !table_->decode.greedy.empty();
       recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false,
                                                 0, {!has_forms, has_forms});
@@ -101,6 +102,7 @@ class in_one_prover : public pass_runner {
       expected = end_state(decode_->residual_offset);
       std::swap(sequence(pass_kind::decode), other);
       decode_ = in_one;
+      long_from_ = from;
     } else {
       feed(pass_kind::prefill, first, std::span(ids).first(count));
       expected = end_state(table_->prefill.residual_offset + (count - 1) * stream_bytes());
@@ -111,7 +113,7 @@ class in_one_prover : public pass_runner {
              std::span(others).first(count));  // what is there may not pass for what is held against it
       else clear();
       one_by_one();
-      return end_state(decode_->residual_offset) == expected;
+      return end_state(plan_of(pass_kind::decode, first).residual_offset) == expected;
     };
     bool same = agrees();
     if (long_from_ != never) {  // the other form as well, from the first position on

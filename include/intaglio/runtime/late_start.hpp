@@ -94,8 +94,15 @@ class late_start : public in_one_prover {
   }
 
   /// Whether there is another form for long contexts.
-  static bool has_long(const plan::sequence& decode) { return !decode.in_one_long.empty(); }
+  bool has_long(const plan::sequence& decode) const {
+    return !decode.in_one_long.empty() || plan_->long_decode() != nullptr;
+  }
   void begin_long() {
+    if (decode_->in_one_long.empty()) {
+      long_plan_ = *plan_->long_decode();
+      long_from_ = plan_->long_from(!decode_->in_one.empty());
+      return;
+    }
     long_plan_ = *decode_;
     long_plan_.in_one = decode_->in_one_long;
     long_from_ = decode_->long_from;
@@ -103,7 +110,9 @@ class late_start : public in_one_prover {
   /// The form for long contexts, where there is one.
   void record_long(sampler_forms forms) {
     if (long_from_ == never) return;
-    long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, 0, forms);
+    // In as many segments as the other form.
+    const std::uint32_t layers = decode_->in_one.empty() ? 0 : long_plan_.repeats();
+    long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, layers, forms);
     counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
   }
 
@@ -245,6 +254,7 @@ class late_start : public in_one_prover {
       throw;
     }
     record(table_->decode);
+    if (has_long(*decode_)) begin_long();
     return false;
   }
 
