@@ -2,8 +2,8 @@
 // Decode and a chunk of a prompt behind a long context, by each form of the KV cache: one plan after the other in one
 // run, with synthetic weights. usage: caches [MODEL [CODEC [CONTEXT [PASSES [TYPE...]]]]], e.g. mistral_7b q8_0 16000
 // 32 f16 q8_0; CONTEXT positions are cached before. q8_0:8 gives attention workgroups of 8 subgroups. Forms of decode:
-// all layers in one dispatch, the chain of dispatches, the chain whose attention has heads together; all draw the same
-// tokens.
+// the chain of dispatches, all layers in one dispatch, the chain whose attention has heads together, and what sessions
+// take of these by position; all draw the same tokens.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -46,16 +46,18 @@ void print_dispatches(runtime::executor& run, std::uint32_t position) {
   std::printf("\n");
 }
 
-enum class form : std::uint8_t { in_one, chain, together };
+enum class form : std::uint8_t { in_one, chain, together, session };
 
 /// @return what was drawn
 std::vector<std::uint32_t> measure(const gpu::device& device, const plan::table& table, form how, std::uint32_t context,
                                    std::uint32_t passes) {
   const gpu::device_type type = device.description().type;
   const auto classes = runtime::usable_classes(device);
+  const bool resident = how == form::in_one || how == form::session;
+  plan::device_plan_options options;
+  if (how != form::session) options.long_from = how == form::together ? 0u : ~0u;
   const auto plan = std::make_shared<const plan::device_plan>(
-      table, how == form::in_one ? classes.front() : classes.front().without_residency(),
-      plan::device_plan_options{.long_from = how == form::together ? 0u : ~0u});
+      table, resident ? classes.front() : classes.front().without_residency(), options);
   if (how == form::together && plan->long_decode() == nullptr) return {};
   runtime::executor run(device, plan, runtime::synthetic_weights(device, table), runtime::kernel_set(device), nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty())
@@ -120,8 +122,8 @@ int main(int count, char** arguments) try {
             *model->config, model->types(*codec), model->name, target,
             std::min(model->config->max_position_embeddings, (context + passes + 255) / 256 * 256));
         const auto drawn = measure(device, made.table(), form::chain, context, passes);
-        for (const form how : {form::in_one, form::together})
-          if (how == form::together || made.table().decode_in_one.layers != 0)
+        for (const form how : {form::in_one, form::together, form::session})
+          if (how != form::in_one || made.table().decode_in_one.layers != 0)
             if (const auto its = measure(device, made.table(), how, context, passes); !its.empty() && its != drawn)
               std::printf("  WRONG: other tokens than the chain's\n");
       }
