@@ -123,15 +123,27 @@ TEST_CASE(
     for (const batch_options& options :
          {batch_options{{.temperature = 4.f, .seed = 5}, 24}, batch_options{{.temperature = 0}, 24}})
       CHECK(drawn_in(b->batch, ids, options, 3) == b->drawn_alone(ids, options));
-    b->alone.reset();
-    const batch_handle who = b->batch.join(ids, {{}, 2, true});
-    while (b->batch.history(who).size() == ids.size()) b->batch.step();
-    const std::vector<float> found(b->batch.logits(who).begin(), b->batch.logits(who).end()),
-        exact = b->alone.logits(ids).logits;
-    const logit_distance between = logits_apart(std::span(found), std::span(exact).last(found.size()));
-    INFO(b->plan.table().model << ": " << between.apart << " of " << between.largest);
-    CHECK(between.apart < 0.02 * between.largest);
-    b->batch.leave(who);
+    // Logits of who is alone, then beside another; the host puts tokens of its own in the place of some.
+    for (const bool beside : {false, true}) {
+      batch_handle other;
+      if (beside) other = b->batch.join(some_ids(9, 4, 512), {{}, 40});
+      const batch_handle who = b->batch.join(ids, {{}, 20, true});
+      for (std::uint32_t drawn = 0; drawn < 10;) {
+        b->batch.step();
+        if (b->batch.history(who).size() == ids.size()) continue;
+        if (++drawn % 3 == 1) b->batch.set_next(who, static_cast<std::int32_t>(100 + drawn));
+      }
+      const std::vector<float> found(b->batch.logits(who).begin(), b->batch.logits(who).end());
+      const std::vector<std::int32_t>& history = b->batch.history(who);
+      CHECK(history[ids.size()] == 101);
+      b->alone.reset();
+      const auto exact = b->alone.logits(std::span(history).first(history.size() - 1)).logits;
+      const logit_distance between = logits_apart(std::span(found), std::span(exact).last(found.size()));
+      INFO(b->plan.table().model << ": " << between.apart << " of " << between.largest);
+      CHECK(between.apart < 0.02 * between.largest);
+      b->batch.leave(who);
+      if (beside) b->batch.leave(other);
+    }
   }
   const batch_handle stays = dense.batch.join(some_ids(5, 9, 512), {{}, 400});
   check_mixed(

@@ -26,6 +26,9 @@ class batch_alone : public batch_recordings {
   /// Whether it then runs all layers in one dispatch.
   bool alone_in_one() const noexcept { return has_alone() && !alone_decode_.plain.plan->in_one.empty(); }
 
+  /// Whether keep_alone_logits() has the logits of all tokens: not where bounds stand for those that cannot be drawn.
+  bool alone_has_logits() const { return has_alone() && !alone_is_screened(); }
+
   /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until
   /// prefill() or another slot takes the caches.
   /// @param fetches false: the caches have all positions that the pages have
@@ -119,7 +122,7 @@ class batch_alone : public batch_recordings {
         .download(arena_, alone_decode_.plain.plan->logits_offset, std::as_writable_bytes(std::span(out)));
     return out;
   }
-  /// Whether logits() are exact where a token may be drawn alone: bounds stand for the others.
+  /// Whether the head is screened.
   bool alone_is_screened() const {
     return std::any_of(alone_decode_.plain.plan->epilogue.begin(), alone_decode_.plain.plan->epilogue.end(),
                        [](const plan::dispatch& each) { return each.kernel == kernels::kernel::head_screen; });

@@ -84,7 +84,7 @@ class batch_executor : public batch_alone {
       const bool kept = static_cast<bool>(logits_);
       if (runs_in_one_ && !agrees_with_chain()) runs_in_one_ = false, differs_ = true;
       if (alone_in_one() && !alone_agrees()) forget_alone(), differs_ = true;
-      if (!kept) copy_logits_ = {}, logits_ = {};
+      if (!kept) forget_logits();
       for (std::uint32_t slot = 0; slot < table_->shape.slot_count; ++slot) set(slot, {});
       clear();
       decode_times_.reset();
@@ -164,6 +164,17 @@ class batch_executor : public batch_alone {
       commands_.push_back(copy_logits_.handle());
       flush("logits of " + model_name(*table_), gpu::queue::hang_limit);
     }
+  }
+
+  /// Makes logits() of a slot those of the last pass of decode_alone(), where alone_has_logits().
+  /// @error device_lost, out_of_memory
+  void keep_alone_logits(std::uint32_t slot) {
+    if (!logits_) make_logits();
+    copy_alone_.resize(table_->shape.slot_count);
+    if (copy_alone_[slot].handle() == VK_NULL_HANDLE)
+      copy_alone_[slot] = copy_of_logits(one_alone(*plan_)->logits_offset, slot, 1);
+    commands_.assign({copy_alone_[slot].handle()});
+    flush("logits of " + model_name(*table_), gpu::queue::hang_limit);
   }
 
   /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between
@@ -290,12 +301,24 @@ class batch_executor : public batch_alone {
 
   void make_logits() {
     gpu::translated([&] {
-      const std::uint64_t bytes = std::uint64_t{4} * table_->shape.slot_count * table_->config->vocab_size;
-      gpu::buffer to(device_, bytes, gpu::placement::readback, "logits on their way to the host");
+      const std::uint32_t slot_count = table_->shape.slot_count;
+      logits_ = gpu::buffer(device_, std::uint64_t{4} * slot_count * table_->config->vocab_size,
+                            gpu::placement::readback, "logits on their way to the host");
+      copy_logits_ = copy_of_logits(table_->batch.logits_offset, 0, slot_count);
+    });
+  }
+  void forget_logits() {
+    copy_logits_ = {};
+    copy_alone_.clear();
+    logits_ = {};
+  }
+  /// @param from offset of the arena  @param slot the first of `count`
+  gpu::recording copy_of_logits(std::uint64_t from, std::uint32_t slot, std::uint32_t count) {
+    return gpu::translated([&] {
+      const std::uint64_t bytes = std::uint64_t{4} * table_->config->vocab_size;
       gpu::recorder record(device_, "logits of " + model_name(*table_));
-      record.copy(arena_, table_->batch.logits_offset, to, 0, bytes);
-      copy_logits_ = record.finish();
-      logits_ = std::move(to);
+      record.copy(arena_, from, logits_, slot * bytes, count * bytes);
+      return record.finish();
     });
   }
 

@@ -175,7 +175,8 @@ class batch_recordings : public batch_memory {
   recorded_sequence prefill_, moves_, timed_prefill_, timed_;
   pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_, cleaning_;
-  std::vector<gpu::recording> feed_header_, feed_slot_;
+  std::vector<gpu::recording> feed_header_, feed_slot_,
+      copy_alone_;  ///< logits of a session that decodes alone, to the place of each slot that kept them
   std::vector<VkCommandBuffer> commands_;
   gpu::queue queue_;  // goes first, and waits: what is above may be in flight
 };

@@ -49,7 +49,8 @@ class batch_slots {
     runtime::page_pool::list pages;
     batch_options options;
     std::uint32_t prompt = 0;            ///< tokens of it
-    std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or all so far, is fed
+    std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or all so far, is fed,
+                                         ///< or when it last left the caches
     std::optional<std::uint32_t> found;  ///< of the prompt's, found there when it was first fed
     std::uint64_t copied = 0;            ///< of recurrent layers: page behind which its last copy while it draws is
     std::uint32_t told = 0;              ///< tokens drawn since the device was told of the slot
@@ -115,6 +116,7 @@ class batch_slots {
     member& of = members_[slot];
     const auto end = static_cast<std::uint32_t>(of.history.size()) - 1;
     if (end > alone_from_) guarded([&] { run_->leave_alone(slot, alone_from_, end); });
+    in_caches_ = slot, of.fed = end;
     tell(slot, of);
   }
 
@@ -224,9 +226,9 @@ class batch_slots {
   std::uint64_t last_number_ = 0;
   std::uint32_t alone_ = 0, alone_from_ = 0;  ///< slot that decodes in the caches of a session alone, slots(): none;
                                               ///< positions of its pages before it did
-  std::uint32_t in_caches_ = 0;               ///< slot whose prompt the caches hold as far as it is fed, slots(): none
-  bool same_bits_ = true;  ///< prefill leaves decode's bits, so that pages may be shared whatever wrote them
-  bool grows_ = true;      ///< pages are taken as sessions grow; else all at once
+  std::uint32_t in_caches_ = 0;  ///< slot whose tokens the caches hold as far as they are fed, slots(): none
+  bool same_bits_ = true;        ///< prefill leaves decode's bits, so that pages may be shared whatever wrote them
+  bool grows_ = true;            ///< pages are taken as sessions grow; else all at once
 };
 
 }  // namespace intaglio::runtime

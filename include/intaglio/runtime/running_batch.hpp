@@ -209,20 +209,23 @@ class running_batch : public batch_copies {
     for (std::uint32_t slot = 0; slot < slot_count(); ++slot)
       if (members_[slot].ready) rows = slot + 1, ++ready, keeps = keeps || members_[slot].options.keep_logits;
     if (rows == 0) return;
-    const bool alone = ready == 1 && waiting_.empty() && !keeps && run_->has_alone();
+    const bool alone = ready == 1 && waiting_.empty() && (keeps ? run_->alone_has_logits() : run_->has_alone());
     if (alone) {
       member& of = members_[rows - 1];
       if (alone_ != rows - 1) {
         settle();
         alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
-        const bool is_there = in_caches_ == rows - 1 && of.fed == alone_from_;  // its prompt was the last one fed
+        const bool is_there = in_caches_ == rows - 1 && of.fed == alone_from_;  // nobody else was since
         in_caches_ = slot_count();
         guarded([&] { run_->enter_alone(rows - 1, words_of(of), !is_there); });
         alone_ = rows - 1;
         of.told = 0;
       }
       tokens = (std::min)(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
-      guarded([&] { run_->decode_alone(tokens, body_->submit_budget_ms); });
+      guarded([&] {
+        run_->decode_alone(tokens, body_->submit_budget_ms);
+        if (keeps) run_->keep_alone_logits(rows - 1);
+      });
     } else {
       settle();
       guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
