@@ -80,12 +80,17 @@ TEST_CASE("a session that is the only one of a batch draws what it draws without
   }
 }
 
-TEST_CASE("a batch on a CPU driver has no decode for one session", "[once]") {
+TEST_CASE("a batch on a CPU driver has decode for one session where all layers are one dispatch", "[once]") {
   const faults::sharing_device on;
   const plan::planned made = plan::planned::of<small_llama>(plan::profiles::cpu, 128, exact);
   const runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),
                                     gpu_class(on.device), nullptr);
   CHECK_FALSE(run.has_alone());
+  const plan::planned story = plan::planned::of<models::fable>(plan::profiles::cpu, 128, exact);
+  const plan::device_class modules = runtime::usable_classes(on.device).front();
+  if (!plan::runs(story.table().decode_in_one.in_one.front(), modules))
+    SKIP("NOT RUN: needs llvmpipe with shaderSubgroupExtendedTypes, found " << on.device.label());
+  draws_the_same(on.device, story.table(), modules, true);
 }
 
 TEST_CASE("a session that is the only one of a batch decodes by all layers in one dispatch",

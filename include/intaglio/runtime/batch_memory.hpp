@@ -31,11 +31,12 @@ struct slot_words {
 };
 
 /// What one session runs while nobody else decodes: a token in one dispatch for all layers where the device has that,
-/// else the chain of dispatches; null on CPU drivers, where it would cost compiling and gain little.
+/// else the chain of dispatches; null where a CPU driver would run the chain, which would cost compiling and gain
+/// little.
 inline const plan::sequence* one_alone(const plan::device_plan& plan) {
   const plan::table& table = plan.table();
-  if (table.is_for_cpus()) return nullptr;
-  return table.decode_in_one.in_one.empty() ? &table.decode : &table.decode_in_one;
+  if (!table.decode_in_one.in_one.empty()) return &table.decode_in_one;
+  return table.is_for_cpus() ? nullptr : &table.decode;
 }
 
 /// Memory of the passes of a batch, and the words that its slots have.

@@ -201,6 +201,23 @@ class running_batch : public batch_copies {
       taken += now;
     }
   }
+  /// Of a slot that is the only one. @param keeps its last logits
+  void decode_alone(std::uint32_t slot, std::uint32_t tokens, bool keeps) {
+    member& of = members_[slot];
+    if (alone_ != slot) {
+      settle();
+      alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
+      const bool is_there = in_caches_ == slot && of.fed == alone_from_;  // nobody else was since
+      in_caches_ = slot_count();
+      guarded([&] { run_->enter_alone(slot, words_of(of), !is_there); });
+      alone_ = slot;
+      of.told = 0;
+    }
+    guarded([&] {
+      run_->decode_alone(tokens, body_->submit_budget_ms);
+      if (keeps) run_->keep_alone_logits(slot);
+    });
+  }
   void decode_some(std::uint32_t tokens) {
     const std::size_t first = drawn_.size();
     grow(tokens);
@@ -211,21 +228,9 @@ class running_batch : public batch_copies {
     if (rows == 0) return;
     const bool alone = ready == 1 && waiting_.empty() && (keeps ? run_->alone_has_logits() : run_->has_alone());
     if (alone) {
-      member& of = members_[rows - 1];
-      if (alone_ != rows - 1) {
-        settle();
-        alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
-        const bool is_there = in_caches_ == rows - 1 && of.fed == alone_from_;  // nobody else was since
-        in_caches_ = slot_count();
-        guarded([&] { run_->enter_alone(rows - 1, words_of(of), !is_there); });
-        alone_ = rows - 1;
-        of.told = 0;
-      }
+      const member& of = members_[rows - 1];
       tokens = (std::min)(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
-      guarded([&] {
-        run_->decode_alone(tokens, body_->submit_budget_ms);
-        if (keeps) run_->keep_alone_logits(rows - 1);
-      });
+      decode_alone(rows - 1, tokens, keeps);
     } else {
       settle();
       guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
