@@ -264,6 +264,9 @@ TEST_CASE(
     check_chunk(on, first, expected);
     for (const auto& by : {tile{4 * each, 64, 32}, tile{6 * each, 96, 32}})
       CHECK(run_chunk(on, p, prologue::plain, by).output == first.output);
+    const product_result in_four = run_chunk(on, p, prologue::plain, {8 * each, 64, 16});
+    check_chunk(on, in_four, expected);
+    CHECK(run_chunk(on, p, prologue::plain, {4 * each, 32, 16}).output == in_four.output);
   }
   // Tiles of more subgroups, and of all tokens that there is room for.
   for (const codec type : {codec::f16, codec::q8_0, codec::q4_0}) {

@@ -145,16 +145,27 @@ TEST_CASE(
       std::size_t products = 0;
       for (std::size_t i = 0; i < batch->period.size(); ++i) {
         const plan::dispatch &call = batch->period[i], &plain = dots.over(&plan::table::batch, batch->rows).period[i];
+        const bool many = tokens > kernels::most_few_tokens;
         if (call.kernel == kernels::kernel::halves) {
-          CHECK((constants<kernels::halves_kernel>(call).tiled != 0) == whole);
+          CHECK(static_cast<kernels::halves_order>(constants<kernels::halves_kernel>(call).tiled) ==
+                (!whole ? kernels::halves_order::rows
+                 : many ? kernels::halves_order::blocks
+                        : kernels::halves_order::tiles));
           CHECK(constants<kernels::halves_kernel>(plain).tiled == 0);
         }
         if (call.kernel != kernels::kernel::matmul_chunk) continue;
         CHECK(plain.variant == variant::matmul_chunk);
-        CHECK((call.variant == variant::matmul_chunk_few) == whole);
+        CHECK((call.variant == variant::matmul_chunk_few) == (whole && !many));
+        CHECK((call.variant == variant::matmul_chunk_fragments) == (whole && many));
         if (!whole) continue;
         ++products;
         const auto c = constants<kernels::matmul_chunk_kernel>(call);
+        if (many) {
+          const kernels::few_tile by = kernels::batch_fragment_tile(c.codec, c.rows, c.columns, tokens);
+          CHECK((c.tile_rows == by.rows && c.tile_tokens == by.tokens && call.subgroups == by.subgroups));
+          CHECK(call.groups == std::array{(tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1u});
+          continue;
+        }
         const kernels::few_tile by = kernels::few_chunk_tile(c.rows, tokens);
         CHECK(tokens % by.tokens == 0);
         CHECK(by.subgroups * 32 / by.rows ==
@@ -230,6 +241,10 @@ TEST_CASE(
           const std::uint32_t parts = kernels::fragment_parts(rows, columns);
           for (const auto type : {kernels::codec::bf16, kernels::codec::q8_0, kernels::codec::q4_0})
             check(kernels::fragment_tile(type, rows, columns, tokens), parts, parts == 1 ? 64 : 128);
+          const std::uint32_t shared = kernels::batch_fragment_parts(rows, columns);
+          if (shared != 1)
+            for (const auto type : {kernels::codec::bf16, kernels::codec::q8_0, kernels::codec::q4_0})
+              check(kernels::batch_fragment_tile(type, rows, columns, tokens), shared, 128);
         }
         const kernels::few_tile by = kernels::ternary_fragment_tile(rows, columns, tokens);
         check(by, by.subgroups * 32 / by.rows, columns % 128 == 0 ? 128 : 64);

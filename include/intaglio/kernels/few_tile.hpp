@@ -32,8 +32,9 @@ constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) {
 }
 /// In which order `halves` leaves x: a token's columns as they are; of a few tokens in tiles of eight; as fragments of
 /// 16 columns want them where an invocation has an octet of every 32 columns, or a block of every 128
-/// (fragment_place).
-enum class halves_order : std::uint32_t { rows, tiles, octets, blocks };
+/// (fragment_place). The last two stand in plans of batches alone: tiles in passes over a few rows, else octets or
+/// blocks.
+enum class halves_order : std::uint32_t { rows, tiles, octets, blocks, tiles_or_octets, tiles_or_blocks };
 constexpr halves_order fragment_order(codec type) {
   return type == codec::f16 || type == codec::f32 || type == codec::bf16 ? halves_order::octets : halves_order::blocks;
 }
@@ -93,6 +94,19 @@ constexpr few_tile fragment_tile(codec type, std::uint32_t rows, std::uint32_t c
                  9 * work <= 10 * tiled_work(narrow, rows, tokens)
              ? wide
              : narrow;
+}
+/// Parts of the columns in passes over many rows of a batch: weights come once for all of them, so that what counts is
+/// how many subgroups read at once.
+constexpr std::uint32_t batch_fragment_parts(std::uint32_t rows, std::uint32_t columns) {
+  return rows >= 8192 || columns % 256 != 0 ? 1 : columns % 512 != 0 ? 2 : 4;
+}
+/// Tile of matmul_chunk by fragments in passes over `tokens` rows of a batch. Its parts depend on the matrix alone, so
+/// that sums have one order whatever the rows are.
+constexpr few_tile batch_fragment_tile(codec type, std::uint32_t rows, std::uint32_t columns, std::uint32_t tokens) {
+  const std::uint32_t parts = batch_fragment_parts(rows, columns);
+  return parts == 1   ? fragment_tile(type, rows, columns, tokens)
+         : parts == 2 ? few_tile{64, 64, 4}
+                      : few_tile{64, 32, 8};
 }
 /// Tile of ternary_chunk by fragments: sums are integers, so that no bit depends on it.
 constexpr few_tile ternary_fragment_tile(std::uint32_t rows, std::uint32_t columns, std::uint32_t tokens) {

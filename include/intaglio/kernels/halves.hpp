@@ -51,7 +51,13 @@ struct halves_kernel {
   static constexpr rounding rounds(const constants&) { return rounding::halves; }
 
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
-    const auto wanted = static_cast<halves_order>(c.tiled);
+    auto wanted = static_cast<halves_order>(c.tiled);
+    if (wanted == halves_order::tiles_or_octets || wanted == halves_order::tiles_or_blocks)
+      wanted = !device.offers().has(demand::f16_fragments) || pass.tokens(of.groups[1]) <= most_few_tokens
+                   ? halves_order::tiles
+               : wanted == halves_order::tiles_or_octets ? halves_order::octets
+                                                         : halves_order::blocks;
+    c.tiled = static_cast<std::uint32_t>(wanted);
     const demand needs = wanted == halves_order::tiles ? demand::narrow_f16 : demand::f16_fragments;
     if (!device.offers().has(needs)) c.tiled = static_cast<std::uint32_t>(halves_order::rows);
     if (c.experts_used == 0) of.groups[1] = pass.share(of.groups[1]);

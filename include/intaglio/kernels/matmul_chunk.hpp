@@ -79,6 +79,15 @@ struct matmul_chunk_kernel {
   static constexpr bool takes_tiles(const constants& c, demands offers) {
     return offers.has(demand::narrow_f16) && c.tile_tokens <= most_few_tokens && c.max_tokens % 8 == 0;
   }
+  /// Whether it multiplies by fragments: chunks, and passes over many rows of a batch.
+  static constexpr bool takes_tokens_by_fragments(const constants& c, demands offers, std::uint32_t tokens) {
+    return offers.has(demand::f16_fragments) && takes_fragments(c.codec, c.rows, c.columns) &&
+           (has_many_slots(c) ? tokens : c.tile_tokens) > most_few_tokens;
+  }
+  /// A batch's, of more slots than tiles of a few tokens have.
+  static constexpr bool has_many_slots(const constants& c) {
+    return c.slot_words != 0 && c.max_tokens > most_few_tokens;
+  }
   /// Of lists of experts: tiles are theirs, and as many as the pass can fill at most.
   static constexpr variant fit_lists(constants& c, launch& of, demands offers, const pass_rows& pass) {
     const bool fragments = offers.has(demand::f16_fragments) && takes_fragments(c.codec, c.rows, c.columns);
@@ -100,9 +109,10 @@ struct matmul_chunk_kernel {
       of.subgroups = by.subgroups;
       c.tile_rows = by.rows, c.tile_tokens = by.tokens;
     };
-    if (offers.has(demand::f16_fragments) && c.tile_tokens > most_few_tokens &&
-        takes_fragments(c.codec, c.rows, c.columns)) {
-      in_tiles(fragment_tile(c.codec, c.rows, c.columns, c.max_tokens), c.max_tokens);
+    const std::uint32_t tokens = pass.tokens(c.max_tokens);
+    if (takes_tokens_by_fragments(c, offers, tokens)) {
+      if (has_many_slots(c)) in_tiles(batch_fragment_tile(c.codec, c.rows, c.columns, tokens), tokens);
+      else in_tiles(fragment_tile(c.codec, c.rows, c.columns, c.max_tokens), c.max_tokens);
       return variant::matmul_chunk_fragments;
     }
     if (!takes_tiles(c, offers)) {
@@ -110,7 +120,6 @@ struct matmul_chunk_kernel {
       const bool few = c.tile_tokens <= most_few_tokens;  // the tiles of the module with matrices are wider
       return !few && offers.has(demand::f16_matrices) ? variant::matmul_chunk_matrix : variant::matmul_chunk;
     }
-    const std::uint32_t tokens = pass.tokens(c.max_tokens);
     in_tiles(few_chunk_tile(c.rows, tokens), tokens);
     return variant::matmul_chunk_few;
   }

@@ -41,7 +41,8 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
   const bool batch = kind.batch.slot_count != 0, chunk = !few && !batch &&
                                                          target.coded_chunks == chunk_arithmetic::halves &&
                                                          kind.tokens > target.tile_tokens;
-  if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves)) insert_halves(g, target, chunk, nodes);
+  if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves))
+    insert_halves(g, target, chunk, kind.tokens, nodes);
   else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), chunk, nodes);
   if (few) insert_norm(g, nodes, kernels::kernel::dense_few, 0);

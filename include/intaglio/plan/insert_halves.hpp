@@ -26,7 +26,9 @@ constexpr kernels::halves_order order_of_halves(const ir::graph& g, ir::weight_i
 /// input; in a chunk attention is that of halves too, as where the profile says so; in a batch a head of dense weights.
 /// Experts' products are not, each token has others; nor are those by which they are chosen, which must be the same
 /// however a token comes.
-constexpr void insert_halves(ir::graph& g, const profile& target, bool chunk, std::vector<node>& nodes) {
+/// @param tokens of the pass
+constexpr void insert_halves(ir::graph& g, const profile& target, bool chunk, std::uint32_t tokens,
+                             std::vector<node>& nodes) {
   bool coded = chunk && target.chunk_attention == chunk_arithmetic::halves;
   for (const node& n : nodes) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
   std::vector<node> out;
@@ -48,8 +50,8 @@ constexpr void insert_halves(ir::graph& g, const profile& target, bool chunk, st
         insert_in_front(g, n, kernels::kernel::halves,
                         {dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
     made.rule = rule_index("halves");
-    // Of chunks the codec is asked for, where the product may be one by fragments.
-    if (chunk &&
+    // Of many tokens the codec is asked for, where the product may be one by fragments.
+    if ((chunk || tokens > kernels::most_few_tokens) &&
         kernels::takes_fragments(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type), rows, columns))
       made.weights[0] = n.weights[0];
     if (head) made.prologue = kernels::prologue::norm;

@@ -31,12 +31,20 @@ struct lowering_of<kernels::halves_kernel> : dispatch_builder {
     k.width = columns;
     k.prologue = n.prologue;
     k.eps = n.eps;
-    k.tiled = static_cast<std::uint32_t>(
-        c_.batched()               ? c_.tokens % 8 == 0 ? kernels::halves_order::tiles : kernels::halves_order::rows
-        : n.weights[0] != ir::none ? kernels::fragment_order(*codec_of(tensor(n.weights[0]).type))
-                                   : kernels::halves_order::rows);
+    k.tiled = static_cast<std::uint32_t>(order(n));
     d_->subgroups = norm_subgroups();
     d_->groups = {1, rows, 1};
+  }
+
+ private:
+  /// Of a batch tiles, but in passes over many rows what products by fragments want.
+  constexpr kernels::halves_order order(const node& n) const {
+    using enum kernels::halves_order;
+    const kernels::halves_order of_fragments =
+        n.weights[0] == ir::none ? rows : kernels::fragment_order(*codec_of(tensor(n.weights[0]).type));
+    if (!c_.batched()) return of_fragments;
+    if (c_.tokens % 8 != 0) return rows;
+    return of_fragments == octets ? tiles_or_octets : of_fragments == blocks ? tiles_or_blocks : tiles;
   }
 };
 

@@ -138,6 +138,7 @@ struct coded_lowering : dispatch_builder {
     k.tile_tokens = tile_tokens;
     k.tile_rows = tile_rows;
     k.max_tokens = c_.tokens;
+    if (c_.tokens > kernels::most_few_tokens) k.slot_words = c_.slot_words();
   }
 
   /// Tiles of 128 rows and of as many tokens as a list has.
