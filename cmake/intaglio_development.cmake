@@ -2,6 +2,7 @@
 # What our own programs and tests are built with; a consumer never sees it.
 option(INTAGLIO_WERROR "Warnings are errors in our own programs and tests" OFF)
 option(INTAGLIO_UNITY "Compile several files of the tests and of the tool at a time: less CPU time where nothing is cached" OFF)
+option(INTAGLIO_SELF_CONTAINED "Link the tool and the server to all but the system's C library statically, so that they run elsewhere" OFF)
 set(INTAGLIO_SANITIZE "" CACHE STRING "Sanitizers of our own programs and tests, as in -fsanitize=")
 set(INTAGLIO_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Shared test material: models/, conformance/, vectors/")
 
@@ -23,6 +24,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(intaglio_development INTERFACE $<$<CONFIG:Release>:-fvect-cost-model=dynamic -funswitch-loops -fpeel-loops>)
 endif()
 target_link_libraries(intaglio_development INTERFACE intaglio::intaglio)
+# For the programs that tools/release packs.
+add_library(intaglio_self_contained INTERFACE)
+if(INTAGLIO_SELF_CONTAINED)
+  set(OPENSSL_USE_STATIC_LIBS ON)
+  target_link_options(intaglio_self_contained INTERFACE -static-libstdc++ -static-libgcc)
+endif()
 if(INTAGLIO_SANITIZE)
   # Of the undefined behaviour, checks of null, dynamic types and object sizes before every access are left out, a quarter of the compile time: what is read
   # there AddressSanitizer sees too.

@@ -22,7 +22,10 @@
 inline std::filesystem::path conformance(const std::string& model, const std::string& of = "conformance",
                                          const std::string& program = "confgen.py") {
   const std::filesystem::path set = shared(of);
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path() / of;
+  const char* const own = std::getenv("INTAGLIO_TESTS_FOLDER");  // tests/under_layer
+  const std::filesystem::path folder =
+      (own != nullptr ? std::filesystem::path(own) : std::filesystem::read_symlink("/proc/self/exe").parent_path()) /
+      of;
   const std::filesystem::path done = folder / (model + ".expanded");
   std::filesystem::create_directories(folder);
   // Several test programs may start at once.

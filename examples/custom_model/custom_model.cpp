@@ -72,9 +72,9 @@ struct macaron {
 
 int main() try {
   const gpu::device device;
-  const bool cpu = device.description().type == gpu::device_type::cpu;
-  const plan::table& table = cpu ? plan::engraved<macaron, plan::profiles::cpu>::table
-                                 : plan::engraved<macaron, plan::profiles::portable>::table;
+  const plan::table* const both[] = {&plan::engraved<macaron, plan::profiles::cpu>::table,
+                                     &plan::engraved<macaron, plan::profiles::portable>::table};
+  const plan::table& table = runtime::choose_table(both, runtime::class_of(device));
   std::fputs(plan::explain(table, table.model).c_str(), stdout);
 
   gpu::pipeline_cache cache(device, gpu::default_cache_folder(),

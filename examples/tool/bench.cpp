@@ -71,7 +71,7 @@ class bench_run {
     device_.emplace(open_device(common));
     out_.cold.open_ms = out_.warm.open_ms = seconds_since(start) * 1e3;
     out_.on_cpu = device_->description().type == gpu::device_type::cpu;
-    out_.table = &plans_->table(out_.on_cpu);
+    out_.table = &plans_->table(runtime::class_of(*device_));
     const plan::table& table = *out_.table;
     out_.codec = options.synthetic.empty() ? ""
                  : !options.codec.empty()  ? options.codec
@@ -222,9 +222,9 @@ class bench_run {
   bench_driver planned_driver(const ab_pair& pair, const decode_mode& mode) {
     const std::string option = "--ab " + std::string(pair.name);
     if (mode.screened && out_.on_cpu) throw argument_error(option, "a GPU", device_->label());
-    const plan::profile& target = out_.on_cpu     ? plan::profiles::cpu
-                                  : mode.screened ? plan::profiles::screened
-                                                  : plan::profiles::portable;
+    const plan::profile& target = mode.screened               ? plan::profiles::screened
+                                  : out_.table->is_for_cpus() ? plan::profiles::cpu
+                                                              : plan::profiles::portable;
     const plan::table& table = apart_.emplace_back(plans_->planned(target, {.walk = mode.walk})).table();
     if (mode.screened && table.hash == out_.table->hash)
       throw argument_error(option, "a head in f32, f16 or bf16", "one of blocks");

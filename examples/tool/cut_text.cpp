@@ -15,7 +15,7 @@ std::string cut_text(const engraved_model& model, const model_options& over, boo
   std::vector<std::shared_ptr<const plan::stage>> stages;
   std::vector<std::string> names;
   if (over.devices.empty()) {
-    const plan::table& whole = model.table(for_cpu);
+    const plan::table& whole = for_cpu ? model.cpu : model.portable;
     for (const plan::layer_range each : plan::stages_of(whole.config->num_hidden_layers, over.cut))
       stages.push_back(std::make_shared<const plan::stage>(whole, each));
   } else {

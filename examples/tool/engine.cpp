@@ -47,9 +47,7 @@ const engraved_model& plans_that_fit(const io::checkpoint& file, const model_opt
   const engraved_model* plans = &engraved_model_of(file, cache, model.codec);
   std::uint64_t available = 0;
   for (const gpu::device& each : on) available += runtime::available_memory(each) / runtime::same_devices(on, each);
-  const auto table = [&]() -> const plan::table& {
-    return plans->table(on.back().description().type == gpu::device_type::cpu);
-  };
+  const auto table = [&]() -> const plan::table& { return plans->table(runtime::class_of(on.back())); };
   const auto needed = [&] {
     return runtime::needed_memory(table(), model.weight_budget
                                                ? std::optional(std::min(*model.weight_budget, table().weight_bytes()))

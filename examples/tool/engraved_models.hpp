@@ -4,6 +4,7 @@
 #pragma once
 
 #include <intaglio/io/checkpoint_data.hpp>
+#include <intaglio/plan/device_classes.hpp>
 #include <intaglio/plan/planned.hpp>
 #include <intaglio/plan/table.hpp>
 
@@ -24,7 +25,8 @@ struct engraved_model {
   /// argument_error: not of this model
   std::function<plan::planned(const plan::profile&, plan::ffn_form)> planned{};
   const decoder_config& config() const { return *cpu.config; }
-  const plan::table& table(bool for_cpu) const { return for_cpu ? cpu : portable; }
+  /// Of both the one for a device, as a session chooses it.
+  const plan::table& table(const plan::device_class& device) const;
 };
 
 std::span<const engraved_model> engraved_models();

@@ -6,6 +6,7 @@
 
 #include <intaglio/families/mixes.hpp>
 #include <intaglio/plan/bytes_moved.hpp>
+#include <intaglio/runtime/choose_table.hpp>
 #include <intaglio/runtime/packed_weights.hpp>
 #include <intaglio/runtime/recoding.hpp>
 
@@ -52,6 +53,11 @@ cache_choice cache_of(std::uint32_t context, std::string_view type) {
   }
   if (type.empty()) return {context};
   throw argument_error("--cache-type", "one of " + known, "'" + printable(type, 40) + "'");
+}
+
+const plan::table& engraved_model::table(const plan::device_class& device) const {
+  const plan::table* const both[] = {&cpu, &portable};
+  return runtime::choose_table(both, device);
 }
 
 const engraved_model& engraved_model_by_name(const std::string& wanted, const std::string& codec,

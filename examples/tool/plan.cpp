@@ -83,7 +83,7 @@ void plan(const plan_options& options, const common_options& common) {
   for (const plan::profile* each :
        {&plan::profiles::exact, &plan::profiles::attends_in_halves, &plan::profiles::screened})
     if (options.profile == each->name) other.emplace(model.planned(*each, {}));
-  const plan::table& table = other ? other->table() : model.table(options.profile == "cpu");
+  const plan::table& table = other ? other->table() : options.profile == "cpu" ? model.cpu : model.portable;
   if (!options.html.empty()) {
     const std::string page =
         plan_page(table, model.name,

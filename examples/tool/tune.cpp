@@ -45,7 +45,7 @@ void tune(const tune_options& options, const common_options& common) {
                                     ? engraved_model_of(file.emplace(open_model(options.model)), {}, options.codec)
                                     : engraved_model_by_name(options.synthetic, options.codec);
   if (file) judge_codecs(*file, plans, options.codec);
-  const plan::table& table = plans.table(on.description().type == gpu::device_type::cpu);
+  const plan::table& table = plans.table(runtime::class_of(on));
   gpu::pipeline_cache cache(on, gpu::default_cache_folder(), table.hash);
   const std::string path = runtime::tuning_path(cache);
   if (path.empty())

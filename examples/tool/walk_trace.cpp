@@ -4,6 +4,7 @@
 #include "walk_page.hpp"
 #include "walked_files.hpp"
 
+#include <intaglio/runtime/device_class.hpp>
 #include <intaglio/runtime/session_handle.hpp>
 
 #include <nlohmann/json.hpp>
@@ -58,7 +59,7 @@ traced_text trace_on_device(const walk_options& options, const walked_files& fil
                          std::to_string(options.top));
   const gpu::device device = open_device(options.common);
   const plan::planned planned = files.plans.planned(
-      device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable,
+      files.plans.table(runtime::class_of(device)).is_for_cpus() ? plan::profiles::cpu : plan::profiles::portable,
       {.walk = false, .traced = options.top});
   const plan::table* const tables[] = {&planned.table()};
   basic_session session(device, tables, files.model(), {.patch = options.base ? nullptr : &files.patch});

@@ -128,7 +128,7 @@ void write_untied_folder(const std::filesystem::path& from, const std::filesyste
 
 }  // namespace
 
-TEST_CASE("fable gives the goldens of transformers", "[wide][second]") {
+TEST_CASE("fable gives the goldens of transformers", "[wide][second][lowered]") {
   checked_device on;
   basic_session session = open(on, fable_table(), fable_portable_table(), shared("models/fable-bitnet-i2_s.gguf"));
   const auto golden = read_json(shared("models/goldens/fable.json"));

@@ -58,6 +58,12 @@ need_for_serve() {
   need haproxy haproxy /usr/sbin/haproxy
 }
 
+need_for_release() {
+  need_for_build
+  need debhelper dh
+  need lintian lintian
+}
+
 need_for_mpi() {
   need g++ g++
   need pkg-config pkg-config
@@ -131,6 +137,13 @@ hnswlib_prefix() {
     return 0
   }
   echo "$PWD/build/.hnswlib/root/usr"
+}
+
+# Validation layer 1.4 of Debian 13 with the C library that it wants: prints the folder of both, nothing elsewhere, where the system's own is as new.
+newer_layer() {
+  [[ $distribution == debian-12 ]] || return 0
+  [[ -d build/.layer14/root ]] || tools/unpack_debs build/.layer14 trixie vulkan-validationlayers libc6 libstdc++6 libgcc-s1 >&2
+  echo "$PWD/build/.layer14/root"
 }
 
 # A driver of Mesa 25 from the backports of Debian 12: prints its ICD file, nothing elsewhere. second_driver LIBRARY NAME

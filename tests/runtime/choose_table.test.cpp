@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "intaglio/runtime/load_session.hpp"
+#include "intaglio/runtime/choose_table.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
