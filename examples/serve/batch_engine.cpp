@@ -2,6 +2,7 @@
 #include "batch_engine.hpp"
 
 #include <intaglio/runtime/basic_batch.hpp>
+#include <intaglio/runtime/basic_session.hpp>
 
 #include <algorithm>
 #include <array>
@@ -45,8 +46,10 @@ const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const eng
   const tool::cache_choice cache = tool::cache_of(wanted.context, wanted.cache_type);
   const tool::engraved_model* const alone =
       wanted.slot_count == 0 ? tool::engraved_for(file, cache, wanted.codec) : nullptr;
+  const bool encodes = family_of(file.config().model_type).encoder;  // each text is a pass, and no session goes on
   const tool::engraved_model& out =
-      alone != nullptr
+      encodes ? tool::planned_model_of(file, cache, {}, wanted.codec)
+      : alone != nullptr
           ? engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
           : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, wanted.slot_count},
                                    wanted.codec);
@@ -103,6 +106,7 @@ class batch_engine : public token_engine {
   void submit(std::vector<std::shared_ptr<generation>> list) override {
     const std::lock_guard lock(mutex_);
     require_room(list.size());
+    require_decoder();
     waiting_.insert(waiting_.end(), list.begin(), list.end());
     gauges_.waiting = waiting_.size();
     news_.notify_all();
@@ -111,6 +115,7 @@ class batch_engine : public token_engine {
   void predict(question asked) override {
     const std::lock_guard lock(mutex_);
     require_room(1);
+    require_decoder();
     questions_.push_back(std::make_shared<question>(std::move(asked)));
     news_.notify_all();
   }
@@ -151,6 +156,15 @@ class batch_engine : public token_engine {
           "queue_full",
           std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / slot_count) * seconds_each_), 1u,
                      60u));
+  }
+  /// Once the model is loaded.
+  void require_decoder() const {
+    if (encodes_)
+      throw api_error(
+          400,
+          "model: expected a decoder, whose texts have a next token, found an encoder: /v1/embeddings gives "
+          "its vectors",
+          "model", "unsupported_model");
   }
   void log(const std::string& event, const std::string& text) const {
     if (options_.log) options_.log(event, text);
@@ -199,8 +213,9 @@ class batch_engine : public token_engine {
     }
   }
   void tell_memory() {
-    gauges_.device_free_bytes = batch_ ? runtime::available_memory(batch_->device()) : 0;
-    gauges_.device_used_bytes = batch_ ? runtime::used_memory(batch_->device()) : 0;
+    const gpu::device* const on = batch_ ? &batch_->device() : encoder_ ? &encoder_->device() : nullptr;
+    gauges_.device_free_bytes = on != nullptr ? runtime::available_memory(*on) : 0;
+    gauges_.device_used_bytes = on != nullptr ? runtime::used_memory(*on) : 0;
   }
   void tell_times() {
     std::vector<kernel_seconds> list;
@@ -350,7 +365,8 @@ class batch_engine : public token_engine {
     };
     const auto start = steady::now();
     try {
-      of.done.push_back(batch_->embed(of.asked.texts[of.done.size()], {}));
+      const std::vector<std::int32_t>& text = of.asked.texts[of.done.size()];
+      of.done.push_back(encoder_ ? encoder_->embed(text) : batch_->embed(text, {}));
     } catch (const argument_error& refused) {
       take().asked.refuse(api_error(400, refused.what()));
       return 0;
@@ -487,6 +503,7 @@ class batch_engine : public token_engine {
 
   void load(const io::checkpoint& checkpoint) {
     plans_ = &batch_plans_of(checkpoint, options_);
+    encodes_ = family_of(plans_->config().model_type).encoder;
     const io::vocabulary& vocabulary = vocabulary_of(checkpoint);
     if (!words_ready_) {
       words_ = std::make_unique<language>(vocabulary, plans_->config().vocab_size, tool::template_engine(),
@@ -514,15 +531,16 @@ class batch_engine : public token_engine {
       if (stopping_) throw std::runtime_error("stopped while the model was loaded");
     };
     if (options_.make_room) {
-      batch_.reset();
+      batch_.reset(), encoder_.reset();
       const auto bytes_of = [](const plan::table& of) { return runtime::needed_memory(of).total(); };
       options_.make_room(std::max(bytes_of(plans_->cpu), bytes_of(plans_->portable)),
                          runtime::available_memory(device));
     }
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
-    batch_.emplace(device, tables, checkpoint, loading);
-    for (const std::string& each : batch_->warnings()) log("warning", each);
-    const plan::table& table = batch_->table();
+    if (encodes_) encoder_.emplace(device, tables, checkpoint, loading);
+    else batch_.emplace(device, tables, checkpoint, loading);
+    for (const std::string& each : encoder_ ? encoder_->warnings() : batch_->warnings()) log("warning", each);
+    const plan::table& table = encoder_ ? encoder_->table() : batch_->table();
     {
       const std::lock_guard lock(told_mutex_);
       device_name_ = device.label();
@@ -534,10 +552,14 @@ class batch_engine : public token_engine {
     gauges_.slot_count = table.shape.slot_count;
     gauges_.page_size = table.shape.page_size;
     gauges_.pages = table.shape.pages;
-    gauges_.free_pages = batch_->free_pages();
     tell_memory();
-    generate_some();
-    tell_times();
+    if (encoder_) {
+      encoder_->embed(std::array<std::int32_t, 2>{1, 2});
+    } else {
+      gauges_.free_pages = batch_->free_pages();
+      generate_some();
+      tell_times();
+    }
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
     log("ready", facts_.id + " on " + device.label() + ": " + tool::computed_text(table));
   }
@@ -563,7 +585,7 @@ class batch_engine : public token_engine {
     counts_.restarted();
     set_status(engine_state::recovering, why);
     log("device_failed", why);
-    batch_.reset();
+    batch_.reset(), encoder_.reset();
     for (std::chrono::milliseconds pause{100};; pause = std::min(pause * 2, std::chrono::milliseconds(10'000))) {
       try {
         return load();
@@ -586,6 +608,8 @@ class batch_engine : public token_engine {
   model_facts facts_;
   std::atomic<bool> words_ready_{false};
   std::optional<basic_batch> batch_;
+  std::optional<basic_session> encoder_;  ///< in its place, where the model is one
+  std::atomic<bool> encodes_{false};
   static constexpr std::chrono::milliseconds form_moment{10};
   std::vector<seat> seats_, away_;  ///< away: they draw in a form, and have no slot meanwhile
   std::deque<seat> returning_;      ///< have drawn, and wait for a slot

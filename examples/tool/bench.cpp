@@ -63,6 +63,7 @@ class bench_run {
     plans_ = options.synthetic.empty()
                  ? &engraved_model_of(file_.emplace(open_model(options.model)), cache, options.codec)
                  : &engraved_model_by_name(options.synthetic, options.codec, cache);
+    require_decoder(*plans_);
     if (file_) judge_codecs(*file_, *plans_, options.codec);
     if (options.relu_zeros && plans_->config().hidden_act != activation::relu_squared)
       throw argument_error("--relu-zeros", "a model whose gate is a ReLU",

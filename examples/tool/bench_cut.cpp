@@ -4,6 +4,7 @@
 #include "bench_driver.hpp"
 #include "cut.hpp"
 #include "engraved_models.hpp"
+#include "known_models.hpp"
 
 #include <intaglio/runtime/load_session.hpp>
 #include <intaglio/runtime/synthetic_weights.hpp>
@@ -42,6 +43,7 @@ void bench_cut(const bench_options& options, const common_options& common) {
   expect_for_cut(options);
   std::optional<io::checkpoint> file;
   const engraved_model& plans = plans_of(options, file);
+  require_decoder(plans);
   if (file) judge_codecs(*file, plans, options.codec);
   const std::vector<gpu::device> on = open_devices(options.model, common);
   const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};

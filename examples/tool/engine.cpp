@@ -74,7 +74,7 @@ struct engine::parts {
   double load_ms = 0;
 };
 
-engine::engine(const model_options& model, const common_options& common) {
+engine::engine(const model_options& model, const common_options& common, bool decodes) {
   const auto start = clock::now();
   // A driver takes longer to open than a vocabulary to be read.
   const bool cut = !model.devices.empty();
@@ -84,6 +84,7 @@ engine::engine(const model_options& model, const common_options& common) {
     std::vector<gpu::device> devices =
         cut ? open_devices(model, common) : std::vector{open_device(common, std::move(opening))};
     const engraved_model& plans = plans_that_fit(checkpoint, model, devices);
+    if (decodes) require_decoder(plans);
     progress_bar bar("loading");
     session_options options;
     options.find_first_nan = common.validate;

@@ -60,7 +60,8 @@ struct kernel_shares {
 class engine {
  public:
   /// @throws file_error, mismatch_error, device_error and their kin
-  engine(const model_options& model, const common_options& common);
+  /// @param decodes whether a next token will be wanted  @error argument_error: of an encoder
+  engine(const model_options& model, const common_options& common, bool decodes = true);
   ~engine();
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;

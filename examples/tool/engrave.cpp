@@ -54,10 +54,14 @@ std::string number(float value) {
   return out + "f";
 }
 
-std::string_view enumerator(architecture value) { return value == architecture::gptoss ? "gptoss" : name(value); }
+std::string_view enumerator(architecture value) {
+  return value == architecture::gptoss ? "gptoss" : value == architecture::nomic_bert ? "nomic_bert" : name(value);
+}
 std::string_view enumerator(rope_type value) { return value == rope_type::plain ? "plain" : name(value); }
 std::string_view enumerator(activation value) {
-  return value == activation::relu_squared ? "relu_squared" : value == activation::silu ? "silu" : "gelu_tanh";
+  constexpr std::string_view names[] = {"relu_squared", "silu", "gelu_tanh", "gelu"};
+  static_assert(std::size(names) == static_cast<std::size_t>(last_activation) + 1);
+  return names[static_cast<std::size_t>(value)];
 }
 
 /// How the model's type is written: its template, which the header of this name has, and the template's arguments
@@ -88,8 +92,9 @@ model_template template_of(const io::checkpoint& model, const families::weight_t
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
   const bool experts = c.num_local_experts != 0 && family_of(c.model_type).layers == "llama";
   const std::string matrices = argument(c.ternary ? dtype::i2_s : types.layers), embedding = argument(types.embedding);
-  return {experts ? "mixtral" : std::string(family_of(c.model_type).layers),
-          matrices + (is_gemma(c.model_type) ? "" : argument(types.head)) + embedding};
+  return {
+      experts ? "mixtral" : std::string(family_of(c.model_type).layers),
+      matrices + (is_gemma(c.model_type) || family_of(c.model_type).encoder ? "" : argument(types.head)) + embedding};
 }
 
 /// Layers' matrices of several codecs, each in its own.
@@ -186,6 +191,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
                            std::to_string(delta.key_dim) + ", " + std::to_string(delta.value_dim) +
                            (delta.in_turn ? ", true}" : ", false}"));
   count("shared_expert_intermediate_size", c.shared_expert_intermediate_size);
+  count("type_vocab_size", c.type_vocab_size);
   if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
          "> {\n  static constexpr std::string_view name = \"" + name + "\";\n" + held_text(kind.types) + "};\n";

@@ -70,6 +70,7 @@ json config_json(const decoder_config& c) {
   const auto count = [&](const char* key, std::uint32_t value) {
     if (value != 0) out[key] = value;
   };
+  count("type_vocab_size", c.type_vocab_size);
   count("global_head_dim", c.global_head_dim);
   count("num_global_key_value_heads", c.num_global_key_value_heads);
   if (c.attention_k_eq_v) out["attention_k_eq_v"] = true;

@@ -126,6 +126,13 @@ const engraved_model& planned_model_of(const io::checkpoint& file, const cache_c
   return planned_model(config, types, name, cache, shape);
 }
 
+void require_decoder(const engraved_model& model) {
+  if (family_of(model.config().model_type).encoder)
+    throw argument_error("model", "a decoder, whose texts have a next token",
+                         printable(model.name, 100) + ", an encoder (" + std::string(name(model.config().model_type)) +
+                             "): `intaglio embed` gives its vectors");
+}
+
 std::optional<dtype> layer_codec(const plan::table& of) {
   for (const plan::weight& each : of.weights)
     if (each.per_layer &&

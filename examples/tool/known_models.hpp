@@ -55,6 +55,9 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
 const engraved_model& planned_model_of(const io::checkpoint& file, const cache_choice& cache = {},
                                        shape_rule shape = {}, const std::string& codec = {});
 
+/// @throws argument_error: an encoder, whose texts have no next token
+void require_decoder(const engraved_model& model);
+
 /// The codec of a plan's layers; absent for ternary ones.
 std::optional<dtype> layer_codec(const plan::table& of);
 

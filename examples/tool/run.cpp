@@ -85,7 +85,7 @@ void embed(const embed_command_options& options, const common_options& common) {
   if (options.file) texts.push_back(read_text(*options.file));
   std::vector<std::vector<std::int32_t>> inputs;
   if (options.ids) inputs.push_back(parse_ids(*options.ids));
-  engine model(options.model, common);
+  engine model(options.model, common, false);
   naming_file(model.file(), [&] {
     for (const std::string& text : texts) inputs.push_back(model.encode_for_embedding(text));
     for (const auto& ids : inputs) {

@@ -5,6 +5,7 @@
 #include "console.hpp"
 #include "device_choice.hpp"
 #include "engraved_models.hpp"
+#include "known_models.hpp"
 
 #include <intaglio/runtime/synthetic_weights.hpp>
 #include <intaglio/runtime/tune.hpp>
@@ -44,6 +45,7 @@ void tune(const tune_options& options, const common_options& common) {
   const engraved_model& plans = options.synthetic.empty()
                                     ? engraved_model_of(file.emplace(open_model(options.model)), {}, options.codec)
                                     : engraved_model_by_name(options.synthetic, options.codec);
+  require_decoder(plans);
   if (file) judge_codecs(*file, plans, options.codec);
   const plan::table& table = plans.table(runtime::class_of(on));
   gpu::pipeline_cache cache(on, gpu::default_cache_folder(), table.hash);

@@ -208,6 +208,7 @@ constexpr std::string_view name(architecture value) {
 /// As config.json's hidden_act spells it.
 constexpr std::string_view name(activation value) {
   constexpr std::string_view names[] = {"relu2", "silu", "gelu_pytorch_tanh", "gelu"};
+  static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_activation) + 1);
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's rope_type spells it.
