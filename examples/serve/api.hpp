@@ -100,8 +100,10 @@ class api : public http_application {
   language::prompt chat_prompt(const asked& of, completion_request& wanted, std::uint32_t& left_out) const;
   using vectors = std::vector<std::vector<float>>;
   /// Has texts embedded. @param write the answer, from the vectors and the number of all tokens
+  /// @param seconds where the second text of each begins, for scores of pairs; or empty  @param input the field
   http_reply embedded(const asked& of, std::vector<std::vector<std::int32_t>> texts,
-                      std::function<json(vectors&& found, std::uint64_t tokens)> write);
+                      std::function<json(vectors&& found, std::uint64_t tokens)> write,
+                      std::vector<std::uint32_t> seconds = {}, const std::string& input = "input");
   /// Generations of a request, which run from here on.
   std::vector<std::shared_ptr<generation>> begin(const asked& of, completion_request& wanted);
   static void plan_reply(completion_request& of, const reply_layout& layout, bool in_thought);

@@ -123,6 +123,12 @@ class batch_engine : public token_engine {
   void embed(embedding asked) override {
     const std::lock_guard lock(mutex_);
     require_room(1);
+    if (!asked.seconds.empty() && !scores_)
+      throw api_error(
+          501,
+          "this model has no head that scores a query and a document together; /v1/embeddings gives vectors "
+          "to compare",
+          {}, "unsupported_endpoint");
     embeddings_.push_back({std::move(asked), {}});
     news_.notify_all();
   }
@@ -366,7 +372,8 @@ class batch_engine : public token_engine {
     const auto start = steady::now();
     try {
       const std::vector<std::int32_t>& text = of.asked.texts[of.done.size()];
-      of.done.push_back(encoder_ ? encoder_->embed(text) : batch_->embed(text, {}));
+      if (!of.asked.seconds.empty()) of.done.push_back({encoder_->score(text, of.asked.seconds[of.done.size()])});
+      else of.done.push_back(encoder_ ? encoder_->embed(text) : batch_->embed(text, {}));
     } catch (const argument_error& refused) {
       take().asked.refuse(api_error(400, refused.what()));
       return 0;
@@ -537,10 +544,7 @@ class batch_engine : public token_engine {
                          runtime::available_memory(device));
     }
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
-    if (encodes_) encoder_.emplace(device, tables, checkpoint, loading);
-    else batch_.emplace(device, tables, checkpoint, loading);
-    for (const std::string& each : encoder_ ? encoder_->warnings() : batch_->warnings()) log("warning", each);
-    const plan::table& table = encoder_ ? encoder_->table() : batch_->table();
+    const plan::table& table = make_batch(device, tables, checkpoint, loading);
     {
       const std::lock_guard lock(told_mutex_);
       device_name_ = device.label();
@@ -553,15 +557,19 @@ class batch_engine : public token_engine {
     gauges_.page_size = table.shape.page_size;
     gauges_.pages = table.shape.pages;
     tell_memory();
-    if (encoder_) {
-      encoder_->embed(std::array<std::int32_t, 2>{1, 2});
-    } else {
-      gauges_.free_pages = batch_->free_pages();
-      generate_some();
-      tell_times();
-    }
+    if (batch_) gauges_.free_pages = batch_->free_pages(), generate_some(), tell_times();
+    else encoder_->embed(std::array<std::int32_t, 2>{1, 2});
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
     log("ready", facts_.id + " on " + device.label() + ": " + tool::computed_text(table));
+  }
+
+  /// The batch or, of an encoder, the session in its place.
+  const plan::table& make_batch(const gpu::device& device, std::span<const plan::table* const> tables,
+                                const io::checkpoint& checkpoint, const session_options& loading) {
+    if (encodes_) scores_ = encoder_.emplace(device, tables, checkpoint, loading).has_score();
+    else batch_.emplace(device, tables, checkpoint, loading);
+    for (const std::string& each : encoder_ ? encoder_->warnings() : batch_->warnings()) log("warning", each);
+    return encoder_ ? encoder_->table() : batch_->table();
   }
 
   /// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what
@@ -609,7 +617,7 @@ class batch_engine : public token_engine {
   std::atomic<bool> words_ready_{false};
   std::optional<basic_batch> batch_;
   std::optional<basic_session> encoder_;  ///< in its place, where the model is one
-  std::atomic<bool> encodes_{false};
+  std::atomic<bool> encodes_{false}, scores_{false};
   static constexpr std::chrono::milliseconds form_moment{10};
   std::vector<seat> seats_, away_;  ///< away: they draw in a form, and have no slot meanwhile
   std::deque<seat> returning_;      ///< have drawn, and wait for a slot

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Vectors of texts, by OpenAI's API and Ollama's: the model's states behind the last norm, pooled.
+// Vectors of texts, by OpenAI's API and Ollama's: the model's states behind the last norm, pooled. Scores of a query
+// and documents, by Jina's and Cohere's: what a cross-encoder's head makes of both.
 #include <intaglio/core/number_text.hpp>
 #include <intaglio/io/prompt.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -49,16 +51,18 @@ void cut_to(std::vector<float>& of, std::uint32_t dimensions) {
 }  // namespace
 
 http_reply api::embedded(const asked& of, std::vector<std::vector<std::int32_t>> texts,
-                         std::function<json(vectors&&, std::uint64_t)> write) {
+                         std::function<json(vectors&&, std::uint64_t)> write, std::vector<std::uint32_t> seconds,
+                         const std::string& input) {
   std::uint64_t tokens = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const std::string field = texts.size() == 1 ? "input" : index("input", i);
-    if (texts[i].empty()) throw api_error(400, field + ": expected at least one token, found none", "input");
+    const std::string field = texts.size() == 1 && seconds.empty() ? input : index(input, i);
+    if (texts[i].empty()) throw api_error(400, field + ": expected at least one token, found none", input);
     if (texts[i].size() > of.facts().context)
       throw api_error(400,
                       field + ": expected at most " + std::to_string(of.facts().context) +
-                          " tokens (this model's maximum context length), found " + std::to_string(texts[i].size()),
-                      "input", "context_length_exceeded");
+                          " tokens (this model's maximum context length), found " + std::to_string(texts[i].size()) +
+                          (seconds.empty() ? "" : " with the query"),
+                      input, "context_length_exceeded");
     tokens += texts[i].size();
   }
   const auto reply = std::make_shared<later_reply>(of.wake);
@@ -68,7 +72,8 @@ http_reply api::embedded(const asked& of, std::vector<std::vector<std::int32_t>>
          if (tokens <= UINT32_MAX) counts.generated(static_cast<std::uint32_t>(tokens), 0, 0, 0);
          reply->give(json_reply(write(std::move(found), tokens)));
        },
-       [reply](const api_error& error) { reply->refuse(error); }, [reply] { return reply->cancelled(); }});
+       [reply](const api_error& error) { reply->refuse(error); }, [reply] { return reply->cancelled(); },
+       std::move(seconds)});
   http_reply out;
   out.pending = reply;
   return out;
@@ -136,11 +141,35 @@ http_reply api::ollama_embed(const asked& of) {
                   });
 }
 
-http_reply api::rerank(const asked&) {
-  throw api_error(501,
-                  "this server has no model that scores a query and a document together; /v1/embeddings gives vectors "
-                  "to compare",
-                  {}, "unsupported_endpoint");
+/// {"query", "documents": [texts, or objects with a text], "top_n", "return_documents"}
+http_reply api::rerank(const asked& of) {
+  const rerank_request wanted = read_rerank_request(of.body, options_.limit);
+  std::vector<std::vector<std::int32_t>> texts;
+  std::vector<std::uint32_t> seconds;
+  for (const std::string& each : wanted.documents) {
+    io::text_pair both = io::encode_pair(of.words().tokens, wanted.query, each);
+    texts.push_back(std::move(both.ids)), seconds.push_back(both.second);
+  }
+  return embedded(
+      of, std::move(texts),
+      [wanted, name = of.facts().id](vectors&& found, std::uint64_t tokens) {
+        std::vector<std::size_t> order;
+        for (std::size_t i = 0; i < found.size(); ++i) order.push_back(i);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t a, std::size_t b) { return found[a][0] > found[b][0]; });
+        if (wanted.top_n) order.resize(std::min<std::size_t>(order.size(), *wanted.top_n));
+        json results = json::array();
+        for (const std::size_t i : order) {
+          json one{{"index", i}, {"relevance_score", as_double(found[i][0])}};
+          if (wanted.return_documents) one["document"] = {{"text", wanted.documents[i]}};
+          results.push_back(std::move(one));
+        }
+        return json{{"model", name},
+                    {"object", "list"},
+                    {"results", std::move(results)},
+                    {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}};
+      },
+      std::move(seconds), "documents");
 }
 
 }  // namespace intaglio::serve

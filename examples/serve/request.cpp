@@ -417,6 +417,24 @@ embedding_request read_embedding_request(const json& body, const model_facts& mo
   return out;
 }
 
+rerank_request read_rerank_request(const json& body, const limits& limit) {
+  const fields from(body, {});
+  rerank_request out{
+      from.text("query"), {}, from.natural("top_n", 1, UINT32_MAX), from.boolean("return_documents", false)};
+  const json& documents = from.need("documents", "an array of texts");
+  if (!documents.is_array() || documents.empty() || documents.size() > limit.embedded_texts)
+    refuse_field("documents", "an array of 1 .. " + std::to_string(limit.embedded_texts) + " texts", shown(documents));
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const json& each = documents[i];
+    if (each.is_string()) out.documents.push_back(each.get<std::string>());
+    else if (each.is_object()) out.documents.push_back(fields(each, index("documents", i)).text("text"));
+    else refuse_field(index("documents", i), "a text", shown(each));
+  }
+  from.without_effect({"model", "user"});
+  from.refuse_unknown(limit.ignore_unknown);
+  return out;
+}
+
 infer_request read_infer_request(const json& body, const limits& limit) {
   const fields from(body, {});
   infer_request out{from.text("prompt"), from.natural("top", 1, 100).value_or(5),

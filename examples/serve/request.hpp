@@ -101,6 +101,15 @@ struct embedding_request {
 };
 embedding_request read_embedding_request(const json& body, const model_facts& model, const limits& limit);
 
+/// {"query", "documents": texts, or objects with a "text", "top_n", "return_documents": false}
+struct rerank_request {
+  std::string query;
+  std::vector<std::string> documents;
+  std::optional<std::uint32_t> top_n;  ///< how many are told of, the best; absent: all
+  bool return_documents = false;
+};
+rerank_request read_rerank_request(const json& body, const limits& limit);
+
 /// {"prompt", "top": 5, "mode": "dense", "features": K}
 struct infer_request {
   std::string prompt;

@@ -95,12 +95,13 @@ struct question {
   std::function<void(const api_error&)> refuse;
 };
 
-/// Texts that become vectors, one each. One of the first two is called, on any thread.
+/// Texts that become vectors, one each, or pairs that become scores. One of the first two is called, on any thread.
 struct embedding {
   std::vector<std::vector<std::int32_t>> texts;                 ///< tokens, at most the context
   std::function<void(std::vector<std::vector<float>>)> answer;  ///< [hidden_size] each, of length 1
   std::function<void(const api_error&)> refuse;
   std::function<bool()> cancelled;
+  std::vector<std::uint32_t> seconds{};  ///< where the second text of each begins: vectors are a score each; or empty
 };
 
 class token_engine {
@@ -121,7 +122,7 @@ class token_engine {
   virtual void submit(std::vector<std::shared_ptr<generation>> list) = 0;
   /// @throws api_error as of submit()
   virtual void predict(question asked) = 0;
-  /// @throws api_error as of submit()
+  /// @throws api_error as of submit(); 501: scores of a model without a head for them
   virtual void embed(embedding asked) = 0;
   /// From here on submit() refuses.
   virtual void refuse_more() = 0;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes tiny encoders, a BERT and a Nomic BERT, as folders and as GGUF, and their embeddings by numpy in float64.
+"""Writes tiny encoders, a BERT, a cross-encoder and a Nomic BERT, as folders and as GGUF, and what they make of texts by
+numpy in float64: embeddings, and scores of pairs.
 
   encoder.py OUT
 
@@ -163,7 +164,8 @@ def gguf_tokens():
 
 
 GLOBALS = {"embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
-           "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm", "emb_ln": "token_embd_norm"}
+           "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm", "emb_ln": "token_embd_norm",
+           "pooler.dense": "cls", "classifier": "cls.output"}
 PARTS = {"attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
          "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm", "intermediate.dense": "ffn_up",
          "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm", "attn.Wqkv": "attn_qkv", "attn.out_proj": "attn_output",
@@ -194,7 +196,7 @@ def make(out, kind):
         if biased:
             w[name + ".bias"] = vector(rows)
 
-    if kind == "bert":
+    if kind != "nomic":
         c = {"model_type": "bert", "architectures": ["BertModel"], "hidden_size": hidden, "num_attention_heads": heads,
              "intermediate_size": inner, "num_hidden_layers": layers, "vocab_size": vocabulary, "type_vocab_size": 2,
              "max_position_embeddings": positions, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
@@ -210,6 +212,9 @@ def make(out, kind):
             linear(p + "intermediate.dense", inner, hidden, True)
             linear(p + "output.dense", hidden, inner, True)
             norm(p + "output.LayerNorm")
+        if kind == "cross":
+            linear("pooler.dense", hidden, hidden, True)
+            linear("classifier", 1, hidden, True)
     else:
         c = {"model_type": "nomic_bert", "architectures": ["NomicBertModel"], "n_embd": hidden, "n_head": heads, "n_inner": inner,
              "n_layer": layers, "vocab_size": vocabulary, "type_vocab_size": 2, "n_positions": 4 * positions,
@@ -229,35 +234,45 @@ def make(out, kind):
             norm(p + "norm2")
 
     wide = {k: v.astype(np.float64) for k, v in w.items()}
-    run = lambda ids, kinds: (bert if kind == "bert" else nomic)(wide, c, ids, kinds)
+    run = lambda ids, kinds: (nomic if kind == "nomic" else bert)(wide, c, ids, kinds)
     results = []
     for text in TEXTS:
         ids = [CLS] + tokens_of(text) + [SEP]
         states = run(ids, [0] * len(ids))
         results.append({"text": text, "ids": ids, "mean": list(states.mean(0)), "first": list(states[0]), "last": list(states[-1])})
 
+    scores = []
+    for first, second in PAIRS if kind == "cross" else []:
+        head, tail = [CLS] + tokens_of(first) + [SEP], tokens_of(second) + [SEP]
+        state = run(head + tail, [0] * len(head) + [1] * len(tail))[0]
+        pooled = np.tanh(wide["pooler.dense.weight"] @ state + wide["pooler.dense.bias"])
+        scores.append({"first": first, "second": second, "ids": head + tail, "begins": len(head),
+                       "score": float(wide["classifier.weight"][0] @ pooled + wide["classifier.bias"][0])})
+
     os.makedirs(os.path.join(out, "1_Pooling"))
     dump = lambda name, what: json.dump(what, open(os.path.join(out, name), "w"))
     dump("config.json", c)
     dump("tokenizer.json", tokenizer_json())
-    dump("1_Pooling/config.json", {"word_embedding_dimension": hidden, "pooling_mode_cls_token": kind == "bert",
-                                   "pooling_mode_mean_tokens": kind != "bert"})
+    dump("1_Pooling/config.json", {"word_embedding_dimension": hidden, "pooling_mode_cls_token": kind != "nomic",
+                                   "pooling_mode_mean_tokens": kind == "nomic"})
     dump("embeddings.json", results)
-    write_safetensors(os.path.join(out, "model.safetensors"), w)
-    name = "bert" if kind == "bert" else "nomic-bert"
+    dump("scores.json", scores)
+    prefix = lambda k: k if kind != "cross" or k.startswith("classifier") else "bert." + k  # as BertForSequenceClassification
+    write_safetensors(os.path.join(out, "model.safetensors"), {prefix(k): v for k, v in w.items()})
+    name = "nomic-bert" if kind == "nomic" else "bert"
     keys = {"general.architecture": name, f"{name}.block_count": layers, f"{name}.context_length": positions,
             f"{name}.embedding_length": hidden, f"{name}.feed_forward_length": inner, f"{name}.attention.head_count": heads,
             f"{name}.attention.layer_norm_epsilon": 1e-12, f"{name}.attention.causal": False,
-            f"{name}.pooling_type": 2 if kind == "bert" else 1, "tokenizer.ggml.model": "bert",
+            f"{name}.pooling_type": {"bert": 2, "cross": 4, "nomic": 1}[kind], "tokenizer.ggml.model": "bert",
             "tokenizer.ggml.token_type_count": 2, "tokenizer.ggml.tokens": gguf_tokens(),
             "tokenizer.ggml.token_type": [3] * 5 + [1] * (vocabulary - 5), "tokenizer.ggml.unknown_token_id": 1,
             "tokenizer.ggml.seperator_token_id": SEP, "tokenizer.ggml.padding_token_id": 0, "tokenizer.ggml.cls_token_id": CLS,
             "tokenizer.ggml.mask_token_id": 4}
-    if kind != "bert":
+    if kind == "nomic":
         keys[f"{name}.rope.freq_base"] = 1000.0
     write_gguf(os.path.join(out, "model.gguf"), keys, {gguf_name(k): v for k, v in w.items()})
 
 
 if __name__ == "__main__":
-    for kind in ("bert", "nomic"):
+    for kind in ("bert", "cross", "nomic"):
         make(os.path.join(sys.argv[1], kind), kind)

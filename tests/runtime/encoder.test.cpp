@@ -28,7 +28,7 @@ const std::filesystem::path& made() {
   static const temporary_folder folder;
   static const std::filesystem::path out = [] {
     run_python("tests/runtime/encoder.py", {(folder / "models").string()});
-    for (const char* model : {"bert", "nomic"}) {
+    for (const char* model : {"bert", "cross", "nomic"}) {
       io::convert_options options;
       options.codec = dtype::f32;
       io::convert(folder / "models" / model, folder / "models" / model / "converted.gguf", options);
@@ -129,4 +129,44 @@ TEST_CASE("an encoder's text is one pass, and has no next token", "[once]") {
   CHECK_THROWS_MATCHES(session.complete("cat"), argument_error, refused);
   CHECK_THROWS_MATCHES(session.reply("cat"), argument_error, refused);
   CHECK(session.embed(some).size() == 64);
+}
+
+TEST_CASE("a cross-encoder scores two texts as numpy does", "[once]") {
+  const std::string form = GENERATE("", "model.gguf", "converted.gguf", "converted");
+  CAPTURE(form);
+  const io::checkpoint file = io::checkpoint::open(made() / "cross" / form);
+  CHECK(file.warnings().empty());
+  const plan::planned plan =
+      families::planned_of(file.config(), families::types_of(file).types, "cross", plan::profiles::cpu, 64);
+  checked_device on;
+  basic_session session = session_of(on.device, plan, file);
+  REQUIRE(session.has_score());
+  std::ifstream list(made() / "cross" / "scores.json");
+  const auto expected = nlohmann::json::parse(list);
+  REQUIRE(expected.size() == 3);
+  for (const auto& each : expected) {
+    const std::string first = each["first"], second = each["second"];
+    const io::text_pair both = io::encode_pair(session.tokenizer(), first, second);
+    CHECK((both.ids == each["ids"].get<std::vector<std::int32_t>>() && both.second == each["begins"]));
+    const double score = each["score"];
+    CHECK(std::abs(session.score(first, second) - score) < 1e-4 * (1 + std::abs(score)));
+    // The same tokens as one text are another text.
+    const auto one = session.score(both.ids, static_cast<std::uint32_t>(both.ids.size()) - 1);
+    if (both.second + 1 != both.ids.size()) CHECK(std::abs(one - score) > 1e-3);
+  }
+  using Catch::Matchers::Message;
+  CHECK_THROWS_MATCHES(session.score(std::vector<std::int32_t>{2, 3}, 2), argument_error,
+                       Message("second text: expected a beginning from 1 to 1, found 2"));
+}
+
+TEST_CASE("a model without a head for one number refuses to score", "[once]") {
+  const io::checkpoint file = io::checkpoint::open(made() / "nomic");
+  const plan::planned plan =
+      families::planned_of(file.config(), families::types_of(file).types, "nomic", plan::profiles::cpu, 64);
+  checked_device on;
+  basic_session session = session_of(on.device, plan, file);
+  CHECK(!session.has_score());
+  CHECK_THROWS_MATCHES(session.score("a", "b"), argument_error,
+                       Catch::Matchers::Message("model: expected one that scores two texts together, with a head for "
+                                                "one number, found one without (nomic-bert)"));
 }

@@ -47,6 +47,9 @@ class hf_tensor_collector {
  public:
   hf_tensor_collector(checkpoint_builder& builder, const hf_config& config) : builder_(builder), config_(config) {}
 
+  /// An encoder's head gives one number: it is read, others are not.
+  void has_score() { scores_ = true; }
+
   /// @param tensor of a safetensors_file or a torch_file
   template <class Tensor>
   [[gnu::cold]] void add(const Tensor& tensor, const mapped_file* file) {
@@ -57,7 +60,7 @@ class hf_tensor_collector {
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     if (family_of(config_.config.model_type).encoder) {
       if (is_position_list(tensor.name)) return;
-      if (is_encoder_head(tensor.name)) {
+      if (is_encoder_head(tensor.name) && !(scores_ && is_score_head(tensor.name))) {
         ++heads_;
         return;
       }
@@ -296,6 +299,7 @@ class hf_tensor_collector {
   std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts have come
   std::vector<std::pair<std::string, scale>> scales_;
   std::size_t vision_ = 0, heads_ = 0;
+  bool scores_ = false;
 };
 
 /// Weights of one form into the builder, and what they say of the head.
@@ -326,6 +330,11 @@ template <class File>
     }
   }
   hf_tensor_collector collector(builder, config);
+  const bool scores = family_of(config.config.model_type).learned_positions &&
+                      std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+                        return tensor.name == "classifier.weight" && tensor.shape.size() == 2 && tensor.shape[0] == 1;
+                      });
+  if (scores) collector.has_score();
   for (const auto& tensor : tensors) collector.add(tensor, files[tensor.file]);
   collector.finish();
 }

@@ -42,7 +42,8 @@ class gguf_config : public gguf_layers {
     if (stated == 1) pooling_ = pooling::mean;
     if (stated == 2) pooling_ = pooling::first;
     if (stated == 3) pooling_ = pooling::last;
-    if (stated > 3)
+    if (stated == 4 && family_of(config_.model_type).encoder) pooling_ = pooling::first;  // the score is of that
+    else if (stated > 3)
       warn(key("pooling_type") + ": expected 0 .. 3, found " + std::to_string(stated) +
            ": embeddings are of the last token unless another way is asked for");
   }

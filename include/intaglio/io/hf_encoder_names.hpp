@@ -21,7 +21,7 @@ struct encoder_part {
 struct encoder_names {
   std::string_view layers;
   std::array<encoder_part, 8> parts;
-  std::array<encoder_part, 4> globals;
+  std::array<encoder_part, 6> globals;
 };
 inline const encoder_names& encoder_names_of(const family& of) {
   static constexpr encoder_names bert{"encoder.layer.",
@@ -36,7 +36,9 @@ inline const encoder_names& encoder_names_of(const family& of) {
                                       {{{"embeddings.word_embeddings", "token_embd"},
                                         {"embeddings.position_embeddings", "position_embd"},
                                         {"embeddings.token_type_embeddings", "token_types"},
-                                        {"embeddings.LayerNorm", "token_embd_norm"}}}};
+                                        {"embeddings.LayerNorm", "token_embd_norm"},
+                                        {"pooler.dense", "cls"},
+                                        {"classifier", "cls.output"}}}};
   static constexpr encoder_names nomic{"encoder.layers.",
                                        {{{"attn.Wqkv", "attn_qkv"},
                                          {"attn.out_proj", "attn_output"},
@@ -96,6 +98,11 @@ inline std::string encoder_hf_name(std::string_view name, const family& of) {
 
 /// A list of numbers that files of older libraries keep beside the tensors: 0, 1, 2, ...
 inline bool is_position_list(std::string_view name) { return name.ends_with("embeddings.position_ids"); }
+/// A cross-encoder's head, which gives one number.
+inline bool is_score_head(std::string_view name) {
+  if (name.starts_with("bert.")) name.remove_prefix(5);
+  return name.starts_with("pooler.dense.") || name.starts_with("classifier.");
+}
 /// Heads of an encoder that embeddings are not made of: what it was trained with, and the pooler in front of these.
 inline bool is_encoder_head(std::string_view name) {
   for (const std::string_view prefix : {"pooler.", "bert.pooler.", "cls.", "lm_head.", "classifier."})

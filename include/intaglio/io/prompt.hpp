@@ -26,4 +26,19 @@ inline std::vector<std::int32_t> encode_for_embedding(const tokenizer& tokens, s
   return tokens.encode(text, {.add_bos = tokens.adds_bos(), .add_eos = tokens.adds_eos()});
 }
 
+/// Tokens of two texts that an encoder reads together, and where the second one begins.
+struct text_pair {
+  std::vector<std::int32_t> ids;
+  std::uint32_t second = 0;
+};
+/// The first text as for an embedding, then the second one and the EOS that ends it, as BERT was trained.
+/// @throws argument_error: more than 1 GiB of text
+inline text_pair encode_pair(const tokenizer& tokens, std::string_view first, std::string_view second) {
+  text_pair out{encode_for_embedding(tokens, first), 0};
+  out.second = static_cast<std::uint32_t>(out.ids.size());
+  const std::vector<std::int32_t> behind = tokens.encode(second, {.add_eos = tokens.adds_eos()});
+  out.ids.insert(out.ids.end(), behind.begin(), behind.end());
+  return out;
+}
+
 }  // namespace intaglio::io

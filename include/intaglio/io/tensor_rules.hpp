@@ -119,6 +119,11 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   if (c.type_vocab_size != 0) out.push_back({"token_types.weight", table, c.type_vocab_size, hidden});
   if (facts.learned_positions) out.push_back({"position_embd.weight", table, c.max_position_embeddings, hidden});
   add_norm("token_embd_norm");
+  if (facts.learned_positions)  // a cross-encoder's head, which gives one number
+    out.insert(out.end(), {{"cls.weight", table, hidden, hidden, true},
+                           {"cls.bias", bias, 1, hidden, true},
+                           {"cls.output.weight", table, 1, hidden, true},
+                           {"cls.output.bias", bias, 1, 1, true}});
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto add = [&](std::string_view name, std::uint64_t rows, std::uint64_t columns) {

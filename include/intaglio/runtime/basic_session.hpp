@@ -174,6 +174,30 @@ INTAGLIO_DEFINITION std::vector<float> basic_session::embed(std::string_view tex
   return embed(gpu::translated([&] { return io::encode_for_embedding(tokenizer(), text); }), options);
 }
 
+INTAGLIO_DEFINITION bool basic_session::has_score() const { return body().score.has_value(); }
+
+INTAGLIO_DEFINITION float basic_session::score(std::span<const std::int32_t> ids, std::uint32_t second) {
+  return gpu::translated([&] {
+    runtime::session_use use(body_);
+    if (!use->score)
+      throw argument_error("model", "one that scores two texts together, with a head for one number",
+                           "one without (" + std::string(name(use->table->config->model_type)) + ")");
+    if (second == 0 || second >= ids.size())
+      throw argument_error("second text", "a beginning from 1 to " + std::to_string(ids.empty() ? 0 : ids.size() - 1),
+                           std::to_string(second));
+    use->check_ids(ids);
+    use->check_room(ids.size());
+    const std::uint32_t chunk = use->checked_chunk_of(0, ids.size());
+    return (*use->score)(
+        runtime::embed_text(*use, ids, chunk, {.pooling = pooling::first, .normalize = false}, second));
+  });
+}
+
+INTAGLIO_DEFINITION float basic_session::score(std::string_view first, std::string_view second) {
+  const io::text_pair both = gpu::translated([&] { return io::encode_pair(tokenizer(), first, second); });
+  return score(both.ids, both.second);
+}
+
 INTAGLIO_DEFINITION std::vector<runtime::dispatch_time> basic_session::measure(std::uint32_t tokens) {
   return gpu::translated([&] {
     runtime::session_use use(body_);

@@ -133,6 +133,10 @@ template <class Executor = executor>
     auto body = std::make_shared<session_body>(on, table, options.submit_budget_ms);
     body->path = from.path();
     body->file_pooling = from.pooling();
+    if (family_of(table.config->model_type).encoder) {
+      body->score = score_head::of(from);
+      if (!body->file_pooling) body->file_pooling = pooling::mean;
+    }
     body->find_first_nan = options.find_first_nan;
     body->prove_kernels = options.prove_kernels;
     body->warnings = from.warnings();
@@ -239,8 +243,9 @@ Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, st
 }
 
 /// A text's vector; the session's history is empty before and behind it.
+/// @param second_text where the second of two texts begins, of an encoder; 0: there is one
 inline std::vector<float> embed_text(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk,
-                                     const embed_options& options) {
+                                     const embed_options& options, std::uint32_t second_text = 0) {
   const plan::table& of = body.run->table();  // of a plan that is cut the last stage, which has the norm
   body.history.clear();
   body.cached = 0;
@@ -250,7 +255,7 @@ inline std::vector<float> embed_text(session_body& body, std::span<const std::in
                          options.pooling.value_or(body.file_pooling.value_or(pooling::last)));
     const auto feed = [&](std::uint32_t position, std::uint32_t count) {
       body.feed.assign(ids.begin() + position, ids.begin() + position + count);
-      body.run->begin(pass_kind::prefill, position, body.feed, {}, 1);
+      body.run->begin(pass_kind::prefill, position, body.feed, {}, 1, second_text);
       body.submit_all();
       body.run->drain();
     };

@@ -50,7 +50,7 @@ class pass_runner : public pass_recordings {
   /// first are drafts
   /// @error argument_error: more tokens than such a pass has room for
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens,
-             const sampling_options& sampling, std::uint32_t passes) {
+             const sampling_options& sampling, std::uint32_t passes, std::uint32_t second_text = 0) {
     const bool greedy = !draws(sampling) && sequence(kind).greedy.handle() != nullptr;
     if (const std::uint32_t most = plan_of(kind).max_tokens; tokens.size() > most)
       throw argument_error("tokens of a pass", "at most " + std::to_string(most), std::to_string(tokens.size()));
@@ -67,6 +67,7 @@ class pass_runner : public pass_recordings {
     words[kernels::state::position] = position;
     words[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
     write_sampling(sampling, words);
+    words[kernels::state::second_text] = second_text;
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
     job_ = {
         kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size()), greedy, tokens.size() > 1};

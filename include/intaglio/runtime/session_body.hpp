@@ -19,6 +19,7 @@
 #include "intaglio/io/tokenizer.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/prompt_lookup.hpp"
+#include "intaglio/runtime/score_head.hpp"
 #include "intaglio/runtime/weights.hpp"
 
 namespace intaglio::runtime {
@@ -36,6 +37,7 @@ struct session_body {
   std::optional<io::chat_template> chat;
   std::optional<file_error> no_chat;    ///< why there is none
   std::string path;                     ///< of the checkpoint, for errors
+  std::optional<score_head> score;      ///< of a cross-encoder
   std::optional<pooling> file_pooling;  ///< of embeddings, where the checkpoint says it
   std::vector<std::string> warnings;
   std::vector<std::int32_t> history;

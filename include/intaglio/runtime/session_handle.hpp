@@ -245,6 +245,14 @@ class basic_session {
   /// plain text. @error argument_error: no tokenizer
   std::vector<float> embed(std::string_view text, const embed_options& options = {});
 
+  /// Whether the model is a cross-encoder, which scores two texts.
+  bool has_score() const;
+  /// What a cross-encoder's head makes of two texts read together: a number without bounds, larger where the second one
+  /// suits the first. @param second where it begins in ids  @error as of embed(); argument_error: no such head
+  float score(std::span<const std::int32_t> ids, std::uint32_t second);
+  /// The same for texts (io::encode_pair).
+  float score(std::string_view first, std::string_view second);
+
   /// Time of every dispatch of one decode pass, or of one prefill pass of `tokens` tokens, at the present position.
   /// Leaves the history as it is; the KV cache behind it is overwritten.
   /// @error argument_error: no room in the context; device_error: no timestamps
