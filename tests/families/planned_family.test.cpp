@@ -91,6 +91,11 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::gemma2_27b, dtype::q4_k>();
   check_in<models::gptoss_20b, dtype::bf16>();
   check_in<models::gptoss_120b, dtype::q8_0>();
+  check_in<models::bge_small, dtype::q8_0>();
+  check_in<models::bge_base, dtype::f16>();
+  check_in<models::bge_large, dtype::q4_k>();
+  check_in<models::minilm_l6, dtype::bf16>();
+  check_in<models::nomic_embed_v15, dtype::q4_k>();
 }
 
 TEST_CASE("a Gemma 4 has the heads, caches and FFNs of its kinds of layers", "[families]") {

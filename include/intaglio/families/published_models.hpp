@@ -92,6 +92,11 @@ inline constexpr std::array published_models{
     coded_entry<models::gemma4_26b_a4b>(),
     coded_entry<models::gptoss_20b>(),
     coded_entry<models::gptoss_120b>(),
+    coded_entry<models::bge_small>(),
+    coded_entry<models::bge_base>(),
+    coded_entry<models::bge_large>(),
+    coded_entry<models::minilm_l6>(),
+    coded_entry<models::nomic_embed_v15>(),
 };
 
 /// nullptr for another name.

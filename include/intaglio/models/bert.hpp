@@ -36,7 +36,7 @@ constexpr auto bert_graph(const decoder_config& c, dtype embedding_type) {
 }
 
 /// @tparam W of the products' weights  @tparam D of the embedding
-template <const decoder_config& c, dtype W = dtype::f16, dtype D = W>
+template <const decoder_config& c, dtype W = dtype::f16, dtype D = graph::head_type(W, c.hidden_size)>
 struct bert {
   static constexpr const decoder_config& config = c;
 
