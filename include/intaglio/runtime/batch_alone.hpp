@@ -66,6 +66,19 @@ class batch_alone : public batch_recordings {
       alone_position_ += now;
     }
   }
+  /// Makes the logits of a slot those of the last pass of decode_alone(), where alone_has_logits().
+  /// @error device_lost, out_of_memory
+  void keep_alone_logits(std::uint32_t slot) {
+    if (!logits_) make_logits();
+    const std::uint32_t slot_count = table_->shape.slot_count, which = was_long() ? slot_count + slot : slot;
+    copy_alone_.resize(std::size_t{2} * slot_count);
+    if (copy_alone_[which].handle() == VK_NULL_HANDLE)
+      copy_alone_[which] =
+          copy_of_logits((was_long() ? alone_long_ : alone_decode_).plain.plan->logits_offset, slot, 1);
+    commands_.assign({copy_alone_[which].handle()});
+    flush("logits of " + model_name(*table_), gpu::queue::hang_limit);
+  }
+
   std::uint32_t drawn_alone(std::uint32_t index) const {
     std::uint32_t out = 0;
     std::memcpy(&out, alone_ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
@@ -119,14 +132,19 @@ class batch_alone : public batch_recordings {
     }
     std::vector<float> out(table_->config->vocab_size);
     gpu::transfer(device_, std::uint64_t{1} << 20)
-        .download(arena_, alone_decode_.plain.plan->logits_offset, std::as_writable_bytes(std::span(out)));
+        .download(arena_, (was_long() ? alone_long_ : alone_decode_).plain.plan->logits_offset,
+                  std::as_writable_bytes(std::span(out)));
     return out;
   }
+  /// Whether the last pass was of the form for long contexts.
+  bool was_long() const { return alone_position_ > long_from_; }
   /// Whether the head is screened.
   bool alone_is_screened() const {
     return std::any_of(alone_decode_.plain.plan->epilogue.begin(), alone_decode_.plain.plan->epilogue.end(),
                        [](const plan::dispatch& each) { return each.kernel == kernels::kernel::head_screen; });
   }
+  static constexpr std::uint32_t never = ~0u;
+  std::uint32_t long_from_ = never;  ///< passes from this position on are of the form for long contexts
   void forget_speed_of_alone() { alone_decode_.plain.speed = alone_long_.plain.speed = {}; }
 
  private:
@@ -148,15 +166,18 @@ class batch_alone : public batch_recordings {
       return out;
     };
     alone_decode_ = record(of);
-    if (of.in_one_long.empty()) return;
-    long_plan_ = of;
-    long_plan_.in_one = of.in_one_long;
-    long_from_ = of.long_from;
-    alone_long_ = record(long_plan_);
+    if (const plan::sequence* const long_form = one_alone_long(*plan_)) {
+      long_from_ = plan_->long_from(!of.in_one.empty());
+      alone_long_ = record(*long_form);
+    } else if (!of.in_one_long.empty()) {
+      long_plan_ = of;
+      long_plan_.in_one = of.in_one_long;
+      long_from_ = of.long_from;
+      alone_long_ = record(long_plan_);
+    }
   }
 
-  static constexpr std::uint32_t never = ~0u;
-  std::uint32_t long_from_ = never, alone_position_ = 0;
+  std::uint32_t alone_position_ = 0;
   bool alone_draws_ = false;
 };
 

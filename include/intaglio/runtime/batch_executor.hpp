@@ -166,17 +166,6 @@ class batch_executor : public batch_alone {
     }
   }
 
-  /// Makes logits() of a slot those of the last pass of decode_alone(), where alone_has_logits().
-  /// @error device_lost, out_of_memory
-  void keep_alone_logits(std::uint32_t slot) {
-    if (!logits_) make_logits();
-    copy_alone_.resize(table_->shape.slot_count);
-    if (copy_alone_[slot].handle() == VK_NULL_HANDLE)
-      copy_alone_[slot] = copy_of_logits(one_alone(*plan_)->logits_offset, slot, 1);
-    commands_.assign({copy_alone_[slot].handle()});
-    flush("logits of " + model_name(*table_), gpu::queue::hang_limit);
-  }
-
   /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between
   /// the kernels, and in these pages, which nobody has. @param slot nobody's  @error device_lost, out_of_memory
   void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
@@ -283,43 +272,29 @@ class batch_executor : public batch_alone {
       if (rows == most) return true;
     }
   }
-  /// Of one session by itself and in a pass of the batch's chain.
+  /// Of one session by itself, in both forms where there are two, and in a pass of the batch's chain.
   bool alone_agrees() {
     const std::vector<float> expected = fed(1, false);
-    const auto tokens = proof_tokens(0);
-    const std::uint32_t page = 0, positions = proof_positions();
-    clear();
-    const std::vector<float> found =
-        fed_alone(std::span(tokens).first(positions), {{}, std::span(&page, 1), positions, true, {}});
-    if (!alone_is_screened()) return distance_of(found, expected) <= nearness_alone(table_->shape);
-    const auto largest = std::max_element(expected.begin(), expected.end()) - expected.begin();
-    return std::max_element(found.begin(), found.end()) - found.begin() == largest &&
-           distance_of(std::span(found).subspan(static_cast<std::size_t>(largest), 1),
-                       std::span(expected).subspan(static_cast<std::size_t>(largest), 1)) <=
-               nearness_alone(table_->shape);
-  }
-
-  void make_logits() {
-    gpu::translated([&] {
-      const std::uint32_t slot_count = table_->shape.slot_count;
-      logits_ = gpu::buffer(device_, std::uint64_t{4} * slot_count * table_->config->vocab_size,
-                            gpu::placement::readback, "logits on their way to the host");
-      copy_logits_ = copy_of_logits(table_->batch.logits_offset, 0, slot_count);
-    });
-  }
-  void forget_logits() {
-    copy_logits_ = {};
-    copy_alone_.clear();
-    logits_ = {};
-  }
-  /// @param from offset of the arena  @param slot the first of `count`
-  gpu::recording copy_of_logits(std::uint64_t from, std::uint32_t slot, std::uint32_t count) {
-    return gpu::translated([&] {
-      const std::uint64_t bytes = std::uint64_t{4} * table_->config->vocab_size;
-      gpu::recorder record(device_, "logits of " + model_name(*table_));
-      record.copy(arena_, from, logits_, slot * bytes, count * bytes);
-      return record.finish();
-    });
+    const auto agrees = [&] {
+      const auto tokens = proof_tokens(0);
+      const std::uint32_t page = 0, positions = proof_positions();
+      clear();
+      const std::vector<float> found =
+          fed_alone(std::span(tokens).first(positions), {{}, std::span(&page, 1), positions, true, {}});
+      if (!alone_is_screened()) return distance_of(found, expected) <= nearness_alone(table_->shape);
+      const auto largest = std::max_element(expected.begin(), expected.end()) - expected.begin();
+      return std::max_element(found.begin(), found.end()) - found.begin() == largest &&
+             distance_of(std::span(found).subspan(static_cast<std::size_t>(largest), 1),
+                         std::span(expected).subspan(static_cast<std::size_t>(largest), 1)) <=
+                 nearness_alone(table_->shape);
+    };
+    bool out = agrees();
+    if (long_from_ != never) {
+      const std::uint32_t from = std::exchange(long_from_, 0);
+      out = agrees() && out;
+      long_from_ = from;
+    }
+    return out;
   }
 
   void check_chunk(std::span<const std::int32_t> tokens) const {

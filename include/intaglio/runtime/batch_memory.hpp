@@ -39,6 +39,15 @@ inline const plan::sequence* one_alone(const plan::device_plan& plan) {
   return table.is_for_cpus() ? nullptr : &table.decode;
 }
 
+/// Its form for passes from plan.long_from() on, where that is not one of all layers in one dispatch; null where it has
+/// none.
+inline const plan::sequence* one_alone_long(const plan::device_plan& plan) {
+  const plan::sequence* const alone = one_alone(plan);
+  if (alone == nullptr || !alone->in_one_long.empty() || plan.table().context <= plan.long_from(!alone->in_one.empty()))
+    return nullptr;
+  return plan.long_decode();
+}
+
 /// Memory of the passes of a batch, and the words that its slots have.
 class batch_memory {
  public:

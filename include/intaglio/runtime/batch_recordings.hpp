@@ -29,6 +29,10 @@ class batch_recordings : public batch_memory {
       for (const plan::sequence* each : plan.all_of(which))
         if (each->layers != 0) out.push_back(each);
     if (const plan::sequence* const alone = one_alone(plan)) out.push_back(alone);
+    if (const plan::sequence* const long_form = one_alone_long(plan)) {
+      if (out.back() != &table.decode) out.push_back(&table.decode);  // with which it shares most dispatches
+      out.push_back(long_form);
+    }
     return out;
   }
 
@@ -158,6 +162,29 @@ class batch_recordings : public batch_memory {
       done += count;
     }
   }
+  void make_logits() {
+    gpu::translated([&] {
+      const std::uint32_t slot_count = table_->shape.slot_count;
+      logits_ = gpu::buffer(device_, std::uint64_t{4} * slot_count * table_->config->vocab_size,
+                            gpu::placement::readback, "logits on their way to the host");
+      copy_logits_ = copy_of_logits(table_->batch.logits_offset, 0, slot_count);
+    });
+  }
+  void forget_logits() {
+    copy_logits_ = {};
+    copy_alone_.clear();
+    logits_ = {};
+  }
+  /// @param from offset of the arena  @param slot the first of `count`
+  gpu::recording copy_of_logits(std::uint64_t from, std::uint32_t slot, std::uint32_t count) {
+    return gpu::translated([&] {
+      const std::uint64_t bytes = std::uint64_t{4} * table_->config->vocab_size;
+      gpu::recorder record(device_, "logits of " + model_name(*table_));
+      record.copy(arena_, from, logits_, slot * bytes, count * bytes);
+      return record.finish();
+    });
+  }
+
   static constexpr std::uint32_t most_buffers = 1024;
 
   /// Decode of one session in one of its forms.
@@ -176,7 +203,8 @@ class batch_recordings : public batch_memory {
   pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_, cleaning_;
   std::vector<gpu::recording> feed_header_, feed_slot_,
-      copy_alone_;  ///< logits of a session that decodes alone, to the place of each slot that kept them
+      copy_alone_;  ///< logits of a session that decodes alone, to the place of each slot that kept them; then
+                    ///< those of its form for long contexts
   std::vector<VkCommandBuffer> commands_;
   gpu::queue queue_;  // goes first, and waits: what is above may be in flight
 };
