@@ -506,3 +506,31 @@ TEST_CASE("hf_config: a gpt-oss and a Gemma 2, with transformers' defaults") {
   CHECK_THAT(refusal(read_as("gemma2", R"(,"attn_logit_softcapping":-1.0)")),
              ContainsSubstring("attn_logit_softcapping: expected a number above 0"));
 }
+
+TEST_CASE("hf_config: encoders state what BERT and Nomic's BERT are made of") {
+  const std::string bert =
+      R"({"model_type":"bert","hidden_size":64,"num_attention_heads":4,"intermediate_size":128,"num_hidden_layers":3,)"
+      R"("vocab_size":100,"type_vocab_size":2,"max_position_embeddings":320,"layer_norm_eps":1e-12,"hidden_act":"gelu")";
+  const auto found = read(bert + "}");
+  CHECK(found.warnings.empty());
+  CHECK((found.config.model_type == architecture::bert && found.config.head_dim == 16 &&
+         found.config.num_key_value_heads == 4 && found.config.type_vocab_size == 2 &&
+         found.config.rms_norm_eps == 1e-12f && found.config.hidden_act == activation::gelu &&
+         found.config.no_rope_layer_interval == 1));
+  CHECK_THAT(refusal(bert + R"(,"position_embedding_type":"relative_key"})"),
+             ContainsSubstring("position_embedding_type: expected absolute, found"));
+  CHECK_THAT(refusal(bert + R"(,"is_decoder":true})"), ContainsSubstring("is_decoder: expected false, found true"));
+  const std::string nomic =
+      R"({"model_type":"nomic_bert","n_embd":64,"n_head":4,"n_inner":128,"n_layer":3,"vocab_size":100,)"
+      R"("n_positions":8192,"max_trained_positions":2048,"layer_norm_epsilon":1e-12,"rotary_emb_base":1000)";
+  const auto other = read(nomic + "}");
+  CHECK(other.warnings.empty());
+  CHECK((other.config.model_type == architecture::nomic_bert && other.config.max_position_embeddings == 2048 &&
+         other.config.rope_theta == 1000.f && other.config.hidden_act == activation::silu &&
+         other.config.type_vocab_size == 2 && other.config.no_rope_layer_interval == 0));
+  for (const char* key : {"causal", "prenorm", "use_rms_norm", "qkv_proj_bias", "moe_every_n_layers"})
+    CHECK_THAT(refusal(nomic + ",\"" + key + "\":" + (key[0] == 'm' ? "2" : "true") + "}"),
+               ContainsSubstring(std::string(key) + ": expected none, found"));
+  CHECK_THAT(refusal(nomic + R"(,"activation_function":"geglu"})"),
+             ContainsSubstring("activation_function: expected swiglu, found"));
+}

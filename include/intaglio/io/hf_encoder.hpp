@@ -62,11 +62,16 @@ class hf_encoder : public hf_layers {
     c.num_hidden_layers = size(root["n_layer"]);
     c.num_attention_heads = size(root["n_head"]);
     c.vocab_size = size(root["vocab_size"]);
-    // Behind these positions angles would be scaled by the length of the text.
+    // Behind these positions angles would be scaled by the length of the text, and rotary_scaling_factor says how.
     c.max_position_embeddings =
         root["max_trained_positions"].present() ? size(root["max_trained_positions"]) : size(root["n_positions"]);
     c.rms_norm_eps = root["layer_norm_epsilon"].present() ? root["layer_norm_epsilon"].real() : 1e-5f;
     c.rope_theta = root["rotary_emb_base"].present() ? root["rotary_emb_base"].real() : 10'000.f;
+    for (const char* key : {"rotary_emb_interleaved", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "prenorm",
+                            "parallel_block", "parallel_block_tied_norm", "causal", "use_rms_norm",
+                            "moe_every_n_layers", "scale_attn_by_inverse_layer_idx"})
+      if (!root[key].is_nothing()) root[key].refuse("none");
+    if (!root["scale_attn_weights"].boolean_or(true)) root["scale_attn_weights"].refuse("true");
     if (const json_place part = root["rotary_emb_fraction"]; part.present() && part.number() != 1.0) part.refuse("1");
     if (root["rotary_emb_scale_base"].present()) root["rotary_emb_scale_base"].refuse("none");
     c.hidden_act = activation::silu;
