@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/io/hf_config.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <iterator>
 
 #include "files.hpp"
 
@@ -428,6 +430,13 @@ TEST_CASE("hf_config: a Granite with Mamba-2 states its heads, groups and layers
   CHECK_THAT(refusal(with(dense + R"(,"time_step_limit":[0.001,0.1])")),
              ContainsSubstring("time_step_limit: expected 0 and Infinity"));
   CHECK(read(with(dense + R"(,"mamba_proj_bias":true)")).states_biases);
+}
+
+TEST_CASE("hf_config: each key has one rule, since the first one counts") {
+  using io::hf_key_rules;
+  for (const auto& rule : hf_key_rules)
+    CHECK(std::count_if(std::begin(hf_key_rules), std::end(hf_key_rules),
+                        [&](const auto& other) { return other.key == rule.key; }) == 1);
 }
 
 TEST_CASE("hf_config: a Nemotron-H names the kind of each layer") {

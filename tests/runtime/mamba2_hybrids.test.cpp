@@ -121,7 +121,7 @@ TEST_CASE("a hybrid in Q8_0, with rows of other widths in f16, stays near numpy'
     const double a = static_cast<double>(found[i]), b = static_cast<double>(expected[i]);
     ab += a * b, aa += a * a, bb += b * b;
   }
-  CHECK(ab / std::sqrt(aa * bb) > 0.998);
+  CHECK(ab / std::sqrt(aa * bb) > 0.997);  // numpy's own with these codes: 0.99994 and, of nemotron, 0.99791
 }
 
 TEST_CASE("what a GGUF of a hybrid states of its layers fits together, or is refused by its key", "[once]") {

@@ -148,8 +148,7 @@ class model_converter {
       throw argument_error(
           "codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : float_and_block_types() + " bcml1",
           std::string(name(codec)));
-    const family& facts = family_of(model_.config().model_type);
-    if (codec == dtype::bcml1 && (facts.fused || facts.recurrent == recurrence::mamba2))
+    if (codec == dtype::bcml1 && has_fused_matrices(family_of(model_.config().model_type)))
       throw argument_error("codec", "another than bcml1, whose panels hold no matrices one behind the other",
                            std::string(name(codec)));
     if (!options_.embedding) return;

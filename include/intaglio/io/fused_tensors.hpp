@@ -15,13 +15,16 @@
 
 namespace intaglio::io {
 
+/// Whether files of a family have such matrices in GGUF.
+constexpr bool has_fused_matrices(const family& of) { return of.fused || of.recurrent == recurrence::mamba2; }
+
 /// Some rows of a fused matrix.
 struct fused_part {
   std::string name;
   std::uint64_t first = 0, rows = 0;
 };
 /// What a tensor with this GGUF name holds in a family with fused matrices; nothing for one that is whole.
-inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
+[[gnu::cold]] inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
   const bool fused = family_of(c.model_type).fused, fused_qkv = fused || family_of(c.model_type).fused_qkv;
   const std::uint64_t q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
   const auto before = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
@@ -52,8 +55,8 @@ inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_
   return {{block + "ffn_gate.weight", 0, inner}, {block + "ffn_up.weight", inner, inner}};
 }
 /// The matrix that files have a tensor in, with its rows: its own; nothing where it stands behind the one before it.
-inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const decoder_config& c,
-                                                                       const stored_tensor& tensor) {
+[[gnu::cold]] inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const decoder_config& c,
+                                                                                     const stored_tensor& tensor) {
   const std::string_view name = tensor.name;
   const std::size_t dot = name.starts_with("blk.") ? name.find('.', 4) : name.npos;
   for (const std::string_view tail : {"attn_qkv.weight", "ffn_up.weight", "ssm_in.weight"}) {

@@ -216,7 +216,7 @@ class gguf_layers : public gguf_rope {
   }
 
   /// Layers without heads of keys are recurrent.
-  void read_layers_without_keys() {
+  [[gnu::cold]] void read_layers_without_keys() {
     const std::string name = key("attention.head_count_kv");
     const std::vector<std::uint32_t> each =
         numbers_of_layers(name, "0 for layers without attention and one other number");
