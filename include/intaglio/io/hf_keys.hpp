@@ -199,10 +199,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"time_step_limit", config_key_use::read, {}, has_state_space},
     {"hybrid_override_pattern", config_key_use::read, {}, has_single_halves},
     {"attention_head_dim", config_key_use::read, {}, has_single_halves},
-<<<<<<< HEAD
     {"layer_norm_epsilon", config_key_use::read, "nomic_bert", has_single_halves},
-=======
->>>>>>> fc148a2a (Give each key of config.json one rule, which a test holds)
     {"mlp_hidden_act", config_key_use::read, {}, has_single_halves},
     {"mamba_hidden_act", config_key_use::read, {}, has_single_halves},
     {"mamba_num_heads", config_key_use::read, {}, has_single_halves},
