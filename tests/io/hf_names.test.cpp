@@ -56,6 +56,22 @@ TEST_CASE("hf_names: an expert's matrices have Mixtral's names or those of a gat
   CHECK_FALSE(gguf_name("model.layers.2.mlp.gate.weight", architecture::llama));
 }
 
+TEST_CASE("hf_names: encoders' tensors, with older names of norms and what stands in front of a classifier's") {
+  CHECK(gguf_name("bert.encoder.layer.2.attention.self.query.bias", architecture::bert) == "blk.2.attn_q.bias");
+  CHECK(gguf_name("embeddings.LayerNorm.gamma", architecture::bert) == "token_embd_norm.weight");
+  CHECK(gguf_name("encoder.layer.0.output.LayerNorm.beta", architecture::bert) == "blk.0.layer_output_norm.bias");
+  CHECK(gguf_name("encoder.layers.11.attn.Wqkv.weight", architecture::nomic_bert) == "blk.11.attn_qkv.weight");
+  CHECK(gguf_name("encoder.layers.1.mlp.fc12.weight", architecture::nomic_bert) == "blk.1.ffn_gate.weight");
+  for (const char* name :
+       {"encoder.layer.x.output.dense.weight", "encoder.layer.01.output.dense.weight", "encoder.layer.1.output.dense",
+        "encoder.layer.1.other.weight", "encoder.layer..weight", "bert."})
+    CHECK_FALSE(gguf_name(name, architecture::bert));
+  CHECK((is_encoder_head("bert.pooler.dense.weight") && is_encoder_head("cls.predictions.bias")));
+  CHECK((is_score_head("bert.pooler.dense.weight") && is_score_head("classifier.bias")));
+  CHECK_FALSE(is_score_head("cls.predictions.bias"));
+  CHECK(is_position_list("bert.embeddings.position_ids"));
+}
+
 TEST_CASE("hf_names: other names are no tensors of the model") {
   for (const char* name :
        {"", "model.", "model.layers.", "model.layers..mlp.up_proj.weight", "model.layers.01.mlp.up_proj.weight",
@@ -73,6 +89,18 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
 TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
   for (const intaglio::family& of : intaglio::families_table) {
     const architecture family = of.type;
+    if (of.encoder) {
+      const encoder_names& names = encoder_names_of(of);
+      for (const char* end : {".weight", ".bias"}) {
+        for (const auto& [hf, gguf] : names.parts)
+          if (const std::string name = std::string(names.layers) + "17." + std::string(hf) + end; !hf.empty())
+            CHECK(hf_name(gguf_name(name, family).value(), family) == name);
+        for (const auto& [hf, gguf] : names.globals)
+          if (const std::string name = std::string(hf) + end; !hf.empty())
+            CHECK(hf_name(gguf_name(name, family).value(), family) == name);
+      }
+      continue;
+    }
     for (const auto& [hf, gguf] : hf_parts(of)) {
       if (!of.norms_behind && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
       for (const char* end : {".weight", ".bias"}) {
