@@ -140,8 +140,9 @@ vec4 merged_together(uint first, uint spans, uint quad) {
     precise float old_distance = lower - greatest, new_distance = its.x - greatest;
     bool starts = own == 0u;
     subgroupBarrier();
-    pool[subgroup_index * 32u + lane] =
-        vec4(starts ? 0.0 : canonical_exp(old_distance), starts ? 1.0 : canonical_exp(new_distance), its.y, 0.0);
+    vec2 factors = vec2(old_distance, new_distance);
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) factors[i] = canonical_exp(factors[i]);
+    pool[subgroup_index * 32u + lane] = vec4(starts ? vec2(0.0, 1.0) : factors, its.y, 0.0);
     subgroupBarrier();
     before = subgroupShuffle(greatest, 31u);
     ONE_BY_ONE for (uint part = 0u; part < 32u && span + part < spans; part += spans_at_once) {
@@ -195,8 +196,7 @@ void attend_together(uint token, uint group, uint count) {
       LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) octet_sums[(subgroup_index * 4u + h) * 32u + lane] = group_sums[h];
       continue;
     }
-    hand_over(1u);
-    hand_over(2u);
+    ONE_BY_ONE for (uint apart = 1u; apart < 4u; apart += apart) hand_over(apart);
   }
   if (subgroup_index == 0u) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < own_heads) {
       precise float all = (octet_totals[h] + octet_totals[4u + h]) + (octet_totals[8u + h] + octet_totals[12u + h]);
@@ -207,14 +207,11 @@ void attend_together(uint token, uint group, uint count) {
         if (quads > 32u && quad < 32u)
           sum = (octet_sums[h * 32u + lane] + octet_sums[(4u + h) * 32u + lane]) +
                 (octet_sums[(8u + h) * 32u + lane] + octet_sums[(12u + h) * 32u + lane]);
-        if (spans != 1u) partials.at[place + quad] = sum;
-        else
-          FloatQuads(output_).at[(first_token_head + h) * quads + quad] =
-              attended(sum, its, has_sinks != 0u ? sinks.at[first_head + h] : 0.0);
+        partials.at[place + quad] = sum;
       }
-      if (spans != 1u && lane == 0u) partials.at[place + quads] = vec4(its, 0.0, 0.0);
+      if (lane == 0u) partials.at[place + quads] = vec4(its, 0.0, 0.0);
     }
-  if (spans == 1u || !comes_last(first_token_head, spans)) return;
+  if (!comes_last(first_token_head, spans)) return;
   uint merges = min(subgroup_index, own_heads - 1u);  // a head's
   ONE_BY_ONE for (uint row = 0u; row < (quads + 31u) / 32u; ++row) {
     uint quad = min(lane + 32u * row, quads - 1u);
