@@ -16,7 +16,9 @@
 namespace intaglio::io {
 
 /// Whether files of a family have such matrices in GGUF.
-constexpr bool has_fused_matrices(const family& of) { return of.fused || of.recurrent == recurrence::mamba2; }
+constexpr bool has_fused_matrices(const family& of) {
+  return of.fused || of.fused_qkv || of.recurrent == recurrence::mamba2;
+}
 
 /// Some rows of a fused matrix.
 struct fused_part {
