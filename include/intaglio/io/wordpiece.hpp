@@ -52,12 +52,12 @@ class wordpiece {
  public:
   /// @param ordinary index of normal tokens by their text in the file  @param unknown what a word without pieces
   /// becomes
-  wordpiece(const vocabulary& file, token_texts texts, token_index ordinary, std::int32_t unknown)
+  [[gnu::cold]] wordpiece(const vocabulary& file, token_texts texts, token_index ordinary, std::int32_t unknown)
       : texts_(std::move(texts)), ordinary_(std::move(ordinary)), unknown_(unknown),
         lowercase_(file.lowercase.value_or(true)), strip_accents_(file.strip_accents.value_or(lowercase_)) {}
 
   /// Appends the tokens of a stretch of text.
-  void encode(std::string_view text, std::vector<std::int32_t>& out) const {
+  [[gnu::cold]] void encode(std::string_view text, std::vector<std::int32_t>& out) const {
     std::string word(word_start);
     std::size_t characters = 0;
     const auto end_word = [&] {
@@ -101,7 +101,7 @@ class wordpiece {
                        [&](const range& each) { return c >= each.first && c <= each.last; });
   }
 
-  std::vector<std::uint32_t> normalized(std::string_view text) const {
+  [[gnu::cold]] std::vector<std::uint32_t> normalized(std::string_view text) const {
     std::vector<std::uint32_t> out;
     for (std::size_t at = 0; at < text.size();) {
       const code_point next = decode_utf8(text, at);
@@ -129,7 +129,7 @@ class wordpiece {
   }
 
   /// @param word behind word_start
-  void encode_word(std::string_view word, std::size_t characters, std::vector<std::int32_t>& out) const {
+  [[gnu::cold]] void encode_word(std::string_view word, std::size_t characters, std::vector<std::int32_t>& out) const {
     const std::size_t before = out.size();
     if (characters > longest_word) return out.push_back(unknown_);
     for (std::size_t at = 0, least = word_start.size(); at < word.size(); least = 0) {
