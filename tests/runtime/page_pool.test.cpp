@@ -188,3 +188,25 @@ TEST_CASE("remembered pages have names that their tokens find, and that no other
   pool.remember(*taken, other);
   for (const std::uint64_t each : pool.names_of(other)) CHECK((each != both[0] && each != both[1]));
 }
+
+TEST_CASE("page pool: a beginning that is forgotten is found no more, but for pages that somebody uses", "[runtime]") {
+  page_pool pool(6, 4);
+  const auto ids = counted(13);
+  auto one = pool.take(ids, 13);
+  REQUIRE(one);
+  pool.remember(*one, std::span(ids).first(12));
+  CHECK(pool.known(ids) == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(pool.forget(ids) == 0);  // in use
+  pool.release(*one);
+  auto two = pool.take(std::span(ids).first(6), 6);
+  REQUIRE(two);
+  CHECK(two->shared == 1);
+  CHECK(pool.forget(ids) == 2);
+  CHECK(pool.known(ids) == std::vector<std::uint32_t>{0});
+  CHECK(pool.free() == 4);
+  pool.release(*two);
+  CHECK(pool.forget(ids) == 1);
+  CHECK(pool.forget(ids) == 0);
+  CHECK(pool.free() == 6);
+  CHECK(pool.take(ids, 24));  // each page once
+}

@@ -83,6 +83,9 @@ class session_writer {
     add(bytes);
   }
 
+  /// Bytes written so far.
+  std::uint64_t size() const { return file_.size(); }
+
   /// @error file_error; argument_error: bytes of the cache are missing
   void commit() {
     if (left_ != 0) throw argument_error("cache of the session", std::to_string(left_) + " bytes more", "the end");

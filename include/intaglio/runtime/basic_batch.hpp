@@ -68,6 +68,17 @@ INTAGLIO_DEFINITION std::uint32_t basic_batch::cached_tokens(batch_handle whose)
 }
 INTAGLIO_DEFINITION std::span<const float> basic_batch::logits(batch_handle whose) const { return run_->logits(whose); }
 INTAGLIO_DEFINITION void basic_batch::set_next(batch_handle whose, std::int32_t id) { run_->set_next(whose, id); }
+INTAGLIO_DEFINITION saved_prefix basic_batch::save(std::span<const std::int32_t> tokens,
+                                                   const std::filesystem::path& path, const session_note& note) {
+  return run_->save(tokens, path, note);
+}
+INTAGLIO_DEFINITION saved_prefix basic_batch::restore(const std::filesystem::path& path) { return run_->restore(path); }
+INTAGLIO_DEFINITION std::uint32_t basic_batch::forget(std::span<const std::int32_t> tokens) {
+  return run_->forget(tokens);
+}
+INTAGLIO_DEFINITION const std::vector<std::int32_t>& basic_batch::last_history(std::uint32_t slot) const {
+  return run_->last_history(slot);
+}
 INTAGLIO_DEFINITION std::vector<float> basic_batch::embed(std::span<const std::int32_t> ids,
                                                           const embed_options& options) {
   return run_->embed(ids, options);

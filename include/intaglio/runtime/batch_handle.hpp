@@ -17,6 +17,7 @@
 #include "intaglio/runtime/embed_options.hpp"
 #include "intaglio/runtime/module_source.hpp"
 #include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/session_note.hpp"
 #include "intaglio/runtime/session_options.hpp"
 
 namespace intaglio {
@@ -56,6 +57,14 @@ struct batch_token {
   bool last = false;    ///< max_tokens are drawn: the session has left
   bool finite =
       true;  ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
+};
+
+/// A beginning that a file holds.
+struct saved_prefix {
+  std::vector<std::int32_t> tokens;  ///< of the sequence
+  std::uint32_t positions = 0;       ///< of its first tokens, whose keys and values the file has: full pages
+  std::uint64_t bytes = 0;           ///< of the file
+  session_note note;                 ///< the program's own
 };
 
 /// Sessions of one model that decode together: a movable handle, used by one thread. After device_lost every call
@@ -144,6 +153,24 @@ class basic_batch {
   /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host. @error
   /// argument_error: it has left, drew none, or no such token
   void set_next(batch_handle whose, std::int32_t id);
+
+  /// Saves what pages hold of a sequence's beginning, be it of sessions that are there or have left: full pages in
+  /// front of its last token, those of prompts and, where prefill leaves decode's bits, of what was drawn; of models
+  /// with recurrent layers up to the newest copy of a state.
+  /// @error file_error: the place or the disk; argument_error: an id or a number out of range; device_lost,
+  /// out_of_memory
+  saved_prefix save(std::span<const std::int32_t> tokens, const std::filesystem::path& path,
+                    const session_note& note = {});
+  /// Brings a saved beginning back. Sessions that begin with its tokens share its pages from then on, until somebody
+  /// needs them. A file that is refused changes nothing.
+  /// @error file_error: not a sound file, or one of another plan or of other weights; argument_error: too few pages
+  /// that nobody uses; device_lost, out_of_memory
+  saved_prefix restore(const std::filesystem::path& path);
+  /// Nobody finds the pages of that beginning any more, but for those that sessions use. @return positions of these
+  /// pages
+  std::uint32_t forget(std::span<const std::int32_t> tokens);
+  /// Tokens of the session that has a slot, or had it last. @error argument_error: no such slot
+  const std::vector<std::int32_t>& last_history(std::uint32_t slot) const;
 
   /// A vector for a text, as of basic_session::embed, between two steps: sessions stay as they are.
   /// @error argument_error: no tokens, an id out of range, more tokens than a session may have; device_lost,

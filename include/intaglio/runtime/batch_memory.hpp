@@ -59,6 +59,7 @@ class batch_memory {
 
   const weight_memory& weights() const noexcept { return weights_; }
   const batch_states& states() const noexcept { return states_; }
+  const placed_items& pool() const noexcept { return pool_; }
 
   /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   void set(std::uint32_t slot, const slot_words& to) {

@@ -74,7 +74,7 @@ class batch_slots {
     if (t.batch.layers == 0) throw argument_error("plan", "one with a batch", "one without");
     members_.resize(t.shape.slot_count);
     logits_of_.resize(t.shape.slot_count);
-    found_by_.resize(t.shape.slot_count);
+    left_.resize(t.shape.slot_count);
     alone_ = in_caches_ = t.shape.slot_count;
     order_.reserve(t.shape.slot_count);
     pool_.emplace(t.shape.pages, t.shape.page_size);
@@ -123,7 +123,7 @@ class batch_slots {
   void remove(std::uint32_t slot, member& of) {
     give_back(slot, of);
     std::erase(waiting_, slot);
-    found_by_[slot] = {of.number, of.found.value_or(0)};
+    left_[slot] = {of.number, of.found.value_or(0), std::move(of.history)};
     of = {};
   }
 
@@ -215,12 +215,13 @@ class batch_slots {
   std::optional<runtime::prefix_states> copies_;  ///< where the plan has recurrent layers
   std::vector<member> members_;                   ///< by slot
   std::vector<std::uint64_t> logits_of_;          ///< by slot: whose logits the executor has
-  struct found_tokens {
+  struct former {
     std::uint64_t number = 0;
-    std::uint32_t tokens = 0;
+    std::uint32_t found = 0;
+    std::vector<std::int32_t> history;
   };
-  std::vector<found_tokens> found_by_;  ///< by slot: who had it last
-  std::deque<std::uint32_t> waiting_;   ///< slots whose prompts are not fed yet, in the order in which they joined
+  std::vector<former> left_;           ///< by slot: who had it last
+  std::deque<std::uint32_t> waiting_;  ///< slots whose prompts are not fed yet, in the order in which they joined
   std::vector<std::uint32_t> order_;
   std::vector<batch_token> drawn_;
   std::uint64_t last_number_ = 0;

@@ -59,6 +59,12 @@ class batch_states {
   const placed_items& slot_memory() const noexcept { return slots_; }
   const placed_items& other_memory() const noexcept { return whole_; }
 
+  /// Where a copy is. @param place of prefix_states
+  std::pair<const gpu::buffer*, std::uint64_t> memory_of(std::uint32_t place) const {
+    const placed_items::item& its = whole_.items[between + 1 + place];
+    return {&whole_.buffers[its.buffer], its.offset};
+  }
+
   /// Commands that make one state what another is.
   std::pair<VkCommandBuffer, VkCommandBuffer> copied(name from, name to) const {
     return {from_[from.index].handle(), to_[to.index].handle()};

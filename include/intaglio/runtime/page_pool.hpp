@@ -95,12 +95,30 @@ class page_pool {
     }
   }
 
+  /// The full pages that a sequence begins with and that are remembered, in their order.
+  std::vector<std::uint32_t> known(std::span<const std::int32_t> tokens) const {
+    return remembered(tokens, static_cast<std::uint32_t>(tokens.size()));
+  }
+  /// Those of them that nobody uses, from the last one back, are remembered no more. @return their number
+  std::uint32_t forget(std::span<const std::int32_t> tokens) {
+    const auto pages = known(tokens);
+    std::uint32_t out = 0;
+    for (std::size_t i = pages.size(); i-- > 0; ++out) {
+      page& own = pages_[pages[i]];
+      if (own.users != 0) break;
+      idle_.erase({own.since, pages[i]});
+      names_.erase(own.called);
+      own.number = 0;
+      unused_.push_back(pages[i]);
+    }
+    return out;
+  }
+
   /// Names of the full pages that a sequence begins with and that are remembered, in their order: a page has another
   /// one once it holds something else. None is 0, and none is given twice.
   std::vector<std::uint64_t> names_of(std::span<const std::int32_t> tokens) const {
     std::vector<std::uint64_t> out;
-    for (const std::uint32_t which : remembered(tokens, static_cast<std::uint32_t>(tokens.size())))
-      out.push_back(pages_[which].number);
+    for (const std::uint32_t which : known(tokens)) out.push_back(pages_[which].number);
     return out;
   }
 

@@ -14,25 +14,25 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/prompt.hpp"
-#include "intaglio/runtime/batch_copies.hpp"
+#include "intaglio/runtime/batch_prefixes.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/pooled_states.hpp"
 
 namespace intaglio::runtime {
 
 /// What a basic_batch does, in one place that does not move.
-class running_batch : public batch_copies {
+class running_batch : public batch_prefixes {
  public:
   running_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
                 const session_options& options, runtime::module_source source)
-      : batch_copies(runtime::open_session(on, tables, from, options), nullptr) {
+      : batch_prefixes(runtime::open_session(on, tables, from, options), nullptr) {
     gpu::translated([&] {
       run_ = runtime::load_executor<runtime::batch_executor>(*body_, *body_->table, from, options, source);
       start();
     });
   }
   running_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
-      : batch_copies(std::move(body), std::move(run)) {}
+      : batch_prefixes(std::move(body), std::move(run)) {}
 
   bool has_tokenizer() const { return body_->tokens.has_value(); }
   const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
@@ -108,9 +108,9 @@ class running_batch : public batch_copies {
   const std::vector<std::int32_t>& history(batch_handle whose) const { return present(whose).history; }
   std::uint32_t cached_tokens(batch_handle whose) const {
     if (const member* const of = find(whose)) return of->found.value_or(0);
-    if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number)
+    if (whose.number == 0 || whose.slot >= members_.size() || left_[whose.slot].number != whose.number)
       return present(whose).found.value_or(0);
-    return found_by_[whose.slot].tokens;
+    return left_[whose.slot].found;
   }
   std::span<const float> logits(batch_handle whose) const {
     if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0)

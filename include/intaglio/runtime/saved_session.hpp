@@ -9,16 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "intaglio/gpu/transfer.hpp"
-#include "intaglio/io/session_file.hpp"
-#include "intaglio/runtime/session_body.hpp"
-#include "intaglio/runtime/session_handle.hpp"
+#include "intaglio/runtime/saved_record.hpp"
 
 namespace intaglio {
 
 namespace runtime {
-
-inline constexpr std::size_t session_note_limit = std::size_t{64} << 20;
 
 /// A stretch of the KV cache that holds something.
 struct cache_slice {
@@ -52,25 +47,6 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
   return out;
 }
 
-/// XXH3 of all weights as they lie in device memory, computed once a session.
-/// @error device_lost, out_of_memory
-inline std::uint64_t weights_checksum(session_body& body) {
-  if (!body.weight_sum) {
-    gpu::transfer from(body.device);
-    io::running_checksum sum;
-    std::vector<std::byte> piece;
-    const placed_items& placed = body.run->weights().placed;
-    for (const auto& item : placed.items)
-      for (std::uint64_t at = 0; at < item.bytes; at += piece.size()) {
-        piece.resize(static_cast<std::size_t>((std::min<std::uint64_t>)(item.bytes - at, std::uint64_t{16} << 20)));
-        from.download(placed.buffers[item.buffer], item.offset + at, piece);
-        sum.add(piece);
-      }
-    body.weight_sum = sum.take();
-  }
-  return *body.weight_sum;
-}
-
 /// @error argument_error: a model that is cut over devices, each of which has a part of the cache
 [[gnu::cold]] inline void expect_uncut(const session_body& body) {
   if (body.run->is_stage())
@@ -81,22 +57,11 @@ inline std::uint64_t weights_checksum(session_body& body) {
 /// device_lost, out_of_memory
 inline void save_session(session_body& body, const std::filesystem::path& path, const session_note& note) {
   expect_uncut(body);
-  validate(note.sampling, body.vocab_size(), body.table->context);
-  if (note.text.size() > session_note_limit)
-    throw argument_error("note of the session", "at most " + std::to_string(session_note_limit) + " bytes",
-                         std::to_string(note.text.size()));
   body.run->drain();
   body.cached = body.run->kept((std::min)(body.cached, body.size()));
-  io::session_record record;
-  record.engraving = body.table->hash;
-  record.weights = weights_checksum(body);
+  io::session_record record = record_of(body, body.run->weights(), body.history, note);
   record.cached = body.cached;
   record.written = record.cached == 0 ? 0 : (std::max)(body.run->written(), record.cached);
-  std::array<std::uint32_t, kernels::state::tokens> words{};
-  write_sampling(note.sampling, words);
-  std::copy_n(words.begin() + kernels::state::temperature, record.sampler.size(), record.sampler.begin());
-  record.tokens = body.history;
-  record.note = note.text;
   const std::vector<cache_slice> slices = used_slices(*body.table, record.written);
   for (const cache_slice& each : slices) record.cache_bytes += each.bytes;
   const std::uint64_t kept = record.written == 0 ? 0 : body.table->kept_bytes();
@@ -120,32 +85,6 @@ inline void save_session(session_body& body, const std::filesystem::path& path, 
   to.commit();
 }
 
-/// The parameters in a record. @error file_error naming what is out of range
-inline sampling_options saved_sampling(const io::session_reader& from, const session_body& body) {
-  namespace state = kernels::state;
-  const auto word = [&](std::uint32_t at) { return from.record().sampler[at - state::temperature]; };
-  const auto number = [&](std::uint32_t at) { return std::bit_cast<float>(word(at)); };
-  sampling_options out;
-  out.temperature = number(state::temperature);
-  out.top_p = number(state::top_p);
-  out.min_p = number(state::min_p);
-  out.repeat_penalty = number(state::repeat_penalty);
-  if (word(state::top_k) != 0) out.top_k = word(state::top_k);
-  if (const std::uint32_t last = word(state::repeat_last_n); last != default_repeat_last_n) out.repeat_last_n = last;
-  out.seed = word(state::seed_low) | std::uint64_t{word(state::seed_high)} << 32;
-  try {
-    validate(out, body.vocab_size(), body.table->context);
-  } catch (const argument_error& wrong) {
-    throw file_error(from.file().path(), io::session_layout::at_sampler, std::string("sampler: ") + wrong.what());
-  }
-  return out;
-}
-
-inline std::string engraving_name(const plan::table& of) {
-  return model_name(of) + ", profile " + std::string(of.profile) + ", cache of " +
-         std::string(kernels::cache_codec_of(of.cache_element).name);
-}
-
 /// Takes a saved session's place: all is checked before anything of the present one is lost.
 /// @error file_error: not a sound file, or one of another model, of other weights, of another engraving; device_lost,
 /// out_of_memory
@@ -155,32 +94,19 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   const io::session_reader from{io::mapped_file(path)};
   const io::session_record& record = from.record();
   const plan::table& table = *body.table;
-  if (record.engraving != table.hash)
-    from.refuse(layout::at_engraving, "engraving", hexadecimal(table.hash) + " (" + engraving_name(table) + ")",
-                hexadecimal(record.engraving));
-  if (record.tokens.size() > table.context)
-    from.refuse(layout::at_tokens, "tokens", "at most " + std::to_string(table.context) + " (the context)",
-                std::to_string(record.tokens.size()));
+  expect_plan(from, body);
   if (record.written > std::uint64_t{table.context} + table.max_tokens)
     from.refuse(layout::at_written, "positions written",
                 "at most " + std::to_string(std::uint64_t{table.context} + table.max_tokens),
                 std::to_string(record.written));
-  for (std::size_t i = 0; i < record.tokens.size(); ++i)
-    if (record.tokens[i] < 0 || static_cast<std::uint32_t>(record.tokens[i]) >= body.vocab_size())
-      from.refuse(layout::header_bytes + 4 * i, "token " + std::to_string(i),
-                  "0 .. " + std::to_string(body.vocab_size() - 1), std::to_string(record.tokens[i]));
   const std::vector<cache_slice> slices = used_slices(table, record.written);
   std::uint64_t bytes = 0;
   for (const cache_slice& each : slices) bytes += each.bytes;
   const std::uint64_t kept = record.written == 0 ? 0 : table.kept_bytes();
   bytes += kept;
-  if (bytes != record.cache_bytes)
-    from.refuse(layout::at_cache_bytes, "bytes of the cache", std::to_string(bytes),
-                std::to_string(record.cache_bytes));
+  expect_cache_bytes(from, bytes);
   session_note out{saved_sampling(from, body), record.note};
-  if (const std::uint64_t own = weights_checksum(body); record.weights != own)
-    from.refuse(layout::at_weights, "weights", hexadecimal(own) + " (" + printable(body.path, 120) + ")",
-                hexadecimal(record.weights));
+  expect_weights(from, body, body.run->weights());
 
   body.run->drain();
   body.history.clear();  // should what follows fail, nothing is relied on

@@ -19,6 +19,7 @@
 #include "intaglio/runtime/embed_options.hpp"
 #include "intaglio/runtime/generation.hpp"
 #include "intaglio/runtime/module_source.hpp"
+#include "intaglio/runtime/session_note.hpp"
 #include "intaglio/runtime/session_options.hpp"
 #include "intaglio/runtime/trace_result.hpp"
 
@@ -56,13 +57,6 @@ struct logits_result {
   std::vector<float> logits;  ///< [tokens, vocab_size]
   std::vector<float> hidden;  ///< [layers + 1, tokens, hidden_size]: the embedding's output, then after each layer,
                               ///< before the final norm
-};
-
-/// What a program keeps with a session.
-struct session_note {
-  sampling_options
-      sampling{};      ///< with which the session goes on; the draw depends on these, the tokens and the position alone
-  std::string text{};  ///< the program's own, at most 64 MiB
 };
 
 /// A generation that is running: feeds the prompt, draws tokens, gives text piece by piece. Read it in a range-for, or
