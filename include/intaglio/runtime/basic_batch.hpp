@@ -79,6 +79,11 @@ INTAGLIO_DEFINITION std::uint32_t basic_batch::forget(std::span<const std::int32
 INTAGLIO_DEFINITION const std::vector<std::int32_t>& basic_batch::last_history(std::uint32_t slot) const {
   return run_->last_history(slot);
 }
+INTAGLIO_DEFINITION std::uint32_t basic_batch::most_drafts() const { return run_->most_drafts(); }
+INTAGLIO_DEFINITION void basic_batch::draft(batch_handle whose, std::span<const std::int32_t> ids) {
+  run_->draft(whose, ids);
+}
+INTAGLIO_DEFINITION draft_counts basic_batch::drafts() const { return run_->drafts(); }
 INTAGLIO_DEFINITION std::vector<float> basic_batch::embed(std::span<const std::int32_t> ids,
                                                           const embed_options& options) {
   return run_->embed(ids, options);

@@ -48,6 +48,10 @@ struct batch_options {
   std::uint32_t max_tokens = 1;  ///< drawn at most, 1 or more
   bool keep_logits =
       false;  ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
+  /// Tokens drafted at most for a pass by what followed the last ones earlier; 0: none. As of generate_options. Drafts
+  /// take rows of slots that nobody has. At most most_drafts(); none with keep_logits.
+  std::uint32_t prompt_lookup_num_tokens = 0;
+  std::uint32_t max_matching_ngram_size = 3;  ///< tokens that are sought at most, 2 or more
 };
 
 /// A token that a session drew.
@@ -57,6 +61,12 @@ struct batch_token {
   bool last = false;    ///< max_tokens are drawn: the session has left
   bool finite =
       true;  ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
+};
+
+/// Drafts that a batch has had so far.
+struct draft_counts {
+  std::uint64_t drafted = 0;   ///< tokens that took a row of a pass
+  std::uint64_t accepted = 0;  ///< of these, tokens that were drawn
 };
 
 /// A beginning that a file holds.
@@ -171,6 +181,16 @@ class basic_batch {
   std::uint32_t forget(std::span<const std::int32_t> tokens);
   /// Tokens of the session that has a slot, or had it last. @error argument_error: no such slot
   const std::vector<std::int32_t>& last_history(std::uint32_t slot) const;
+
+  /// Tokens that can be drafted for a pass of one session: a slot each besides its own. 0 of models with recurrent
+  /// layers, where passes run all layers in one dispatch, and with halves.
+  std::uint32_t most_drafts() const;
+  /// Drafts of a session for the next pass, in their order, from a smaller model or a caller that knows what comes: as
+  /// many of them are tried as there are slots that nobody has. The tokens that it draws are those without drafts.
+  /// @error argument_error: it has left or keeps logits, an id out of range, passes that take none (most_drafts)
+  void draft(batch_handle whose, std::span<const std::int32_t> ids);
+  /// Of all sessions, for a caller that wants to know what drafts are worth.
+  draft_counts drafts() const;
 
   /// A vector for a text, as of basic_session::embed, between two steps: sessions stay as they are.
   /// @error argument_error: no tokens, an id out of range, more tokens than a session may have; device_lost,

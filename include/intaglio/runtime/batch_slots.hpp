@@ -55,6 +55,10 @@ class batch_slots {
     std::uint64_t copied = 0;            ///< of recurrent layers: page behind which its last copy while it draws is
     std::uint32_t told = 0;              ///< tokens drawn since the device was told of the slot
     bool started = false, ready = false;
+    std::vector<std::int32_t> drafts;        ///< of the next pass
+    std::vector<std::uint32_t> draft_slots;  ///< whose rows they have
+    draft_budget drafting;
+    bool is_spoiled = false;  ///< a wrong draft left no numbers in its pages
   };
 
   /// Positions that are written: the last token drawn is not.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,25 +15,25 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/prompt.hpp"
-#include "intaglio/runtime/batch_prefixes.hpp"
+#include "intaglio/runtime/batch_drafts.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/pooled_states.hpp"
 
 namespace intaglio::runtime {
 
 /// What a basic_batch does, in one place that does not move.
-class running_batch : public batch_prefixes {
+class running_batch : public batch_drafts {
  public:
   running_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
                 const session_options& options, runtime::module_source source)
-      : batch_prefixes(runtime::open_session(on, tables, from, options), nullptr) {
+      : batch_drafts(runtime::open_session(on, tables, from, options), nullptr) {
     gpu::translated([&] {
       run_ = runtime::load_executor<runtime::batch_executor>(*body_, *body_->table, from, options, source);
       start();
     });
   }
   running_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
-      : batch_prefixes(std::move(body), std::move(run)) {}
+      : batch_drafts(std::move(body), std::move(run)) {}
 
   bool has_tokenizer() const { return body_->tokens.has_value(); }
   const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
@@ -62,6 +63,7 @@ class running_batch : public batch_prefixes {
       if (prompt.size() + options.max_tokens > context())
         throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)",
                              std::to_string(prompt.size() + options.max_tokens) + " tokens");
+      check_lookup(options);
       std::uint32_t slot = 0;
       while (slot < members_.size() && members_[slot].number != 0) ++slot;
       if (slot == members_.size())
@@ -126,6 +128,16 @@ class running_batch : public batch_prefixes {
     of.history.back() = id;
     tell(whose.slot, of);
   }
+
+  void draft(batch_handle whose, std::span<const std::int32_t> ids) {
+    member& of = const_cast<member&>(present(whose));
+    body_->check_ids(ids);
+    if (of.options.keep_logits) throw argument_error("session to draft for", "one without keep_logits", "one with");
+    if (most_drafts() == 0)
+      throw argument_error("drafts", "a plan whose passes take some (most_drafts)", "one of other passes");
+    of.drafts.assign(ids.begin(), ids.end());
+  }
+  draft_counts drafts() const { return drafts_; }
 
   std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options) {
     return gpu::translated([&] {
@@ -196,9 +208,8 @@ class running_batch : public batch_prefixes {
   void decode(std::uint32_t tokens) {
     for (std::uint32_t taken = 0; taken < tokens;) {
       const std::uint32_t now = (std::min)(tokens - taken, tokens_to_copy());
-      decode_some(now);
+      taken += decode_some(now);
       copy_decoded();
-      taken += now;
     }
   }
   /// Of a slot that is the only one. @param keeps its last logits
@@ -218,43 +229,66 @@ class running_batch : public batch_prefixes {
       if (keeps) run_->keep_alone_logits(slot);
     });
   }
-  void decode_some(std::uint32_t tokens) {
+  /// @return passes; sessions with drafts may have drawn more
+  std::uint32_t decode_some(std::uint32_t tokens) {
     const std::size_t first = drawn_.size();
     grow(tokens);
     std::uint32_t rows = 0, ready = 0;
     bool keeps = false;
     for (std::uint32_t slot = 0; slot < slot_count(); ++slot)
       if (members_[slot].ready) rows = slot + 1, ++ready, keeps = keeps || members_[slot].options.keep_logits;
-    if (rows == 0) return;
-    const bool alone = ready == 1 && waiting_.empty() && (keeps ? run_->alone_has_logits() : run_->has_alone());
+    if (rows == 0) return tokens;
+    const bool lone = ready == 1 && waiting_.empty() && (keeps ? run_->alone_has_logits() : run_->has_alone());
+    const std::uint32_t wide = is_drafting() ? place_drafts(rows) : rows, drafted = drafted_rows();
+    const bool alone = lone && drafted == 0;
+    const auto start = std::chrono::steady_clock::now();
     if (alone) {
       const member& of = members_[rows - 1];
       tokens = (std::min)(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
       decode_alone(rows - 1, tokens, keeps);
     } else {
       settle();
-      guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
+      if (drafted != 0) tokens = 1;
+      guarded([&] { run_->decode(wide, tokens, keeps, body_->submit_budget_ms); });
     }
+    observe(ready + drafted,
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / tokens);
     bool spoiled = false;
     for (std::uint32_t slot = 0; slot < rows; ++slot) {
       member& of = members_[slot];
       if (!of.ready) continue;
       logits_of_[slot] = of.options.keep_logits ? of.number : 0;
-      for (std::uint32_t i = 0; i < tokens; ++i) {
-        const std::uint32_t drawn = alone ? run_->drawn_alone(of.told) : run_->drawn(slot, of.told);
-        ++of.told;
-        if (drawn >= table().config->vocab_size) {
-          drawn_.push_back({{slot, of.number}, -1, true, false});
-          spoiled = true;
-          break;
-        }
-        of.history.push_back(static_cast<std::int32_t>(drawn));
-        const bool last = of.history.size() == of.prompt + of.options.max_tokens;
-        drawn_.push_back({{slot, of.number}, static_cast<std::int32_t>(drawn), last});
-        if (last) break;
+      if (!of.drafts.empty()) {
+        std::uint32_t taken = 0;
+        for (const std::uint32_t drawn : take_drafts(slot, of, ready))
+          if (++taken, !take_drawn(slot, of, drawn, spoiled)) break;
+        if (taken > 1) tell(slot, of);
+        else ++of.told;
+        continue;
       }
+      of.drafting.decoded(tokens);
+      for (std::uint32_t i = 0; i < tokens; ++i, ++of.told)
+        if (!take_drawn(slot, of, alone ? run_->drawn_alone(of.told) : run_->drawn(slot, of.told), spoiled)) break;
     }
+    remove_ended(first, spoiled);
+    return tokens;
+  }
+  /// @return whether the session goes on
+  bool take_drawn(std::uint32_t slot, member& of, std::uint32_t drawn, bool& spoiled) {
+    if (drawn >= table().config->vocab_size) {
+      drawn_.push_back({{slot, of.number}, -1, true, false});
+      spoiled = true;
+      return false;
+    }
+    of.history.push_back(static_cast<std::int32_t>(drawn));
+    const bool last = of.history.size() == of.prompt + of.options.max_tokens;
+    drawn_.push_back({{slot, of.number}, static_cast<std::int32_t>(drawn), last});
+    return !last;
+  }
+  void remove_ended(std::size_t first, bool spoiled) {
     // The spoiled ones first, so that nobody's last tokens are remembered behind pages of theirs.
+    for (member& each : members_)
+      if (each.is_spoiled) pool_->spoil(each.pages);
     const auto now = std::span(drawn_).subspan(first);
     if (spoiled)
       for (const batch_token& each : now)
@@ -266,6 +300,25 @@ class running_batch : public batch_prefixes {
         }
     for (const batch_token& each : now)
       if (each.last && each.finite) remove(each.of.slot, members_[each.of.slot]);
+    for (std::uint32_t slot = 0; slot < slot_count(); ++slot) {
+      member& of = members_[slot];
+      if (!std::exchange(of.is_spoiled, false)) continue;
+      if (grows_) {
+        put_back(slot);
+        continue;
+      }
+      drawn_.push_back({{slot, of.number}, -1, true, false});
+      of.ready = false;
+      remove(slot, of);
+    }
+  }
+  void check_lookup(const batch_options& options) const {
+    if (options.prompt_lookup_num_tokens > most_drafts())
+      throw argument_error("prompt_lookup_num_tokens",
+                           "0 .. " + std::to_string(most_drafts()) + " (other slots of this plan)",
+                           std::to_string(options.prompt_lookup_num_tokens));
+    if (options.prompt_lookup_num_tokens != 0 && options.max_matching_ngram_size < 2)
+      throw argument_error("max_matching_ngram_size", "at least 2", std::to_string(options.max_matching_ngram_size));
   }
 };
 
