@@ -34,6 +34,11 @@ json model_entry(const listed_model& model) {
   return out;
 }
 
+bool has_no_body(const http_request& head) {
+  const std::string_view length = head.field("content-length");
+  return (length.empty() || length == "0") && head.field("transfer-encoding").empty();
+}
+
 std::string fingerprint() {
   return "intaglio-" + std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
          std::to_string(version_patch);
@@ -46,6 +51,7 @@ struct api::route {
   http_reply (api::*handler)(const asked&);
   bool of_model = false;  ///< asks a model, which is loaded for it
   bool prefix = false;    ///< the path begins so
+  bool empty = false;     ///< a POST may have no body, which stands for an object without members
 };
 
 const std::vector<api::route>& api::routes() {
@@ -75,6 +81,8 @@ const std::vector<api::route>& api::routes() {
       {"GET", "/api/version", &api::ollama_version},
       {"GET", "/props", &api::properties, true},
       {"POST", "/apply-template", &api::apply_template, true},
+      {"GET", "/slots", &api::slot_list, true},
+      {"POST", "/slots/", &api::slot_action, true, true, true},
       {"POST", "/v1/infer", &api::infer, true},
       {"POST", "/v1/trace", &api::trace, true},
       {"POST", "/tokenize", &api::tokenize, true},
@@ -112,7 +120,7 @@ void api::admit(const http_request& head) {
   require_access(options_.access, head, head.path != "/health");
   if (head.method == "OPTIONS" && !cors_fields(options_.access, head).empty()) return;
   const route& found = route_of(head);
-  if (found.method != "POST") return;
+  if (found.method != "POST" || (found.empty && has_no_body(head))) return;
   if (media_type(head.field("content-type")) != "application/json")
     throw api_error(415, "Content-Type: expected application/json, found another");
 }
@@ -152,7 +160,8 @@ http_reply api::answer(const http_request& request, std::function<void()> wake) 
     return {.status = 204, .content_type = {}, .body = {}, .fields = {}, .pending = nullptr};
   const route& to = route_of(request);
   const auto of = std::make_shared<asked>(asked{request, std::move(wake)});
-  if (to.method == "POST") of->body = parse_json(request.body, options_.limit);
+  if (to.method == "POST")
+    of->body = to.empty && request.body.empty() ? json::object() : parse_json(request.body, options_.limit);
   if (!to.of_model) return run(to, *of);
   http_reply out;
   out.pending = std::make_shared<model_wait>(*this, to, of, models_.ask(model_named(*of)));
@@ -175,16 +184,7 @@ std::optional<std::string> api::model_named(const asked& of) const {
     if (from.find("model") == nullptr) return {};
     return of.request.path.starts_with("/api/") ? without_tag(from.text("model")) : from.text("model");
   }
-  constexpr std::string_view key = "model=";
-  for (std::string_view rest = of.request.query; !rest.empty();) {
-    const std::string_view each = rest.substr(0, rest.find('&'));
-    rest.remove_prefix(std::min(each.size() + 1, rest.size()));
-    if (!each.starts_with(key)) continue;
-    const auto name = decoded_path('/' + std::string(each.substr(key.size())));
-    if (!name) refuse_field("model", "a name with %XX for what an address cannot have", "another");
-    return name->substr(1);
-  }
-  return {};
+  return query_value(of.request.query, "model");
 }
 
 http_reply api::error_reply(const api_error& error, const http_request& head) {

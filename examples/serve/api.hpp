@@ -28,6 +28,7 @@ struct api_options {
   std::vector<page_file> pages;
   /// What a model's file says of it without being loaded. @throws file_error
   std::function<model_head(const std::string& path)> read_head;
+  std::string slot_folder;        ///< that slots are saved to; empty: they are not
   walk_service* walks = nullptr;  ///< nullptr: the model is not walked
   std::function<void(const http_request& request, int status, double seconds)> log;
 };
@@ -77,6 +78,8 @@ class api : public http_application {
   http_reply rerank(const asked& of);
   http_reply properties(const asked& of);
   http_reply apply_template(const asked& of);
+  http_reply slot_list(const asked& of);
+  http_reply slot_action(const asked& of);
   http_reply tokenize(const asked& of);
   http_reply detokenize(const asked& of);
   http_reply health(const asked& of);
@@ -104,6 +107,8 @@ class api : public http_application {
   http_reply embedded(const asked& of, std::vector<std::vector<std::int32_t>> texts,
                       std::function<json(vectors&& found, std::uint64_t tokens)> write,
                       std::vector<std::uint32_t> seconds = {}, const std::string& input = "input");
+  /// Has an order of slots done. @param write the answer; may throw an api_error
+  http_reply ordered(const asked& of, slot_order what, std::function<http_reply(const slot_outcome&)> write);
   /// Generations of a request, which run from here on.
   std::vector<std::shared_ptr<generation>> begin(const asked& of, completion_request& wanted);
   static void plan_reply(completion_request& of, const reply_layout& layout, bool in_thought);

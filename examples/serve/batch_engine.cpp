@@ -23,6 +23,7 @@
 #include "../tool/plan_page.hpp"
 #include "../tool/template_engine.hpp"
 #include "batch_shape.hpp"
+#include "between_steps.hpp"
 #include "engraved_batches.hpp"
 #include "form_draws.hpp"
 
@@ -129,7 +130,14 @@ class batch_engine : public token_engine {
           "this model has no head that scores a query and a document together; /v1/embeddings gives vectors "
           "to compare",
           {}, "unsupported_endpoint");
-    embeddings_.push_back({std::move(asked), {}});
+    between_.add(std::move(asked));
+    news_.notify_all();
+  }
+  void order(slot_order asked) override {
+    const std::lock_guard lock(mutex_);
+    require_room(1);
+    require_decoder();
+    between_.add(std::move(asked));
     news_.notify_all();
   }
 
@@ -156,7 +164,7 @@ class batch_engine : public token_engine {
                         free_slots =
                             slot_count -
                             std::min(running, slot_count);  // who waits for the end of a step alone needs no room
-    if (waiting_.size() + questions_.size() + embeddings_.size() + more > options_.queue + free_slots)
+    if (waiting_.size() + questions_.size() + between_.size() + more > options_.queue + free_slots)
       throw api_error(
           429, "the queue is full: expected at most " + std::to_string(options_.queue) + " generations that wait", {},
           "queue_full",
@@ -187,7 +195,7 @@ class batch_engine : public token_engine {
       {
         std::unique_lock lock(mutex_);
         news_.wait(lock, [&] {
-          return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !embeddings_.empty() ||
+          return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || between_.size() != 0 ||
                  !seats_.empty() || !returning_.empty() || some_have_drawn();
         });
         if (stopping_ || ends_) break;
@@ -196,7 +204,8 @@ class batch_engine : public token_engine {
       try {
         look_after_those_away();
         seat_those_who_wait();
-        rest(step() + embed_one());
+        rest(step() + between_.embed_one([this](const auto& of, std::size_t i) { return vector_of(of, i); }));
+        if (batch_) between_.do_orders(*batch_, [this](auto& list) { add_running(list); });
       } catch (const std::exception& problem) {
         fail_all("the generation failed on the device");
         recover(problem.what());
@@ -283,7 +292,10 @@ class batch_engine : public token_engine {
       const auto& who = waiting_.front();
       const bool on_host = who->drawn_by_host();
       sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}, {}, 0}, who->prompt(),
-          {.sampling = who->sampling(), .max_tokens = who->max_tokens(), .keep_logits = on_host});
+          {.sampling = who->sampling(),
+           .max_tokens = who->max_tokens(),
+           .keep_logits = on_host,
+           .prompt_lookup_num_tokens = on_host ? 0 : std::min(options_.prompt_lookup, batch_->most_drafts())});
     }
     gauges_.waiting = waiting_.size();
     gauges_.running = seats_.size() + away_.size() + returning_.size();
@@ -356,39 +368,21 @@ class batch_engine : public token_engine {
     return busy;
   }
 
-  /// One text between two steps. @return seconds that the device was busy
-  double embed_one() {
-    std::unique_lock lock(mutex_);
-    std::erase_if(embeddings_, [](const embedding_under_way& each) { return each.asked.cancelled(); });
-    if (embeddings_.empty()) return 0;
-    embedding_under_way& of = embeddings_.front();  // others are put behind it
-    lock.unlock();
-    const auto take = [&] {
-      const std::lock_guard again(mutex_);
-      embedding_under_way out = std::move(embeddings_.front());
-      embeddings_.pop_front();
-      return out;
-    };
-    const auto start = steady::now();
-    try {
-      const std::vector<std::int32_t>& text = of.asked.texts[of.done.size()];
-      if (!of.asked.seconds.empty()) of.done.push_back({encoder_->score(text, of.asked.seconds[of.done.size()])});
-      else of.done.push_back(encoder_ ? encoder_->embed(text) : batch_->embed(text, {}));
-    } catch (const argument_error& refused) {
-      take().asked.refuse(api_error(400, refused.what()));
-      return 0;
-    } catch (const std::exception&) {
-      take().asked.refuse(api_error(503, "the device failed", {}, "generation_failed", 1));
-      counts_.failed();
-      throw;
+  std::vector<float> vector_of(const embedding& of, std::size_t which) {
+    const std::vector<std::int32_t>& text = of.texts[which];
+    if (!of.seconds.empty()) return {encoder_->score(text, of.seconds[which])};
+    return encoder_ ? encoder_->embed(text) : batch_->embed(text, {});
+  }
+
+  void add_running(std::vector<slot_state>& to) const {
+    for (const seat& each : seats_) {
+      slot_state& of = to[each.handle.slot];
+      of.task = each.handle.number;
+      if (!each.who) continue;
+      of.drawn = static_cast<std::uint32_t>(each.who->ids().size());
+      of.max_tokens = each.who->max_tokens(), of.sampling = each.who->sampling();
+      of.drafts = options_.prompt_lookup != 0 && batch_->most_drafts() != 0 && !each.who->drawn_by_host();
     }
-    const double busy = std::chrono::duration<double>(steady::now() - start).count();
-    counts_.device_busy(busy);
-    if (of.done.size() == of.asked.texts.size()) {
-      embedding_under_way whole = take();
-      whole.asked.answer(std::move(whole.done));
-    }
-    return busy;
   }
 
   /// Who draws in a form has a moment for it; longer ones go on away from the batch, which does not wait for them.
@@ -480,9 +474,7 @@ class batch_engine : public token_engine {
       waiting_.clear();
       for (const auto& each : questions_) each->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
       questions_.clear();
-      for (const auto& each : embeddings_)
-        each.asked.refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
-      embeddings_.clear();
+      between_.refuse_all(api_error(503, "the server is stopping", {}, "stopping", 5));
       if (stopping_) return;
       news_.wait(lock);
     }
@@ -633,11 +625,7 @@ class batch_engine : public token_engine {
   std::condition_variable news_;
   std::deque<std::shared_ptr<generation>> waiting_;
   std::deque<std::shared_ptr<question>> questions_;
-  struct embedding_under_way {
-    embedding asked;
-    std::vector<std::vector<float>> done;
-  };
-  std::deque<embedding_under_way> embeddings_;
+  between_steps between_{counts_};
   bool stopping_ = false, refuses_ = false, ends_ = false;
   form_draws draws_{2, [this] {
                       const std::lock_guard lock(mutex_);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Vectors of texts, by OpenAI's API and Ollama's: the model's states behind the last norm, pooled. Scores of a query
 // and documents, by Jina's and Cohere's: what a cross-encoder's head makes of both.
-#include <intaglio/core/number_text.hpp>
 #include <intaglio/io/prompt.hpp>
 
 #include <algorithm>
@@ -14,9 +13,6 @@
 
 namespace intaglio::serve {
 namespace {
-
-/// The double that is written as shortly as the float.
-double as_double(float value) { return number_of_text(number_text(value)).value_or(static_cast<double>(value)); }
 
 json as_numbers(const std::vector<float>& of) {
   json out = json::array();

@@ -95,114 +95,131 @@ std::vector<std::string> cache_types() {
   return out;
 }
 
-void add_options(CLI::App& app, settings& to) {
-  const auto add = [&](const char* name, auto& value, const char* help, const char* group) {
+/// Adds options that the environment sets too.
+struct option_adder {
+  CLI::App& app;
+  const char* group;
+  CLI::Option* operator()(const char* name, auto& value, const char* help) const {
     std::string variable = "INTAGLIO_SERVE_";
     for (const char* at = std::strstr(name, "--") + 2; *at != '\0'; ++at)
       variable += *at == '-' ? '_' : static_cast<char>(*at - (*at >= 'a' && *at <= 'z' ? 'a' - 'A' : 0));
     CLI::Option* const made = app.add_option(name, value, help)->envname(variable)->group(group)->capture_default_str();
     return made->get_expected_max() > 1 ? made : made->take_last();
-  };
-  app.set_version_flag("--version", version_text());
-  app.allow_config_extras(CLI::config_extras_mode::error);
-  app.set_config("--config", "",
-                 "File of options: NAME = VALUE lines, names as the flags without dashes; flags and environment win")
-      ->envname("INTAGLIO_SERVE_CONFIG");
+  }
+};
 
+void add_model_options(CLI::App& app, settings& to) {
+  const option_adder add{app, "Model"};
   add("-m,--model", to.engine.model,
       "GGUF file, Hugging Face folder, .pth folder, packed file or address of a GGUF file (https://...); none: the "
-      "story teller inside",
-      "Model");
+      "story teller inside");
   add("--models", to.models,
-      "Folder of GGUF files and of Hugging Face folders: a request's model says which, and it is loaded for it",
-      "Model")
+      "Folder of GGUF files and of Hugging Face folders: a request's model says which, and it is loaded for it")
       ->type_name("DIR");
   add("--memory", to.memory,
       "Bytes that the models of --models take together at most (8G, 500M); the least recently used is unloaded for "
-      "another; 0: seven eighths of what the device has free at first",
-      "Model")
+      "another; 0: seven eighths of what the device has free at first")
       ->transform(CLI::AsSizeValue(true))
       ->type_name("BYTES");
-  add("--context", to.engine.context, "Positions of the context; 0: the model's, at most 16,384", "Model")
-      ->type_name("N");
-  add("--cache-type", to.engine.cache_type,
-      "How the KV cache holds keys and values: f16 (by default; on CPU drivers f32), q8_0 or q4_0", "Model")
-      ->check(CLI::IsMember(cache_types()));
-  add("--slots", to.engine.slot_count,
-      "Generations at once; others wait. 0: 16, or those that --batch-products halves takes", "Model")
-      ->type_name("N")
-      ->check(slots_problem);
-  add("--codec", to.engine.codec, "Compute the matrices in this codec where the file's is another", "Model")
-      ->type_name("C");
-  add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")
-      ->check(CLI::IsMember({"block128", "block64", "rows4"}));
-  add("--index", to.index,
-      "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none",
-      "Model");
-  add("--chat-template", to.engine.chat_template,
-      "Chat template in place of the model's: a file with one in Jinja, chatml, or a family (bitnet, llama3, "
-      "mistral-v1, "
-      "mistral-v0.1, mistral-v0.2, gemma2, gemma3)",
-      "Model")
-      ->type_name("FILE|NAME");
-  add("--device", to.engine.device, "Index, UUID or part of the name of the device", "Model");
-  add("--batch-products", to.engine.batch_products,
-      "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where "
-      "there are several, a little slower for one",
-      "Model")
-      ->check(CLI::IsMember({"exact", "halves"}));
-  add("--gpu-idle", to.engine.gpu_idle,
-      "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts", "Model")
-      ->check(CLI::Range(0.0, 0.95));
-  add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's", "Model");
-  add("--model-alias", to.engine.aliases, "Other names that requests may ask for", "Model");
+  add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's");
+  add("--model-alias", to.engine.aliases, "Other names that requests may ask for");
   app.add_flag("--any-model-name", to.engine.any_name,
                "Where there is one model, take requests for any other name as requests for it")
       ->envname("INTAGLIO_SERVE_ANY_MODEL_NAME")
       ->group("Model");
+}
 
-  add("--host", to.listen.address, "Address to listen on, or localhost", "Network");
-  add("--port", to.listen.port, "Port to listen on; 0: any that is free, which the log tells", "Network");
-  add("--tls-certificate", to.listen.certificate, "PEM file with the certificate chain", "Network");
-  add("--tls-key", to.listen.private_key, "PEM file with the private key", "Network");
+void add_engine_options(CLI::App& app, settings& to) {
+  const option_adder add{app, "Model"};
+  add("--context", to.engine.context, "Positions of the context; 0: the model's, at most 16,384")->type_name("N");
+  add("--cache-type", to.engine.cache_type,
+      "How the KV cache holds keys and values: f16 (by default; on CPU drivers f32), q8_0 or q4_0")
+      ->check(CLI::IsMember(cache_types()));
+  add("--slots", to.engine.slot_count,
+      "Generations at once; others wait. 0: 16, or those that --batch-products halves takes")
+      ->type_name("N")
+      ->check(slots_problem);
+  add("--codec", to.engine.codec, "Compute the matrices in this codec where the file's is another")->type_name("C");
+  add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out")
+      ->check(CLI::IsMember({"block128", "block64", "rows4"}));
+  add("--index", to.index,
+      "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none");
+  add("--slot-save-path", to.api.slot_folder, "Folder that POST /slots/ID?action=save writes to and restore reads from")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
+  add("--chat-template", to.engine.chat_template,
+      "Chat template in place of the model's: a file with one in Jinja, chatml, or a family (bitnet, llama3, "
+      "mistral-v1, mistral-v0.1, mistral-v0.2, gemma2, gemma3)")
+      ->type_name("FILE|NAME");
+  add("--device", to.engine.device, "Index, UUID or part of the name of the device");
+  add("--batch-products", to.engine.batch_products,
+      "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where "
+      "there are several, a little slower for one")
+      ->check(CLI::IsMember({"exact", "halves"}));
+  add("--prompt-lookup", to.engine.prompt_lookup,
+      "Tokens drafted at once for a generation from what its text has said before, while there are slots that nobody "
+      "has: the same text, sooner where it repeats itself; 0: none")
+      ->check(CLI::Range(0, 255))
+      ->type_name("N");
+  add("--gpu-idle", to.engine.gpu_idle,
+      "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts")
+      ->check(CLI::Range(0.0, 0.95));
+}
+
+void add_network_options(CLI::App& app, settings& to) {
+  option_adder add{app, "Network"};
+  add("--host", to.listen.address, "Address to listen on, or localhost");
+  add("--port", to.listen.port, "Port to listen on; 0: any that is free, which the log tells");
+  add("--tls-certificate", to.listen.certificate, "PEM file with the certificate chain");
+  add("--tls-key", to.listen.private_key, "PEM file with the private key");
+  add.group = "Access";
   add("--api-key", to.api.access.api_key,
-      "Key that every path but /health asks for (others see arguments: better --api-key-file or the environment)",
-      "Access");
-  add("--api-key-file", to.api_key_file, "File whose first line is the key", "Access");
-  add("--allow-host", to.api.access.hosts, "Names that clients may call the server by, besides localhost and addresses",
-      "Access");
-  add("--cors-origin", to.api.access.origins, "Origins whose pages may ask, such as https://chat.example; '*': any",
-      "Access");
+      "Key that every path but /health asks for (others see arguments: better --api-key-file or the environment)");
+  add("--api-key-file", to.api_key_file, "File whose first line is the key");
+  add("--allow-host", to.api.access.hosts,
+      "Names that clients may call the server by, besides localhost and addresses");
+  add("--cors-origin", to.api.access.origins, "Origins whose pages may ask, such as https://chat.example; '*': any");
   app.add_flag("--allow-without-key", to.allow_without_key, "Listen beyond this machine without a key")
       ->envname("INTAGLIO_SERVE_ALLOW_WITHOUT_KEY")
       ->group("Access");
+}
 
+void add_limit_options(CLI::App& app, settings& to) {
+  const option_adder add{app, "Limits"};
   serve::limits& limit = to.api.limit;
-  add("--max-body-bytes", limit.body_bytes, "Bytes of a request's body", "Limits")->check(CLI::Range(1024.0, 1e9));
-  add("--max-connections", limit.connections, "Connections at once; the one that waits longest is closed for the next",
-      "Limits")
+  add("--max-body-bytes", limit.body_bytes, "Bytes of a request's body")->check(CLI::Range(1024.0, 1e9));
+  add("--max-connections", limit.connections, "Connections at once; the one that waits longest is closed for the next")
       ->check(CLI::Range(1, 60'000));
   add("--max-connections-per-address", limit.connections_per_address,
-      "Connections at once of one address (of IPv6: of one /64); the one that waits longest is closed for the next",
-      "Limits")
+      "Connections at once of one address (of IPv6: of one /64); the one that waits longest is closed for the next")
       ->check(CLI::Range(1, 60'000));
-  add("--max-n", limit.n, "Choices of a request (n)", "Limits")->check(CLI::Range(1, 128));
-  add("--max-prompt-tokens", limit.prompt_tokens, "Tokens of a prompt; 0: as the context has room", "Limits");
-  add("--max-completion-tokens", limit.completion_tokens, "Tokens of an answer; 0: as the context has room", "Limits");
-  add("--queue", limit.queue, "Generations that wait; more are answered with 429", "Limits")
-      ->check(CLI::Range(1, 100'000));
-  add("--idle-seconds", to.idle_seconds, "Seconds that a connection may stay open without a request", "Limits")
+  add("--max-n", limit.n, "Choices of a request (n)")->check(CLI::Range(1, 128));
+  add("--max-prompt-tokens", limit.prompt_tokens, "Tokens of a prompt; 0: as the context has room");
+  add("--max-completion-tokens", limit.completion_tokens, "Tokens of an answer; 0: as the context has room");
+  add("--queue", limit.queue, "Generations that wait; more are answered with 429")->check(CLI::Range(1, 100'000));
+  add("--idle-seconds", to.idle_seconds, "Seconds that a connection may stay open without a request")
       ->check(CLI::Range(1, 86'400));
-  add("--read-seconds", to.read_seconds, "Seconds that a client may take to read a piece of its answer", "Limits")
+  add("--read-seconds", to.read_seconds, "Seconds that a client may take to read a piece of its answer")
       ->check(CLI::Range(1, 3600));
-  add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop",
-      "Limits")
+  add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop")
       ->check(CLI::Range(0, 3600));
   app.add_flag("--ignore-unknown", limit.ignore_unknown,
                "Pass over fields of requests that are not known, instead of refusing them by name")
       ->envname("INTAGLIO_SERVE_IGNORE_UNKNOWN")
       ->group("Limits");
   app.add_flag("--quiet", to.quiet, "Log warnings and errors alone")->envname("INTAGLIO_SERVE_QUIET")->group("Other");
+}
+
+void add_options(CLI::App& app, settings& to) {
+  app.set_version_flag("--version", version_text());
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.set_config("--config", "",
+                 "File of options: NAME = VALUE lines, names as the flags without dashes; flags and environment win")
+      ->envname("INTAGLIO_SERVE_CONFIG");
+  add_model_options(app, to);
+  add_engine_options(app, to);
+  add_network_options(app, to);
+  add_limit_options(app, to);
 }
 
 /// The environment in front of the flags, so that flags win over it and it over the file; last to first, as the parser
@@ -279,7 +296,7 @@ int main(int count, char** arguments) {
       "A language model behind OpenAI's, Anthropic's and Ollama's APIs and a web page, engraved for Vulkan.\nPaths: / "
       "(chat) "
       "/v1/chat/completions /v1/completions /v1/responses /v1/messages /v1/models /v1/infer /v1/trace /api/chat "
-      "/api/generate /api/tags /api/show /tokenize /detokenize /apply-template /props /health /metrics /plan",
+      "/api/generate /api/tags /api/show /tokenize /detokenize /apply-template /props /slots /health /metrics /plan",
       "intaglio-serve");
   settings wanted;
   add_options(app, wanted);

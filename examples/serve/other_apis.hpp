@@ -3,6 +3,7 @@
 // of /v1/chat/completions, field by field, and each has answers of its own.
 #pragma once
 
+#include <intaglio/core/number_text.hpp>
 #include <intaglio/io/unicode.hpp>
 #include <intaglio/platform/clock.hpp>
 
@@ -32,6 +33,9 @@ inline void take_members(const fields& from, json& to,
 }
 
 inline http_reply json_reply(const json& body) { return {.body = json_text(body), .fields = {}, .pending = nullptr}; }
+
+/// The double that is written as shortly as the float.
+inline double as_double(float value) { return number_of_text(number_text(value)).value_or(static_cast<double>(value)); }
 
 inline std::string as_utf8(std::string_view bytes) {
   std::string out;

@@ -5,7 +5,9 @@
 #include <intaglio/io/chat_template.hpp>
 #include <intaglio/io/prompt.hpp>
 #include <intaglio/io/tokenizer.hpp>
+#include <intaglio/runtime/sampling.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -104,6 +106,30 @@ struct embedding {
   std::vector<std::uint32_t> seconds{};  ///< where the second text of each begins: vectors are a score each; or empty
 };
 
+/// What a slot does, or what of its last generation can still be found.
+struct slot_state {
+  std::uint64_t task = 0;    ///< of the generation that has it, none twice; 0: nobody
+  std::uint32_t tokens = 0;  ///< of the generation that has it, or had it last
+  std::uint32_t drawn = 0, max_tokens = 0;
+  bool drafts = false;  ///< its passes may have rows of drafts
+  sampling_options sampling{};
+};
+struct slot_outcome {
+  std::vector<slot_state> list;  ///< by slot
+  std::uint32_t positions = 0;   ///< saved, restored or forgotten
+  std::uint64_t bytes = 0;       ///< of the file
+  double milliseconds = 0;
+};
+/// What is to be known or done of a slot. One of the last two is called, on any thread.
+struct slot_order {
+  enum class action : std::uint8_t { list, save, restore, erase };
+  action what = action::list;
+  std::uint32_t slot = 0;
+  std::filesystem::path file{};  ///< of save and restore
+  std::function<void(const slot_outcome&)> answer{};
+  std::function<void(const api_error&)> refuse{};
+};
+
 class token_engine {
  public:
   virtual ~token_engine() = default;
@@ -124,6 +150,8 @@ class token_engine {
   virtual void predict(question asked) = 0;
   /// @throws api_error as of submit(); 501: scores of a model without a head for them
   virtual void embed(embedding asked) = 0;
+  /// @throws api_error as of submit()
+  virtual void order(slot_order asked) = 0;
   /// From here on submit() refuses.
   virtual void refuse_more() = 0;
   /// Ends what still runs with an error.

@@ -69,6 +69,7 @@ class fake_engine : public token_engine {
   void submit(std::vector<std::shared_ptr<generation>>) override {}
   void predict(question) override {}
   void embed(embedding) override {}
+  void order(slot_order) override {}
   void refuse_more() override {}
   void end_all() override {}
 

@@ -105,11 +105,17 @@ class batch_drafts : public batch_prefixes {
     const auto drafted = static_cast<std::uint32_t>(of.drafts.size());
     if (!of.drafting.allows(cost_of(ready, drafted), drafted, found.matched)) of.drafts.clear();
   }
-  /// Of a pass with drafts in passes without.
+  /// Of a pass with drafts in passes without, as measured of that many rows or, before that, of the nearest number.
   double cost_of(std::uint32_t ready, std::uint32_t drafted) const {
-    const std::size_t with = std::size_t{ready} + drafted;
-    if (pass_ms_.size() <= with || pass_ms_[ready] <= 0 || pass_ms_[with] <= 0) return draft_budget::guess;
-    return (std::max)(1.0, pass_ms_[with] / pass_ms_[ready]);
+    const double guess = 1 + drafted / 2.0;
+    if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return guess;
+    double with = 0;
+    std::uint32_t nearest = slot_count();
+    for (std::uint32_t rows = ready + 1; rows < pass_ms_.size(); ++rows) {
+      const std::uint32_t apart = rows < ready + drafted ? ready + drafted - rows : rows - ready - drafted;
+      if (pass_ms_[rows] > 0 && apart < nearest) nearest = apart, with = pass_ms_[rows];
+    }
+    return with == 0 ? guess : (std::max)(1.0, with / pass_ms_[ready]);
   }
   void set_rows(const member& of) {
     std::vector<std::int32_t> tokens = of.history;
