@@ -174,8 +174,8 @@ void packed_fields(Stream& with, Index& index) {
   with.flag(c.norm_topk_prob, "norm_topk_prob");
   with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
   with.number(c.rotary_dim, "rotary_dim");
-  for (auto* layers : {&c.recurrent_layers, &c.ffn_layers, &c.full_attention_layers})
-    for (auto& word : layers->words) with.number(word, "kinds of layers");
+  for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
+  for (auto& word : c.ffn_layers.words) with.number(word, "ffn_layers");
   with.number(c.conv_taps, "conv_taps");
   with.number(c.type_vocab_size, "type_vocab_size");
   for (auto* size : {&c.delta_net.key_heads, &c.delta_net.value_heads, &c.delta_net.key_dim, &c.delta_net.value_dim})
@@ -187,6 +187,7 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.num_global_key_value_heads, "num_global_key_value_heads");
   with.number(c.global_turning_pairs, "global_turning_pairs");
   with.flag(c.attention_k_eq_v, "attention_k_eq_v");
+  for (auto& word : c.full_attention_layers.words) with.number(word, "full_attention_layers");
   with.number(c.num_kv_shared_layers, "num_kv_shared_layers");
   with.number(c.shared_intermediate_size, "shared_intermediate_size");
   with.number(c.hidden_size_per_layer_input, "hidden_size_per_layer_input");
@@ -196,8 +197,7 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.attention_multiplier, "attention_multiplier");
   with.number(c.residual_multiplier, "residual_multiplier");
   with.number(c.logits_scaling, "logits_scaling");
-  with.number(c.attn_logit_softcapping, "attn_logit_softcapping");
-  with.number(c.final_logit_softcapping, "final_logit_softcapping");
+  for (auto* bound : {&c.attn_logit_softcapping, &c.final_logit_softcapping}) with.number(*bound, "softcapping");
   with.maybe(index.vocabulary, "vocabulary", [&](auto& words) {
     const auto text = [&](auto& value) { with.text(value, "vocabulary"); };
     const auto number = [&](auto& value) { with.number(value, "vocabulary"); };
