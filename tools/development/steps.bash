@@ -243,6 +243,7 @@ step_lowered() {
   lavapipe_at 8 "$(lavapipe_22)" tests/lowered/run build/test/lowered "$PWD/build/bin/intaglio" build/dev/tests/tests_runtime "$(layer_settings)" >build/test/lowered.log
   for class in v3d least mali; do no_messages "build/test/lowered/tests-$class.log"; done
   result=$(cat build/test/lowered.log)
+  count "${result%% *}" 0
 }
 
 # The C library and the Python wheel, from outside (tests/bindings).
