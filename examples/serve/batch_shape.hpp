@@ -17,16 +17,28 @@ namespace intaglio::serve {
 inline constexpr std::uint32_t batch_slots = 16, few_batch_slots = kernels::layers_few::most_tokens,
                                many_batch_slots = kernels::layers_many::most_tokens;
 
+/// Bytes of a state of all recurrent layers (plan/kept_state.hpp).
+constexpr std::uint64_t state_bytes_of(const decoder_config& config) {
+  const std::uint64_t taps = config.conv_taps == 0 ? 0 : config.conv_taps - 1;
+  const delta_net_config& delta = config.delta_net;
+  const std::uint64_t layer = delta.value_heads == 0
+                                  ? plan::aligned(4 * taps * config.hidden_size)
+                                  : plan::aligned(4 * taps * delta.qkv_size()) +
+                                        plan::aligned(std::uint64_t{4} * delta.value_size() * delta.key_dim);
+  return config.recurrent_layers.count(config.num_hidden_layers) * layer;
+}
+
 /// @param context positions of one session
-/// @return pages for all slots where these take no more than 4 GiB (2 on CPU drivers, which share the machine's
-/// memory), else as many as that holds; always enough for one session
+/// @return pages for all slots where these and the states of recurrent layers take no more than 4 GiB (2 on CPU
+/// drivers, which share the machine's memory), else as many as that holds; always enough for one session
 constexpr plan::batch_shape batch_shape_with(std::uint32_t slot_count, const decoder_config& config,
                                              const plan::profile& target, std::uint32_t context) {
   const std::uint64_t position_bytes =
-      std::uint64_t{2} * config.num_hidden_layers *
+      std::uint64_t{2} * (config.num_hidden_layers - config.recurrent_layers.count(config.num_hidden_layers)) *
       kernels::key_cache_bytes(target.cache_element, config.num_key_value_heads, config.head_dim, 8) / 8;
-  const std::uint64_t memory = std::uint64_t{target.classes.front()->is_cpu ? 2u : 4u} << 30,
-                      counted = (std::uint64_t{1} << 31) / config.kv_size();
+  const std::uint64_t all = std::uint64_t{target.classes.front()->is_cpu ? 2u : 4u} << 30,
+                      states = plan::batch_states(slot_count, state_bytes_of(config)) * state_bytes_of(config),
+                      memory = all - std::min(all, states), counted = (std::uint64_t{1} << 31) / config.kv_size();
   const std::uint32_t page_size = context <= 1024 ? 8 : 64, one = (context + page_size - 1) / page_size;
   const std::uint64_t held = std::min(memory / position_bytes, counted) / page_size;
   return {slot_count, page_size,

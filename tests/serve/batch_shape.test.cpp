@@ -5,8 +5,11 @@
 
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/qwen35.hpp"
+#include "intaglio/plan/planned.hpp"
 
 using namespace intaglio;
 using serve::batch_shape_of, serve::fast_batch_shape_of;
@@ -44,4 +47,23 @@ TEST_CASE(
   CHECK(many.page_size == 64);
   CHECK(many.pages == (std::uint64_t{4} << 30) / 139'264 / 64);
   CHECK(many.pages >= 8192 / 64);
+}
+
+TEST_CASE("states of recurrent layers are counted with the pool of pages, which has keys of the other layers alone",
+          "[serve]") {
+  const auto check = [](const decoder_config& config, const plan::planned& planned) {
+    const plan::table& table = planned.table();
+    CHECK(serve::state_bytes_of(config) == table.kept_bytes());
+    const std::uint64_t all = table.pool_bytes() + table.batch_recurrent_bytes(), most = std::uint64_t{4} << 30;
+    CHECK(all <= most);
+    CHECK(all + table.pool_bytes() / table.shape.pages > most);  // not a page more has room
+  };
+  constexpr std::uint32_t context = 32'768;
+  const decoder_config& qwen = models::qwen35_4b_config;
+  check(qwen, plan::planned::of<models::qwen35_4b<dtype::q8_0>>(
+                  plan::profiles::portable, context, batch_shape_of(qwen, plan::profiles::portable, context)));
+  const decoder_config& lfm = models::lfm2_700m_config;
+  check(lfm, plan::planned::of<models::lfm2_700m<dtype::q8_0>>(plan::profiles::portable, context,
+                                                               batch_shape_of(lfm, plan::profiles::portable, context)));
+  CHECK(serve::state_bytes_of(models::gemma3_4b_config) == 0);
 }

@@ -3,6 +3,7 @@
 // batch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -41,6 +42,19 @@ constexpr std::uint32_t cache_owner(const layer_pattern& pattern, std::span<cons
   for (std::uint32_t before = layer; own.shared && before-- > 0;)
     if (own.may_use(caches[pattern(before)])) return before;
   return layer;
+}
+
+/// Copies of recurrent layers' states at earlier positions that a session has room for.
+/// @param bytes of a state of all layers; 0: there are none
+constexpr std::uint32_t state_copies(std::uint64_t bytes) {
+  constexpr std::uint64_t room = std::uint64_t{256} << 20;
+  constexpr std::uint32_t least = 4, most = 64;
+  return bytes == 0 ? 0 : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room / bytes, least, most));
+}
+/// States that a batch has: of slots, a copy for each of these besides those of a session alone, of a prompt, and the
+/// one through which states are copied.
+constexpr std::uint64_t batch_states(std::uint32_t slot_count, std::uint64_t bytes) {
+  return bytes == 0 ? 0 : std::uint64_t{2} * slot_count + state_copies(bytes) + 2;
 }
 
 /// Sessions that decode together, and the pool that their KV caches share.

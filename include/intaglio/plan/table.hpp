@@ -131,12 +131,7 @@ struct table {
     return out;
   }
   /// Copies of it at earlier positions that a session has room for, from which it goes on after a step back.
-  constexpr std::uint32_t snapshots() const {
-    constexpr std::uint64_t room = std::uint64_t{256} << 20;
-    constexpr std::uint32_t least = 4, most = 64;
-    if (kept_bytes() == 0) return 0;
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room / kept_bytes(), least, most));
-  }
+  constexpr std::uint32_t snapshots() const { return state_copies(kept_bytes()); }
   /// Of the state and its copies.
   constexpr std::uint64_t recurrent_bytes() const { return (1 + snapshots()) * kept_bytes(); }
   /// Copies that sessions of a batch share, from which those go on whose tokens begin alike: one of each slot's, and
@@ -144,7 +139,7 @@ struct table {
   constexpr std::uint32_t batch_snapshots() const { return kept_bytes() == 0 ? 0 : shape.slot_count + snapshots(); }
   /// Of the states of slots, of a prompt's, of copies, and of the one through which states are copied.
   constexpr std::uint64_t batch_recurrent_bytes() const {
-    return (shape.slot_count + batch_snapshots() + 2) * kept_bytes();
+    return batch_states(shape.slot_count, kept_bytes()) * kept_bytes();
   }
 };
 
