@@ -221,6 +221,8 @@ class batch_engine : public token_engine {
     gauges_.running = seats_.size() + away_.size() + returning_.size();
     gauges_.free_pages = batch_ ? batch_->free_pages() : 0;
     gauges_.waiting_for_pages = batch_ ? batch_->waiting_for_pages() : 0;
+    const draft_counts drafts = batch_ ? batch_->drafts() : draft_counts{};
+    gauges_.drafted = drafts.drafted, gauges_.accepted = drafts.accepted;
     if (const auto now = steady::now(); now >= next_memory_) {  // drivers take their time to tell
       tell_memory();
       next_memory_ = now + std::chrono::milliseconds(500);
@@ -496,8 +498,9 @@ class batch_engine : public token_engine {
   void load() {
     set_status(status().state, "opening the model");
     tool::set_quiet();  // warnings go to the log
-    tool::load_model({options_.model, options_.i2s_layout},
-                     [this](const io::checkpoint& checkpoint) { load(checkpoint); });
+    tool::model_options opened{options_.model, options_.i2s_layout};
+    opened.lora = options_.lora;
+    tool::load_model(opened, [this](const io::checkpoint& checkpoint) { load(checkpoint); });
   }
 
   void load(const io::checkpoint& checkpoint) {

@@ -14,13 +14,14 @@ namespace intaglio::serve {
 struct engine_options {
   std::string model;  ///< path; empty: the embedded one
   std::string i2s_layout = "block128";
-  std::uint32_t context = 0;     ///< positions; 0: as engraved, or tool::default_context
-  std::string cache_type;        ///< of the KV cache: kernels::cache_codecs; empty: the profile's own
-  std::uint32_t slot_count = 0;  ///< generations at once; 0: as batch_shape.hpp says
-  std::string codec;             ///< to compute in, whatever the file's; empty: the file's own
-  std::string chat_template;     ///< in place of the file's: a text, or a name (is_template_name); empty: the file's
-  std::string device;            ///< index, UUID or part of the name; empty: by rule
-  std::string name;              ///< that clients ask for; empty: the engraved model's
+  std::uint32_t context = 0;      ///< positions; 0: as engraved, or tool::default_context
+  std::string cache_type;         ///< of the KV cache: kernels::cache_codecs; empty: the profile's own
+  std::uint32_t slot_count = 0;   ///< generations at once; 0: as batch_shape.hpp says
+  std::string codec;              ///< to compute in, whatever the file's; empty: the file's own
+  std::string chat_template;      ///< in place of the file's: a text, or a name (is_template_name); empty: the file's
+  std::vector<std::string> lora;  ///< adapters that are merged into it (io/lora_adapter.hpp)
+  std::string device;             ///< index, UUID or part of the name; empty: by rule
+  std::string name;               ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
   bool any_name = false;  ///< clients may ask for any other name too
   std::uint32_t queue = 256;

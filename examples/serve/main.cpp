@@ -121,6 +121,9 @@ void add_model_options(CLI::App& app, settings& to) {
       "another; 0: seven eighths of what the device has free at first")
       ->transform(CLI::AsSizeValue(true))
       ->type_name("BYTES");
+  add("--lora", to.engine.lora,
+      "LoRA adapter, a GGUF file that is merged into the GGUF model as it is loaded, scaled by SCALE; may be repeated")
+      ->type_name("FILE[:SCALE]");
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's");
   add("--model-alias", to.engine.aliases, "Other names that requests may ask for");
   app.add_flag("--any-model-name", to.engine.any_name,
@@ -255,12 +258,15 @@ void check_models(const settings& of) {
   };
   alone("--model", !of.engine.model.empty());
   alone("--index", !of.index.empty());
+  alone("--lora", !of.engine.lora.empty());
   alone("--chat-template", !of.engine.chat_template.empty());
   alone("--model-name", !of.engine.name.empty());
   alone("--model-alias", !of.engine.aliases.empty());
 }
 
 void check(settings& of, const CLI::App& app) {
+  if (!of.engine.lora.empty() && !of.index.empty())
+    throw std::runtime_error("--index: expected nothing beside --lora, whose changes it does not have, found a folder");
   refuse_unknown_environment(app);
   check_models(of);
   if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";

@@ -46,6 +46,8 @@ constexpr std::array engine_gauge_list{
           &engine_gauges::free_pages},
     gauge{"intaglio_waiting_for_pages", "Generations that gave their pages to earlier ones and wait for others.",
           &engine_gauges::waiting_for_pages},
+    gauge{"intaglio_drafted_tokens", "Tokens that were drafted since the model was loaded.", &engine_gauges::drafted},
+    gauge{"intaglio_accepted_tokens", "Drafted tokens that were drawn.", &engine_gauges::accepted},
     gauge{"intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.",
           &engine_gauges::device_free_bytes},
     gauge{"intaglio_device_used_bytes",

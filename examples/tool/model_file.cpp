@@ -6,6 +6,7 @@
 #include "model_cache.hpp"
 
 #include <intaglio/io/checkpoint.hpp>
+#include <intaglio/io/lora_adapter.hpp>
 #include <intaglio/platform/console.hpp>
 
 #include <array>
@@ -24,6 +25,14 @@ io::checkpoint_options options_of(const model_options& from) {
   for (const auto layout : {io::i2s_layout::block128, io::i2s_layout::block64, io::i2s_layout::rows4})
     if (name(layout) == from.i2s_layout) out.layout = layout;
   return out;
+}
+
+io::checkpoint with_adapters(io::checkpoint of, const model_options& options) {
+  for (const std::string& each : options.lora) {
+    const io::lora_choice choice(each);
+    io::lora_adapter(choice.file).merge_into(of, choice.scale);
+  }
+  return of;
 }
 
 io::checkpoint with_warnings(io::checkpoint of) {
@@ -50,13 +59,15 @@ std::optional<io::checkpoint> open_arriving(const model_options& options) {
 }  // namespace
 
 io::checkpoint open_model(const model_options& options) {
-  return with_warnings(options.embedded()
-                           ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
-                           : io::checkpoint::open(local_model(options.path), options_of(options)));
+  return with_warnings(
+      with_adapters(options.embedded()
+                        ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
+                        : io::checkpoint::open(local_model(options.path), options_of(options)),
+                    options));
 }
 
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load) {
-  if (is_url(options.path)) {
+  if (is_url(options.path) && options.lora.empty()) {  // adapters are held against the whole file
     try {
       if (std::optional<io::checkpoint> arriving = open_arriving(options))
         return load(with_warnings(std::move(*arriving)));

@@ -22,6 +22,7 @@ struct model_options {
   std::string cache_type{};                      ///< of the KV cache, of commands that load; empty: the profile's own
   std::string codec{};                           ///< to compute in, whatever the file's; empty: the file's own
   std::vector<std::string> devices{};            ///< over which it is cut, as --device names one; empty: one device
+  std::vector<std::string> lora{};               ///< adapters, FILE or FILE:SCALE (io/lora_adapter.hpp)
   bool mpi = false;                              ///< a stage on each rank of MPI
   std::vector<std::uint32_t> cut{};              ///< layers in front of each cut; empty: chosen
   bool embedded() const { return path.empty(); }

@@ -35,6 +35,14 @@ inline void add_codec(CLI::App& to, model_options& model) {
       ->type_name("C");
 }
 
+inline void add_lora(CLI::App& to, model_options& model) {
+  to.add_option(
+        "--lora", model.lora,
+        "LoRA adapter, a GGUF file that is merged into the GGUF model as it is loaded, scaled by SCALE; several "
+        "are\nmerged one after the other")
+      ->type_name("FILE[:SCALE]");
+}
+
 inline void add_budget(CLI::App& to, model_options& model) {
   to.add_option("--weight-budget", model.weight_budget,
                 "device memory that weights may take (6GB, 900MB): the FFNs of the last layers that it does not take "

@@ -37,6 +37,7 @@ class story_commands : public command_parsers {
     add_model(*c, run_.model);
     add_context(*c, run_.model);
     add_codec(*c, run_.model);
+    add_lora(*c, run_.model);
     add_budget(*c, run_.model);
     add_devices(*c, run_.model);
     add_mpi(*c, run_.model);
@@ -118,6 +119,7 @@ class story_commands : public command_parsers {
     add_model(*c, chat_.model);
     add_context(*c, chat_.model);
     add_codec(*c, chat_.model);
+    add_lora(*c, chat_.model);
     add_budget(*c, chat_.model);
     add_devices(*c, chat_.model);
     c->add_option("--system", chat_.system, "system message")->type_name("TEXT");

@@ -28,6 +28,28 @@
 
 namespace intaglio::io {
 
+/// Rows as blocks of GGUF: the scale, then byte j with weights j and j + 16.
+[[gnu::cold]] inline void read_split(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                                     std::span<std::byte> out) {
+  const stored_tensor& stored = tensor.stored;
+  const std::uint64_t blocks = stored.columns / 32;
+  std::vector<std::byte> codes(static_cast<std::size_t>(16 * blocks)), scales(static_cast<std::size_t>(blocks));
+  std::byte* to = out.data();
+  for (std::uint64_t row = row0; row < row0 + count; ++row) {
+    const std::uint64_t at = tensor.split->row0 + row * tensor.split->row_step;
+    stored.file->read(stored.offset + at * codes.size(), codes);
+    tensor.split->scales->read(tensor.split->scales_offset + at * blocks, scales);
+    for (std::size_t b = 0; b < scales.size(); ++b) {
+      *to++ = scales[b];
+      const auto code = [&](std::size_t i) {
+        const std::byte both = codes[16 * b + i / 2];
+        return i % 2 == 0 ? both & std::byte{15} : both >> 4;
+      };
+      for (std::size_t j = 0; j < 16; ++j) *to++ = code(j) | code(j + 16) << 4;
+    }
+  }
+}
+
 /// Movable. Reading may happen from several threads at once.
 class checkpoint {
  public:
@@ -109,7 +131,7 @@ class checkpoint {
   void read_rows(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                  std::span<std::byte> out) const {
     const stored_tensor& stored = tensor.stored;
-    if (is_stored_ternary(tensor) || stored.type == dtype::bcml1)
+    if (is_stored_ternary(tensor) || stored.type == dtype::bcml1 || !tensor.added.empty())
       throw argument_error("tensor", "rows that lie one after the other",
                            printable(stored.name, 70) + " as " + std::string(name(stored.type)));
     const std::uint64_t row = row_bytes(stored.type, stored.columns);
@@ -150,9 +172,20 @@ class checkpoint {
 
   /// Codes and scale of a matrix of a ternary model. @throws file_error where they cannot be had
   ternary_tensor ternary(const checkpoint_tensor& tensor) const {
+    if (!tensor.added.empty())
+      throw file_error(tensor.stored.file->path(), tensor.stored.offset,
+                       "tensor '" + printable(tensor.stored_name, 70) + "' with an adapter",
+                       "a matrix that is computed in floats or blocks", "a ternary one");
     return ternary_tensor(tensor.stored,
                           {options_.layout, tensor.packed_scale.value_or(0.f), tensor.factor, tensor.rows_in_pairs});
   }
+
+  /// Reading adds a product to a matrix from now on. @throws argument_error where the model has no such tensor
+  void add(std::string_view tensor, low_rank_addend product) {
+    tensors_[static_cast<std::size_t>(&at(tensor) - tensors_.data())].added.push_back(std::move(product));
+  }
+  /// A line more of what is odd about the files.
+  void note(std::string line) { warnings_.push_back(std::move(line)); }
 
   /// How the file's config differs from an engraved one; empty where they agree.
   std::vector<std::string> differences(const decoder_config& engraved) const {
@@ -188,28 +221,6 @@ class checkpoint {
     if (!range_inside(row0, count, stored.rows) || room != count * row)
       throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
                            std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
-  }
-
-  /// Rows as blocks of GGUF: the scale, then byte j with weights j and j + 16.
-  [[gnu::cold]] static void read_split(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
-                                       std::span<std::byte> out) {
-    const stored_tensor& stored = tensor.stored;
-    const std::uint64_t blocks = stored.columns / 32;
-    std::vector<std::byte> codes(static_cast<std::size_t>(16 * blocks)), scales(static_cast<std::size_t>(blocks));
-    std::byte* to = out.data();
-    for (std::uint64_t row = row0; row < row0 + count; ++row) {
-      const std::uint64_t at = tensor.split->row0 + row * tensor.split->row_step;
-      stored.file->read(stored.offset + at * codes.size(), codes);
-      tensor.split->scales->read(tensor.split->scales_offset + at * blocks, scales);
-      for (std::size_t b = 0; b < scales.size(); ++b) {
-        *to++ = scales[b];
-        const auto code = [&](std::size_t i) {
-          const std::byte both = codes[16 * b + i / 2];
-          return i % 2 == 0 ? both & std::byte{15} : both >> 4;
-        };
-        for (std::size_t j = 0; j < 16; ++j) *to++ = code(j) | code(j + 16) << 4;
-      }
-    }
   }
 
   /// Stored rows in the order of the file.
@@ -253,6 +264,10 @@ class checkpoint {
         for (float& value : values) value += tensor.addend;
       if (tensor.negative_exp)
         for (float& value : values) value = -std::exp(value);
+      for (const low_rank_addend& each : tensor.added)
+        for (std::uint64_t i = 0; i < some; ++i)
+          each.add_row(row0 + done + i, values.subspan(static_cast<std::size_t>(i * stored.columns),
+                                                       static_cast<std::size_t>(stored.columns)));
       done += some;
     }
   }

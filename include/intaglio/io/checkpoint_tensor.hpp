@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,21 @@ struct split_mxfp4 {
   const mapped_file* scales = nullptr;
   std::uint64_t scales_offset = 0;       ///< a byte for each block
   std::uint64_t row0 = 0, row_step = 1;  ///< the file's row of the tensor's first, and of neighbours' distance
+};
+
+/// A product of two narrow matrices that reading adds to a matrix: factor * b a.
+struct low_rank_addend {
+  std::shared_ptr<const std::vector<float>> a, b;  ///< [rank, columns], [rows, rank]
+  std::uint64_t rank = 0;
+  float factor = 1;
+  /// @param row in the order of the file  @param values [columns]
+  void add_row(std::uint64_t row, std::span<float> values) const {
+    for (std::uint64_t r = 0; r < rank; ++r) {
+      const float weight = factor * (*b)[static_cast<std::size_t>(row * rank + r)];
+      const float* const from = a->data() + static_cast<std::size_t>(r) * values.size();
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += weight * from[i];
+    }
+  }
 };
 
 /// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's
@@ -40,6 +57,10 @@ struct checkpoint_tensor {
 
   std::optional<split_mxfp4> split;  ///< stored.type is mxfp4, stored.offset that of the codes
 
+  std::vector<low_rank_addend> added;  ///< to the values, in the order of the file (lora_adapter.hpp)
+
+  /// True where the values are those that are stored.
+  bool is_as_stored() const { return addend == 0.f && added.empty(); }
   /// True where the rows lie from stored.offset on in the order in which they are read.
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split; }
 };

@@ -44,7 +44,7 @@ class weight_fill : public weight_sources {
                  std::uint64_t element_bytes) const {
     const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
     const io::stored_tensor& stored = tensor.stored;
-    const bool same = element_bytes == 2 && tensor.addend == 0.f && tensor.in_place() &&
+    const bool same = element_bytes == 2 && tensor.is_as_stored() && tensor.in_place() &&
                       ((w.codec == kernels::codec::f16 && stored.type == dtype::f16) ||
                        (w.codec == kernels::codec::bf16 && stored.type == dtype::bf16));
     if (same) {
@@ -183,12 +183,12 @@ class weight_fill : public weight_sources {
                   std::span<std::byte> out) const {
     const io::stored_tensor& stored = tensor.stored;
     const dtype wanted = dtype_of(w.codec);
-    if (stored.type == wanted && tensor.addend == 0.f) {
+    if (stored.type == wanted && tensor.is_as_stored()) {
       from_->read_rows(tensor, row, count, out);
       expect_finite_rows(tensor, w.codec, row * (out.size() / count), out);
       return;
     }
-    if (stored.type == dtype::bcml1 && wanted == dtype::q4_1) {
+    if (stored.type == dtype::bcml1 && wanted == dtype::q4_1 && tensor.added.empty()) {
       from_->read_bcml1_as_q4_1(tensor, row, count, out);
       expect_finite_rows(tensor, w.codec, 0, out);
       return;
