@@ -106,7 +106,7 @@ class bench_run {
     for (std::uint32_t i = 0; i <= options_.runs; ++i) {  // the first one only warms up
       bar.show(static_cast<double>(i) / (options_.runs + 1.0),
                "run " + std::to_string(i) + " of " + std::to_string(options_.runs));
-      const double prompt_seconds = run_->prompt_seconds(out_.prompt);
+      const double prompt_seconds = run_->prompt_seconds(out_.prompt, options_.chunk);
       const decode_cost decoded = run_->decode(out_.context, out_.tokens);
       tell("run " + std::to_string(i) + " of " + std::to_string(options_.runs) +
            (i == 0 ? ", which only warms up: prompt " : ": prompt ") + rate_text(out_.prompt / prompt_seconds) +

@@ -64,8 +64,8 @@ void bench_cut(const bench_options& options, const common_options& common) {
   };
   std::vector<std::unique_ptr<runtime::front_stage>> fronts;
   for (std::size_t i = 0; i + 1 < on.size(); ++i) {
-    gpu::pipeline_cache cache(on[i], "", cut.stages[i]->table().hash);
-    auto run = runner(i, cache);
+    auto cache = std::make_unique<gpu::pipeline_cache>(on[i], "", cut.stages[i]->table().hash);
+    auto run = runner(i, *cache);
     fronts.push_back(
         std::make_unique<runtime::front_stage>(on[i], cut.stages[i], std::move(cache), std::move(run), 250, true));
   }
@@ -79,6 +79,9 @@ void bench_cut(const bench_options& options, const common_options& common) {
 
   std::uint32_t chunk = cut.tables.front()->prefill.max_tokens;
   for (const plan::table* each : cut.tables) chunk = std::min(chunk, each->prefill.max_tokens);
+  if (options.chunk > chunk)
+    throw argument_error("--chunk", "at most the plans' " + std::to_string(chunk), std::to_string(options.chunk));
+  if (options.chunk != 0) chunk = options.chunk;
   std::vector<double> prompts, decodes;
   for (std::uint32_t i = 0; i <= options.runs; ++i) {  // the first one only warms up
     const double seconds = drive.prompt_seconds(prompt, chunk), decoded = drive.decode(options.context, tokens).seconds;

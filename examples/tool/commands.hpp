@@ -87,6 +87,7 @@ struct bench_options {
   std::vector<std::string> ab;  ///< names of ab_pairs (bench_variants.hpp)
   std::uint32_t prompt = 512, tokens = 128, context = 0, runs = 3;
   std::uint32_t positions = 0;  ///< of the plan's cache; 0: as the model has them
+  std::uint32_t chunk = 0;      ///< tokens of the prompt fed at once; 0: the plan's
   bool json = false;
 };
 struct tune_options {

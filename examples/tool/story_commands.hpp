@@ -126,6 +126,22 @@ class story_commands : public command_parsers {
     c->add_option("-n,--tokens", chat_.tokens, "tokens a reply at most")->type_name("N");
     add_sampling(*c, chat_.sampling);
   }
+  void add_bench_lengths(CLI::App& to) {
+    to.add_option("-p,--prompt", bench_.prompt, "tokens of the prompt; cut to what the context takes")
+        ->type_name("N")
+        ->capture_default_str();
+    to.add_option("--chunk", bench_.chunk, "tokens of the prompt fed at once; by default the plan's")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    to.add_option("-n,--tokens", bench_.tokens, "tokens to decode")->type_name("N")->capture_default_str();
+    to.add_option("--context", bench_.context, "tokens in the KV cache before decode is measured")
+        ->type_name("N")
+        ->capture_default_str();
+    to.add_option("--positions", bench_.positions,
+                  "positions that the KV cache has room for; by default the model's, at most 16,384")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+  }
   void add_bench() {
     auto* c = add(
         "bench", "Measure prompt and decode speed, the host's share, and both against a streaming read",
@@ -167,17 +183,7 @@ class story_commands : public command_parsers {
         ->take_all()
         ->allow_extra_args(false)
         ->check(CLI::IsMember(ab_names()));
-    c->add_option("-p,--prompt", bench_.prompt, "tokens of the prompt; cut to what the context takes")
-        ->type_name("N")
-        ->capture_default_str();
-    c->add_option("-n,--tokens", bench_.tokens, "tokens to decode")->type_name("N")->capture_default_str();
-    c->add_option("--context", bench_.context, "tokens in the KV cache before decode is measured")
-        ->type_name("N")
-        ->capture_default_str();
-    c->add_option("--positions", bench_.positions,
-                  "positions that the KV cache has room for; by default the model's, at most 16,384")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
+    add_bench_lengths(*c);
     add_cache_type(*c, bench_.model.cache_type);
     c->add_option("-r,--runs", bench_.runs, "runs, of which the median counts")
         ->type_name("N")

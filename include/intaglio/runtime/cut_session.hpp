@@ -35,61 +35,100 @@ namespace runtime {
 /// A stage before the last one, on its device.
 class front_stage {
  public:
-  /// @param run of the stage's plan, not joined yet  @param budget_ms of a submission
-  /// @param prove hold the kernels of passes that come late against the reference
-  front_stage(const gpu::device& on, std::shared_ptr<const plan::stage> plan, gpu::pipeline_cache cache,
-              std::unique_ptr<executor> run, double budget_ms, bool prove)
+  /// @param run of the stage's plan, not joined yet  @param cache that it was made with
+  /// @param budget_ms of a submission  @param prove hold the kernels of passes that come late against the reference
+  front_stage(const gpu::device& on, std::shared_ptr<const plan::stage> plan,
+              std::unique_ptr<gpu::pipeline_cache> cache, std::unique_ptr<executor> run, double budget_ms, bool prove)
       : plan_(std::move(plan)), budget_ms_(budget_ms), prove_(prove), cache_(std::move(cache)), run_(std::move(run)) {
-    run_->complete();
-    cache_.store();
     auto ends = std::make_unique<stage_crossing>(on, run_->table(), run_->state());
     ends_ = ends.get();
     run_->join(std::move(ends));
+    cache_->store();
   }
   const executor& run() const noexcept { return *run_; }
 
-  /// Runs the passes that come until the link ends. A failure goes to the last stage in the place of the rows; the next
-  /// pass is tried anew.
+  /// Runs the passes that come until the link ends: the next one is begun before the rows of the one under way are
+  /// handed on. A failure goes to the last stage in the place of the rows; the next pass is tried anew.
   void serve(stage_link& in, stage_link& out) noexcept {
     stage_message message;
-    while (in.take(message)) {
-      try {
-        if (!message.failure) gpu::translated([&] { pass(message); });
-      } catch (...) {
-        run_->drop();
-        message.failure = std::current_exception();
+    for (pass_under_way last;;) {
+      if (last.is_there && !in.ready()) {  // nothing to begin meanwhile
+        if (!hand_on(last, message, out)) break;
+        continue;
       }
-      if (!out.put(message)) break;
+      if (!in.take(message)) break;
+      pass_under_way next = begin(message);
+      if (last.is_there && !hand_on(last, message, out)) break;
+      last = std::move(next);
     }
     in.end(), out.end();
   }
 
  private:
-  /// Runs one pass; the message has its rows then.
-  void pass(stage_message& message) {
-    if (message.kind == pass_kind::logits) run_->prepare_logits(false, &cache_);
+  struct pass_under_way {
+    bool is_there = false;
+    pass_kind kind = pass_kind::decode;
+    std::uint32_t position = 0, count = 0;
+    std::size_t place = 0;
+    std::uint64_t number = 0;  ///< of its last submission
+    std::exception_ptr failure;
+  };
+
+  /// Submits a pass.
+  pass_under_way begin(stage_message& message) noexcept {
+    place_ = (place_ + 1) % stage_crossing::ways_out;
+    pass_under_way out{true, message.kind, message.position, message.count, place_, 0, message.failure};
+    try {
+      if (!message.failure) gpu::translated([&] { submit(message); });
+      out.number = run_->last_submission();
+    } catch (...) {
+      run_->drop();
+      out.failure = std::current_exception();
+    }
+    return out;
+  }
+  void submit(const stage_message& message) {
+    if (message.kind == pass_kind::logits) run_->prepare_logits(false, cache_.get());
     if (message.kind == pass_kind::verify || message.kind == pass_kind::verify_few)
-      run_->prepare_verify(prove_, &cache_);
+      run_->prepare_verify(prove_, cache_.get());
     tokens_.assign(message.count, 0);
     if (run_->table().decode.takes_stream) ends_->supply(message.payload);
     else std::memcpy(tokens_.data(), message.payload.data(), (std::min)(message.payload.size(), 4 * tokens_.size()));
+    ends_->give_to(place_);
     run_->begin(message.kind, message.position, tokens_, {}, 1);
     while (run_->pending()) {
       if (!run_->may_submit()) run_->wait();
       run_->submit(budget_ms_, executor::max_buffers);
     }
-    run_->drain();
-    const auto rows = ends_->given(message.count);
-    message.payload.assign(rows.begin(), rows.end());
+  }
+  /// Waits for a pass; its rows go on. @return false: the link has ended
+  bool hand_on(pass_under_way& of, stage_message& message, stage_link& out) noexcept {
+    message.kind = of.kind, message.position = of.position, message.count = of.count;
+    try {
+      if (!of.failure)
+        gpu::translated([&] {
+          run_->finish(of.number);
+          const auto rows = ends_->given(of.place, of.count);
+          message.payload.assign(rows.begin(), rows.end());
+        });
+    } catch (...) {
+      run_->drop();
+      of.failure = std::current_exception();
+    }
+    if (of.failure) message.payload.clear();
+    message.failure = std::exchange(of.failure, nullptr);
+    of.is_there = false;
+    return out.put(message);
   }
 
   std::shared_ptr<const plan::stage> plan_;
   double budget_ms_;
   bool prove_;
-  gpu::pipeline_cache cache_;
-  stage_crossing* ends_ = nullptr;  ///< run_'s
+  std::unique_ptr<gpu::pipeline_cache> cache_;  ///< run_ notes there what it has proven
+  stage_crossing* ends_ = nullptr;              ///< run_'s
   std::unique_ptr<executor> run_;
   std::vector<std::uint32_t> tokens_;
+  std::size_t place_ = 0;  ///< where the rows of the last pass go (stage_crossing)
 };
 
 /// Loads a stage's part of a file. @error as of basic_session
@@ -97,19 +136,23 @@ inline std::unique_ptr<front_stage> load_front(const gpu::device& on, std::share
                                                const io::checkpoint& from, const session_options& options,
                                                module_source source) {
   return gpu::translated([&] {
-    gpu::pipeline_cache cache(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(),
-                              plan->table().hash);
-    auto run = load_plan<executor>(on, plan->table(), cache, from, options, source);
+    auto cache = std::make_unique<gpu::pipeline_cache>(
+        on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(), plan->table().hash);
+    auto run = load_plan<executor>(on, plan->table(), *cache, from, options, source);
     return std::make_unique<front_stage>(on, std::move(plan), std::move(cache), std::move(run),
                                          options.submit_budget_ms, options.prove_kernels);
   });
 }
 
 /// The stages before the last one, each on a thread of its own, and the links between them.
+/// @tparam Front has serve(): front_stage, or that of a batch
+template <class Front>
 class stage_threads {
  public:
-  explicit stage_threads(std::vector<std::unique_ptr<front_stage>> stages) : stages_(std::move(stages)) {
-    for (std::size_t i = 0; i <= stages_.size(); ++i) links_.push_back(std::make_shared<local_link>(room()));
+  /// @param room passes that may be asked for at once
+  stage_threads(std::vector<std::unique_ptr<Front>> stages, std::size_t room)
+      : room_(room), stages_(std::move(stages)) {
+    for (std::size_t i = 0; i <= stages_.size(); ++i) links_.push_back(std::make_shared<local_link>(room_));
     for (std::size_t i = 0; i < stages_.size(); ++i)
       threads_.emplace_back([this, i] { stages_[i]->serve(*links_[i], *links_[i + 1]); });
   }
@@ -120,26 +163,26 @@ class stage_threads {
   stage_threads(const stage_threads&) = delete;
   stage_threads& operator=(const stage_threads&) = delete;
 
-  const front_stage& stage(std::size_t index) const { return *stages_[index]; }
+  const Front& stage(std::size_t index) const { return *stages_[index]; }
   /// @param of the threads, which live as long as what is given
   static stages_before ends(const std::shared_ptr<stage_threads>& of) {
-    return {{of, of->links_.front().get()}, {of, of->links_.back().get()}, of->room()};
+    return {{of, of->links_.front().get()}, {of, of->links_.back().get()}, of->room_};
   }
 
  private:
-  /// As many passes as keep every stage busy.
-  std::size_t room() const { return stages_.size() + 1; }
-
-  std::vector<std::unique_ptr<front_stage>> stages_;
+  std::size_t room_;
+  std::vector<std::unique_ptr<Front>> stages_;
   std::vector<std::shared_ptr<local_link>> links_;
   std::vector<std::thread> threads_;
 };
 
 /// Puts stages in front of the last one's runner, which is not joined yet.
-inline std::shared_ptr<const stage_threads> join_stages(const gpu::device& on, executor& last,
-                                                        std::vector<std::unique_ptr<front_stage>> fronts) {
-  const auto threads = std::make_shared<stage_threads>(std::move(fronts));
-  last.join(std::make_unique<stage_crossing>(on, last.table(), last.state(), stage_threads::ends(threads)));
+inline std::shared_ptr<const stage_threads<front_stage>> join_stages(const gpu::device& on, executor& last,
+                                                                     std::vector<std::unique_ptr<front_stage>> fronts) {
+  using threads_of = stage_threads<front_stage>;
+  const std::size_t room = fronts.size() + 1;  // as many passes as keep every stage busy
+  const auto threads = std::make_shared<threads_of>(std::move(fronts), room);
+  last.join(std::make_unique<stage_crossing>(on, last.table(), last.state(), threads_of::ends(threads)));
   return threads;
 }
 
@@ -250,8 +293,9 @@ inline void expect_for_cut(const io::checkpoint& from, const session_options& op
 }
 
 /// Limits and runner of a session whose own stage is the last of a cut.
-inline void take_last_stage(session_body& body, const device_cut& cut, const io::checkpoint& from,
-                            const session_options& options, module_source source) {
+template <class Executor = executor>
+std::unique_ptr<Executor> take_last_stage(session_body& body, const device_cut& cut, const io::checkpoint& from,
+                                          const session_options& options, module_source source) {
   const auto& stage = cut.stages.back();
   body.stage = stage;
   for (const plan::table* each : cut.tables) {
@@ -261,7 +305,29 @@ inline void take_last_stage(session_body& body, const device_cut& cut, const io:
   }
   body.cache.emplace(body.device, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(),
                      stage->table().hash);
-  body.run = load_executor<executor>(body, stage->table(), from, options, source);
+  return load_executor<Executor>(body, stage->table(), from, options, source);
+}
+
+/// Loads the stages of a cut, all at once. @param load_front loads one before the last
+/// @return them and the last one's runner
+template <class Executor, class LoadFront>
+auto load_stages(session_body& body, std::span<const gpu::device> on, const device_cut& cut, const io::checkpoint& from,
+                 const session_options& options, module_source source, LoadFront&& load_front) {
+  using front = decltype(load_front(on[0], cut.stages[0], options));
+  shared_progress progress(options.progress, on.size());
+  std::vector<std::future<front>> loads;
+  for (std::size_t i = 0; i + 1 < on.size(); ++i) {
+    session_options own = options;
+    own.progress = progress.part(i);
+    loads.push_back(
+        std::async(std::launch::async, [&, own = std::move(own), i] { return load_front(on[i], cut.stages[i], own); }));
+  }
+  session_options own = options;
+  own.progress = progress.part(on.size() - 1);
+  std::pair<std::vector<front>, std::unique_ptr<Executor>> out;
+  out.second = take_last_stage<Executor>(body, cut, from, own, source);
+  for (auto& each : loads) out.first.push_back(each.get());
+  return out;
 }
 
 /// @error as of cut_session
@@ -274,20 +340,11 @@ inline std::shared_ptr<session_body> load_cut_session(std::span<const gpu::devic
   expect_for_cut(from, options);
   require_stage_memory(on, cut);
   auto body = open_session(on.back(), tables, from, options);
-  shared_progress progress(options.progress, on.size());
-  std::vector<std::future<std::unique_ptr<front_stage>>> loads;
-  for (std::size_t i = 0; i + 1 < on.size(); ++i) {
-    session_options own = options;
-    own.progress = progress.part(i);
-    loads.push_back(std::async(std::launch::async, [&, own = std::move(own), i] {
-      return load_front(on[i], cut.stages[i], from, own, source);
-    }));
-  }
-  session_options own = options;
-  own.progress = progress.part(on.size() - 1);
-  take_last_stage(*body, cut, from, own, source);
-  std::vector<std::unique_ptr<front_stage>> fronts;
-  for (auto& each : loads) fronts.push_back(each.get());
+  auto [fronts, last] =
+      load_stages<executor>(*body, on, cut, from, options, source,
+                            [&](const gpu::device& its, const std::shared_ptr<const plan::stage>& stage,
+                                const session_options& own) { return load_front(its, stage, from, own, source); });
+  body->run = std::move(last);
   join_stages(on.back(), *body->run, std::move(fronts));
   return body;
 }

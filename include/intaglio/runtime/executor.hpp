@@ -143,6 +143,7 @@ class executor final : public late_start {
       record_long({true, !decode_->greedy.empty()});
       sequence(pass_kind::decode) = std::move(chain);
       record_timed(pass_kind::decode);
+      if (ends_) ends_->record(pass_kind::decode, *decode_, arena_);
       completed_ = 0;
       return true;
     });
@@ -179,9 +180,14 @@ class executor final : public late_start {
   }
 
   /// Makes it the runner of a stage of a cut plan: each pass takes rows of the stream, or gives them. Before the first
-  /// job.
+  /// job. What is left of its start is done.
   void join(std::unique_ptr<stage_ends> ends) {
     gpu::translated([&] {
+      complete();
+      // Rows cross in one place, whatever the position.
+      if (long_from_ != never && ((decode_->takes_stream && long_plan_.stream_in_offset != decode_->stream_in_offset) ||
+                                  (decode_->gives_stream && long_plan_.residual_offset != decode_->residual_offset)))
+        long_from_ = never;
       ends->record(pass_kind::decode, *decode_, arena_);
       ends->record(pass_kind::prefill, table_->prefill, arena_);
       ends_ = std::move(ends);

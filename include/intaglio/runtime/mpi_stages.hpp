@@ -102,6 +102,12 @@ class mpi_link final : public stage_link {
     if (of.what == state::ended) ended_ = true;
     return !ended_;
   }
+  bool ready() override {
+    if (ended_) return true;
+    int there = 0;
+    MPI_Iprobe(ranks_.before(), tag, ranks_.handle(), &there, MPI_STATUS_IGNORE);
+    return there != 0;
+  }
   void end() noexcept override {
     if (std::exchange(told_end_, true)) return;
     sent();
@@ -257,7 +263,7 @@ inline basic_session mpi_session(const mpi_ranks& ranks, const gpu::device& on,
     runtime::expect_for_cut(from, options);
     const std::array own{cut.table};
     auto body = runtime::open_session(on, own, from, options);
-    runtime::take_last_stage(*body, {{cut.table}, {cut.stage}}, from, options, source);
+    body->run = runtime::take_last_stage(*body, {{cut.table}, {cut.stage}}, from, options, source);
     // Chunks that every rank has room for.
     for (std::uint32_t* const each : {&body->prefill_tokens, &body->logits_tokens, &body->verify_tokens})
       for (const std::uint32_t rank : ranks.of_stages(*each)) *each = (std::min)(*each, rank);

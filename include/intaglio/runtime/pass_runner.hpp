@@ -61,7 +61,7 @@ class pass_runner : public pass_recordings {
     }
     if (kind == pass_kind::decode) begin_decode(position, greedy);
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
-    if (box_used_[box] != 0) finish_until(box_used_[box]);
+    if (box_used_[box] != 0) finish(box_used_[box]);
     const std::span<std::uint32_t> words = box_words(box);
     std::fill(words.begin(), words.end(), 0u);
     words[kernels::state::position] = position;
@@ -184,6 +184,12 @@ class pass_runner : public pass_recordings {
     if (flights_.empty()) return;
     queue_.wait(flights_.oldest().number, hang_limit(sequence(flights_.oldest().kind).speed));
     retire(true);
+  }
+  /// Number of the job's last submission, for finish().
+  std::uint64_t last_submission() const noexcept { return box_used_[job_.box]; }
+  /// Waits for a submission and those before it. @error device_lost
+  void finish(std::uint64_t number) {
+    while (!flights_.empty() && flights_.oldest().number <= number) wait();
   }
   /// Waits for all that is in flight and drops what is not submitted.
   void drain() {
@@ -318,9 +324,6 @@ class pass_runner : public pass_recordings {
   }
   void drain_flights() {
     while (!flights_.empty()) wait();
-  }
-  void finish_until(std::uint64_t number) {
-    while (!flights_.empty() && flights_.oldest().number <= number) wait();
   }
 
   VkCommandBuffer take_back_ = nullptr;  ///< what puts the job's first state into its place, until it is submitted

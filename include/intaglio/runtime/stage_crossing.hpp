@@ -31,22 +31,29 @@ struct stages_before {
 
 class stage_crossing final : public stage_ends {
  public:
+  static constexpr std::size_t ways_out = pass_runner::max_in_flight;
+
   /// @param state of the runner, outlives this  @param before of a session's own stage; nothing: rows are supplied
   /// @error out_of_memory, device_lost
   stage_crossing(const gpu::device& on, const plan::table& of, const gpu::buffer& state, stages_before before = {})
       : device_(on), table_(&of), before_(std::move(before)), row_bytes_(std::uint64_t{4} * of.config->hidden_size),
-        box_bytes_(row_bytes_ * of.max_tokens) {
+        box_bytes_(row_bytes_ * (std::max)({of.prefill.max_tokens, of.logits.max_tokens, of.verify.max_tokens})) {
     if (of.decode.takes_stream)
       incoming_ = gpu::buffer(on, boxes * box_bytes_, gpu::placement::host, "rows that cross into a stage");
     if (of.decode.gives_stream)
-      outgoing_ = gpu::buffer(on, box_bytes_, gpu::placement::readback, "rows that cross out of a stage");
+      outgoing_ = gpu::buffer(on, ways_out * box_bytes_, gpu::placement::readback, "rows that cross out of a stage");
     if (before_.asked) make_history(state);
   }
 
   /// Rows of the next pass, where no stages are asked for them. @param rows outlive the call of before()
   void supply(std::span<const std::byte> rows) noexcept { supplied_ = rows; }
-  /// f32 [tokens, hidden_size] of the last pass, which must be done.
-  std::span<const std::byte> given(std::uint32_t tokens) const { return outgoing_.mapped().first(tokens * row_bytes_); }
+  /// Where the rows of the next pass go: one of `ways_out` places, so that those of the pass before can be read
+  /// meanwhile.
+  void give_to(std::size_t place) noexcept { place_ = place; }
+  /// f32 [tokens, hidden_size] of the last pass that gave to a place, which must be done.
+  std::span<const std::byte> given(std::size_t place, std::uint32_t tokens) const {
+    return outgoing_.mapped().subspan(place * box_bytes_, tokens * row_bytes_);
+  }
 
   void ask(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) override {
     if (!before_.asked) return;
@@ -90,8 +97,8 @@ class stage_crossing final : public stage_ends {
   }
   std::size_t behind(pass_kind kind, VkCommandBuffer* into) override {
     const recordings& its = of_[static_cast<std::size_t>(kind)];
-    if (its.out.handle() == nullptr) return 0;
-    into[0] = its.out.handle();
+    if (its.out[place_].handle() == nullptr) return 0;
+    into[0] = its.out[place_].handle();
     return 1;
   }
   void record(pass_kind kind, const plan::sequence& of, const gpu::buffer& arena) override {
@@ -103,10 +110,10 @@ class stage_crossing final : public stage_ends {
       to.copy(incoming_, box * box_bytes_, arena, of.stream_in_offset, bytes);
       made.in[box] = to.finish();
     }
-    if (of.gives_stream) {
+    for (std::size_t place = 0; of.gives_stream && place < ways_out; ++place) {
       gpu::recorder to(device_, "rows out of " + owner);
-      to.copy(arena, of.residual_offset, outgoing_, 0, bytes);
-      made.out = to.finish();
+      to.copy(arena, of.residual_offset, outgoing_, place * box_bytes_, bytes);
+      made.out[place] = to.finish();
     }
     of_[static_cast<std::size_t>(kind)] = std::move(made);
   }
@@ -115,7 +122,7 @@ class stage_crossing final : public stage_ends {
   static constexpr std::size_t boxes = pass_runner::mailboxes;
   struct recordings {
     std::array<gpu::recording, boxes> in;
-    gpu::recording out;
+    std::array<gpu::recording, ways_out> out;
   };
   /// A pass that the stages before were asked for and whose rows were not taken yet.
   struct pass {
@@ -180,6 +187,7 @@ class stage_crossing final : public stage_ends {
   std::deque<pass> asked_;
   stage_message message_, taken_;
   std::span<const std::byte> supplied_;
+  std::size_t place_ = 0;
 };
 
 }  // namespace intaglio::runtime

@@ -17,11 +17,13 @@
 namespace intaglio::runtime {
 
 /// A pass over `count` tokens. Payload: u32 [count] of token ids for the first stage, f32 [count, hidden_size] for the
-/// others. Of a pass that failed in a stage the failure goes on in its place.
+/// others. Of a pass that failed in a stage the failure goes on in its place. Calls of a batch are `words`
+/// (batch_calls.hpp), whose payload is rows alone.
 struct stage_message {
   pass_kind kind = pass_kind::decode;
   std::uint32_t position = 0, count = 0;
   std::vector<std::byte> payload;
+  std::vector<std::uint32_t> words;
   std::exception_ptr failure;
 };
 
@@ -37,6 +39,8 @@ class stage_link {
   virtual bool put(stage_message& message) = 0;
   /// Waits for the next message. @return false: the link has ended
   virtual bool take(stage_message& message) = 0;
+  /// Whether take() would not wait: a message is there, or the link has ended.
+  virtual bool ready() = 0;
   /// No more messages, in either direction.
   virtual void end() noexcept = 0;
 
@@ -67,6 +71,10 @@ class local_link final : public stage_link {
     --count_;
     changed_.notify_all();
     return true;
+  }
+  bool ready() override {
+    const std::lock_guard own(guard_);
+    return ended_ || count_ != 0;
   }
   void end() noexcept override {
     const std::lock_guard own(guard_);
