@@ -6,5 +6,16 @@
 
 #include "intaglio/runtime/small_code.hpp"
 
+#include "intaglio/reference/machine.hpp"
+#include "intaglio/runtime/weight_image.hpp"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#endif
+
 #include "intaglio/runtime/basic_session.hpp"
 #include "intaglio/runtime/engraved_session.hpp"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif

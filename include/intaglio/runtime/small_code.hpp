@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What runs once a start, readers of files and the making of devices, as small code where clang compiles it: hello is
-// 3.2 MB of clang's otherwise. What works on each token or each weight is included before and stays fast code.
+// What runs once a start, readers of files, plans and the making of devices, as small code where clang compiles it, as
+// runtime/session.hpp does with the rest: hello has more than 3 MB otherwise. What works on each weight, and
+// tokenizers, are included before and stay fast code.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +36,7 @@
 #include "intaglio/io/ordered_work.hpp"
 #include "intaglio/io/pretokenizer.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
+#include "intaglio/kernels/catalogue.hpp"
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
@@ -52,6 +54,8 @@
 #include "intaglio/io/packed_writer.hpp"
 #include "intaglio/io/prompt.hpp"
 #include "intaglio/io/session_file.hpp"
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/verify.hpp"
 
 #if defined(__clang__)
 #pragma clang attribute pop
