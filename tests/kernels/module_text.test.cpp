@@ -2,20 +2,52 @@
 #include "intaglio/kernels/module_text.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <string>
 
 #include "intaglio/kernels/spirv/accept.hpp"
 
 using namespace intaglio;
 
-TEST_CASE("words are spelled by five bits a character") {
+namespace {
+
+std::vector<std::uint64_t> numbers(std::initializer_list<std::string_view> texts) {
+  std::vector<std::uint64_t> out;
+  kernels::spell(texts, [&](std::uint64_t number) { out.push_back(number); });
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("numbers are spelled by five bits a character") {
+  using all = std::vector<std::uint64_t>;
+  CHECK(numbers({"#$B"}) == all{0, 1, 31});
+  CHECK(numbers({"C$bb", "bbbb&"}) == all{32, 0xFFFFFFFF});  // a number may lie in two literals
+  CHECK(numbers({"bbbbbb&"}) == all{0xFFFFFFFF});
+  CHECK(numbers({"bbbbbb*"}) == all{0x1FFFFFFFF});   // twice a word has 33 bits
+  CHECK(numbers({"cd$"}) == all{28, 57 - 32 + 32});  // what stands for ? and backslash
+}
+
+TEST_CASE("instructions are told by how they begin and by the distance of their ids") {
+  // Beginnings: OpLoad of three words with type 7, and OpFunctionEnd. Then two of the first, 12 and the id behind it.
+  std::vector<std::uint32_t> out;
+  kernels::instruction_reader read(100, out);
+  for (const std::uint64_t number : {2, 3, 2 * 61 + 1, 7, 1, 2 * 56, 0, 2 * 12, 0, 2 * 0 + 1, 1}) read(number);
+  CHECK(out == std::vector<std::uint32_t>{3 << 16 | 61, 7, 12, 3 << 16 | 61, 7, 13, 1 << 16 | 56});
+  // A word that is no id, since it is not below the bound, is not what distances are from.
+  out.clear();
+  kernels::instruction_reader other(100, out);
+  for (const std::uint64_t number : {1, 4, 2 * 43, 0, 2 * 9, 2 * 100, 2 * 1 + 1}) other(number);
+  CHECK(out == std::vector<std::uint32_t>{4 << 16 | 43, 9, 100, 9});
+}
+
+TEST_CASE("a module's words are declarations, what is exact in front of their types, and code") {
   using words = std::vector<std::uint32_t>;
-  CHECK(kernels::module_words({}, 3, 0, {}, {"#$B"}) == words{0, 1, 31});
-  CHECK(kernels::module_words({}, 2, 0, {}, {"C$bb", "bbbb&"}) ==
-        words{32, 0xFFFFFFFF});                                                    // a word may lie in two literals
-  CHECK(kernels::module_words({}, 2, 0, {}, {"cd$"}) == words{28, 57 - 32 + 32});  // what stands for ? and backslash
-  CHECK(kernels::module_words({"\1\0\0\0", 4}, 2, 0, {}, {"%"}) == words{1, 2});
-  // Ids 3 and 5 in front of the second word.
-  CHECK(kernels::module_words({"\1\0\0\0\2\0\0\0", 8}, 8, 1, "&%", {}) == words{1, 0x30047, 3, 42, 0x30047, 5, 42, 2});
+  const auto bytes = [](const words& of) {
+    return std::string(reinterpret_cast<const char*>(of.data()), 4 * of.size());
+  };
+  CHECK(kernels::module_words(bytes({1, 2}), 8, 1, "&%", {}) == words{1, 0x30047, 3, 42, 0x30047, 5, 42, 2});
+  CHECK(kernels::module_words(bytes({1, 2, 3, 100}), 11, 4, {}, {"%&^&*", "$S&#;#$$"}) ==
+        words{1, 2, 3, 100, 3 << 16 | 61, 7, 12, 3 << 16 | 61, 7, 13, 1 << 16 | 56});
 }
 
 TEST_CASE("a module has as many words as its header says, and instructions to its end") {

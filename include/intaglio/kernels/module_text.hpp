@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The words of a module from the header that tools/embed_shaders wrote: its declarations as they are, which constant
-// expressions read too, and the functions behind them as text, a third as long for compilers to read.
+// expressions read too, and the functions behind them as text, a quarter as long for compilers to read.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -15,7 +15,7 @@
 
 namespace intaglio::kernels {
 
-/// Five bits of a word a character, the lowest first; bit 5 says that more of the word follow.
+/// Five bits of a number a character, the lowest first; bit 5 says that more of the number follow.
 /// tools/embed_shaders, `spelled`, writes them with characters from '#' on that need no escape.
 constexpr std::uint32_t spelled_bits(char character) {
   if (character == 'c') return '?' - '#';
@@ -23,20 +23,85 @@ constexpr std::uint32_t spelled_bits(char character) {
   return static_cast<std::uint32_t>(character) - '#';
 }
 
-/// The words that texts spell, each handed to `take`.
+/// The numbers that texts spell, each handed to `take`.
 template <class Take>
 void spell(std::initializer_list<std::string_view> texts, Take take) {
-  std::uint32_t word = 0, shift = 0;
+  std::uint64_t number = 0;
+  std::uint32_t shift = 0;
   for (const std::string_view text : texts)
     for (const char character : text) {
       const std::uint32_t bits = spelled_bits(character);
-      word |= (bits & 31) << shift;
+      number |= static_cast<std::uint64_t>(bits & 31) << shift;
       shift += 5;
       if ((bits & 32) != 0) continue;
-      take(word);
-      word = shift = 0;
+      take(number);
+      number = 0;
+      shift = 0;
     }
 }
+
+/// The instructions that numbers tell (tools/embed_shaders, `told`): first a list of beginnings, each an instruction's
+/// first word and often its second one, then of each instruction which beginning it has and its further words. Twice a
+/// word, or twice its distance from the highest id so far, and one.
+class instruction_reader {
+ public:
+  /// @param bound of the module's ids @param out where words are added
+  instruction_reader(std::uint32_t bound, std::vector<std::uint32_t>& out) : bound_(bound), out_(&out) {}
+
+  void operator()(std::uint64_t number) {
+    switch (next_) {
+      case part::count:
+        awaited_ = static_cast<std::size_t>(number), next_ = part::length;
+        return;
+      case part::length:
+        beginnings_.push_back({static_cast<std::uint32_t>(number) << 16, 0, false});
+        break;
+      case part::opcode:
+        beginnings_.back().first |= static_cast<std::uint32_t>(number >> 1);
+        beginnings_.back().two = (number & 1) != 0;
+        break;
+      case part::second:
+        beginnings_.back().second = static_cast<std::uint32_t>(number);
+        break;
+      case part::which:
+        begin(beginnings_[static_cast<std::size_t>(number)]);
+        return;
+      case part::word:
+        add(number);
+        return;
+    }
+    if (next_ == part::length) next_ = part::opcode;
+    else if (next_ == part::opcode && beginnings_.back().two) next_ = part::second;
+    else next_ = beginnings_.size() == awaited_ ? part::which : part::length;
+  }
+
+ private:
+  struct beginning {
+    std::uint32_t first, second;
+    bool two;
+  };
+  enum class part { count, length, opcode, second, which, word };
+
+  void begin(const beginning& with) {
+    out_->push_back(with.first);
+    if (with.two) out_->push_back(with.second);
+    left_ = (with.first >> 16) - (with.two ? 2 : 1);
+    next_ = left_ == 0 ? part::which : part::word;
+  }
+  void add(std::uint64_t number) {
+    const std::uint32_t told = static_cast<std::uint32_t>(number >> 1);
+    const std::uint32_t word = (number & 1) != 0 ? latest_ + 1 - told : told;
+    if (word < bound_ && word > latest_) latest_ = word;
+    out_->push_back(word);
+    if (--left_ == 0) next_ = part::which;
+  }
+
+  std::uint32_t bound_, latest_ = 0, left_ = 0;
+  std::size_t awaited_ = 0;
+  part next_ = part::count;
+  std::vector<beginning> beginnings_;
+  std::vector<std::uint32_t>* out_;
+};
 
 /// The words of a module. @param count in all
 /// @param exact_at word of the declarations in front of which the results of `exact` are decorated NoContraction
@@ -48,11 +113,14 @@ inline std::vector<std::uint32_t> module_words(std::string_view declarations, st
   out.reserve(count);
   std::memcpy(out.data(), declarations.data(), 4 * exact_at);
   std::uint32_t id = 0;
-  spell({exact}, [&](std::uint32_t further) { out.insert(out.end(), {decorate, id += further, no_contraction}); });
+  spell({exact}, [&](std::uint64_t further) {
+    out.insert(out.end(), {decorate, id += static_cast<std::uint32_t>(further), no_contraction});
+  });
   const std::size_t at = out.size();
   out.resize(at + declarations.size() / 4 - exact_at);
   std::memcpy(out.data() + at, declarations.data() + 4 * exact_at, declarations.size() - 4 * exact_at);
-  spell(code, [&](std::uint32_t word) { out.push_back(word); });
+  constexpr std::size_t bound_at = 3;  // word of a module's header
+  spell(code, instruction_reader(out.size() > bound_at ? out[bound_at] : 0, out));
   return out;
 }
 
