@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Attention of a few tokens: a token (y) and up to two heads that share keys and values (x). An invocation has a
 // position of a span of 256 for the scores, then four channels of an octet for the values. All that crosses invocations
-// goes through shared memory: what hangs on a loaded position is no place for subgroup operations (docs/performance.md,
-// "Subgroup operations and control flow").
+// goes through shared memory: subgroup operations are dear where control flow depends on a loaded position
+// (docs/performance.md, "Subgroup operations and control flow").
 // variant: attention_few -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require

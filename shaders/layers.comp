@@ -3,7 +3,7 @@
 // multiprocessor and walks the layers' steps. There is no barrier between steps. A vector that crosses workgroups is
 // full of a pattern that no number has when the pass begins (plan::sequence::blank_bytes), and its readers wait until
 // each element is something else. What a step needs from memory that others do not write (weights, norms, the cache of
-// earlier tokens) is loaded before the wait. No wait is for good: who has waited in vain says so in `progress`, all
+// earlier tokens) is loaded before the wait. No wait is for good: who times out says so in `progress`, all
 // others leave as well, and the last to leave makes the pass's result NaN, from which no token is drawn. NVIDIA's
 // driver makes a subgroup operation dear (some 100 cycles, and registers spilled around a call) wherever it cannot tell
 // that all lanes come by: behind a branch or loop on what was loaded or voted. So conditions around them hang on

@@ -5,9 +5,9 @@
 // (plan::sequence::blank_bytes), and its readers wait until each element is something else. A subgroup multiplies two
 // neighbouring rows at a time. Weights are asked for when what they are multiplied with is there: loads return in their
 // order, so that the reads of who waits would come back behind those of weights. Little code matters as much: a layer
-// must fit into the instruction cache (docs/performance.md). No wait is for good: who has waited in vain says so in
+// must fit into the instruction cache (docs/performance.md). No wait is for good: who times out says so in
 // `progress`, all others leave as well, and the last to leave makes the pass's result NaN. Conditions around subgroup
-// operations hang on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
+// operations depend on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
 // variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=0
 // variant: layers_mixed -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=1
 // variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1 -DMIXED=0

@@ -4,12 +4,12 @@
 // shaders/matmul_chunk_few.comp. A product's columns lie with the subgroups, whose share of x stays in registers while
 // all rows of the workgroup pass by, so that a multiprocessor reads x once; sums of the subgroups meet in shared
 // memory, four tiles of 16 rows at a time (docs/kernels.md). The down projection's columns are four workgroups', which
-// tell each other sums. x crosses workgroups as halves, eight columns with a scale of their own. A norm is its weight,
+// exchange sums. x crosses workgroups as halves, eight columns with a scale of their own. A norm is its weight,
 // which those who write the stream multiply with, and a factor of the token, which those who read it find from sums of
 // squares: it waits for nothing else. Waiting is as in layers_coded: what is not there yet is all ones, no wait is for
-// good, and in vain the result is NaN. With INNER_NORMS what a product adds to the stream is normalised before: squares
-// of it are told, and those who have its rows wait for all of them. Norms of heads and rotations are attention's, there
-// are windows, tiles of the stream need not be shared evenly, and weights may be halves as they are.
+// good, and where one times out the result is NaN. With INNER_NORMS what a product adds to the stream is normalised
+// before: squares of it are told, and those who have its rows wait for all of them. Norms of heads and rotations are
+// attention's, there are windows, tiles of the stream need not be shared evenly, and weights may be halves as they are.
 // variant: layers_few -DWIDE_LOADS=0
 // variant: layers_few_normed -DWIDE_LOADS=0 -DINNER_NORMS=1
 #version 460
@@ -88,7 +88,7 @@ const uint shared_tiles = hidden_tiles / (parts / shares);  // of the workgroups
 const uint own_tiles = hidden_tiles / parts, shared_tiles = shares * own_tiles;
 #endif
 
-// What workgroups tell each other in a layer, in bytes from its `exchange`.
+// What workgroups exchange in a layer, in bytes from its `exchange`.
 const uint x_bytes = hidden_size / 8u * step_quads, square_bytes = hidden_tiles * 32u;
 const uint x_at = 0u, squares_at = x_at + x_bytes, middle_at = squares_at + square_bytes,
            middle_squares_at = middle_at + x_bytes, attended_at = middle_squares_at + square_bytes,

@@ -2,15 +2,15 @@
 // All layers of a pass over up to 32 sessions as one dispatch, for GPUs on which all its workgroups run at once and
 // which multiply matrices of f16: what shaders/layers_few.comp is for eight, whose registers hold x. Here a subgroup
 // has 16 rows, of which it reads the weights once, and x passes by in shared memory, a step of 128 columns of every
-// token at a time, which all subgroups share. Columns of all products but gate and up are four workgroups', which tell
-// each other sums, so that each reads a quarter of x. A few workgroups more, which compute nothing, make blank what the
-// others will tell each other. x crosses workgroups as halves, those that a workgroup has of a token with a scale of
+// token at a time, which all subgroups share. Columns of all products but gate and up are four workgroups', which
+// exchange sums, so that each reads a quarter of x. A few workgroups more, which compute nothing, make blank what the
+// others will exchange. x crosses workgroups as halves, those that a workgroup has of a token with a scale of
 // their own; a norm is its weight, which those who write the stream multiply with, and a factor of the token, which
 // those who read it find from sums of squares. Waiting is as in layers_few: what is not there yet is all ones, no wait
-// is for good, and in vain the result is NaN. With INNER_NORMS what a product adds to the stream is normalised before:
-// squares of it are told, and those who have its rows wait for all of them. Norms of heads and rotations are
-// attention's, there are windows, octets of the stream and stages of columns need not be shared evenly, and weights may
-// be halves as they are.
+// is for good, and where one times out the result is NaN. With INNER_NORMS what a product adds to the stream is
+// normalised before: squares of it are told, and those who have its rows wait for all of them. Norms of heads and
+// rotations are attention's, there are windows, octets of the stream and stages of columns need not be shared evenly,
+// and weights may be halves as they are.
 // variant: layers_many -DWIDE_LOADS=0
 // variant: layers_many_normed -DWIDE_LOADS=0 -DINNER_NORMS=1
 #version 460
@@ -92,7 +92,7 @@ const uint tasks_of_row = heads / heads_each,
            value_parts = value_slices / value_turns, most_value_octets = 2u;
 const uint tasks = most_rows * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
 
-// What workgroups tell each other in a layer, in bytes from its `exchange`: x as halves, scales of what a workgroup, or
+// What workgroups exchange in a layer, in bytes from its `exchange`: x as halves, scales of what a workgroup, or
 // a task of attention, has of a token, squares; then what attention wants, sums of the products whose columns are
 // shared, and a word of each helper.
 const uint x_at = 0u, middle_at = x_at + most_rows * hidden_size * 2u,
@@ -463,7 +463,7 @@ void step(uint layer, uint product) {
   finish(layer, product);
 }
 
-// Workgroups behind `parts`, for processors that the others leave: what the workgroups of a layer tell each other
+// Workgroups behind `parts`, for processors that the others leave: what the workgroups of a layer exchange
 // becomes blank two layers ahead.
 void help() {
   uint helper = gl_WorkGroupID.x - parts, helpers = gl_NumWorkGroups.x - parts, t = gl_LocalInvocationIndex;

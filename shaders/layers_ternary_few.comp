@@ -7,7 +7,7 @@
 // int8. Of a product a workgroup has tiles of 16 rows, whose weights are in registers before x is there; its subgroups
 // share the columns (and the tiles, where these are many). A layer's code has to stay in the instruction cache (of 128
 // KiB, 8,192 instructions, on an H100): what is written out here is what would be slower as a loop. Waiting is as in
-// layers_few: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
+// layers_few: what is not there yet is all ones, no wait is for good, and where one times out the result is NaN.
 // variant: layers_ternary_few -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -54,7 +54,7 @@ const uint most_tiles = 4u, most_pairs = 8u;  // of a subgroup: tiles of 16 rows
 const uint zeros = 0x7f7f7f7fu;               // int8 stands as 0 to 254: four of them never look like nothing
 const uint most_rows = (slots + 7u) / 8u * 8u;
 
-// What workgroups tell each other in a layer, in bytes from its `exchange`.
+// What workgroups exchange in a layer, in bytes from its `exchange`.
 const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u,
            attended_at = query_at + most_rows * qkv_size * 4u, middle_at = attended_at + most_rows * q_size * 4u,
            gated_at = middle_at + most_rows * hidden_size * 4u,

@@ -3,7 +3,7 @@
 // pass through shared memory, and no subgroup waits before the end. A step is four blocks of a row (or eight octets of
 // one of 16 bits), of which an invocation has one for each eight rows: as the columns of a product may come in any
 // order, it takes those that lie behind each other. x: tiles of eight tokens (`halves`, tiled). A subgroup has 32 rows
-// and every so many-th step: the order of a sum hangs on the shape of the weights alone, not on how many tokens come
+// and every so many-th step: the order of a sum depends on the shape of the weights alone, not on how many tokens come
 // together.
 // variant: matmul_chunk_few -DWIDE_LOADS=0 -DEMULATED=0
 // variant: tests/matmul_chunk_emulated -DWIDE_LOADS=0 -DEMULATED=1

@@ -87,8 +87,8 @@ shared float staged_factors[tile_tokens];
 
 // What an invocation has of a row at a time, 16 bytes: of weights of 16 bits 32 columns of four invocations, two pieces
 // of a step; else 128 columns, a piece for two steps, of q8_0 one for each of them. Four invocations then have 64 bytes
-// of a row together, in as few loads as there can be, which is what the time hangs on. What comes next is asked for as
-// soon as a place is free.
+// of a row together, in as few loads as there can be, which is what the time depends on. What comes next is asked for
+// as soon as a place is free.
 const bool two_steps = !dense, signed_bytes = codec == codec_q8_0;
 const uint groups = rows / 4u, token_quads = columns / 8u;
 

@@ -111,7 +111,7 @@ vec2 rope_turn(uint position, uint pair, uint head_dim, float theta) {
   return of_turn(rope_phase(position, rope_frequency(pair, head_dim, theta)));
 }
 
-// The same of turns a position in units of 2^-64 turn, lower word first.
+// rope_turn of a frequency in turns a position: units of 2^-64 turn, lower word first.
 vec2 rope_from_turns(uint position, uvec2 turns) {
   uint carried, low;
   umulExtended(position, turns.x, carried, low);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights of a codec in groups of four rows (kernels/matmul_layout.hpp). The including shader has the constants `codec`
-// and `columns`. A shader of several codecs includes what hangs on one again for each (once_more.glsl).
+// and `columns`. A shader of several codecs includes what depends on one again for each (once_more.glsl).
 #if !defined(INTAGLIO_CODEC) || defined(ONCE_MORE)
 #define INTAGLIO_CODEC
 

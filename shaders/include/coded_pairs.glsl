@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Pairs of neighbouring rows of a codec in shaders/layers_coded.comp: where their weights lie, how they are loaded and
-// multiplied. What hangs on the codec comes from codec.glsl, so that it can be included for several of them.
+// multiplied. What depends on the codec comes from codec.glsl, so that it can be included for several of them.
 
 // Whether products take sums of the input.
 const bool takes_sums = late_zero != 0 || has_least;

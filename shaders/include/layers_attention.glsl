@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention of one token in shaders/layers_coded.comp: a workgroup of 512 takes a span of a head at a time. Which spans
-// there are hangs on the position, which is loaded, so that subgroup operations would be dear here: sums and maxima go
-// through shared memory, in the order of docs/kernels.md.
+// there are depends on the position, which is loaded, so that subgroup operations would be dear here: sums and maxima
+// go through shared memory, in the order of docs/kernels.md.
 #ifndef INTAGLIO_LAYERS_ATTENTION
 #define INTAGLIO_LAYERS_ATTENTION
 

@@ -13,7 +13,7 @@ uint turned(uint stage) {
 }
 
 // Of x a quad is four words of halves of an octet of a token. Two steps are a stage, of which an invocation brings an
-// octet of a token, where there are many tokens the same of both steps.
+// octet of a token; where there are many tokens, that of both steps.
 #define brought_group (sub / 4u % row_groups)
 #define brought_token (brought_group * 8u + lane / 4u)
 #define brought_step (sub / (4u * row_groups))  // of the stage; where 16 subgroups bring but one, the other too

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All that hangs on a codec, once more for another one: the including shader has `codec` as a macro, and OF_CODEC, by
+// All that depends on a codec, once more for another one: the including shader has `codec` as a macro, and OF_CODEC, by
 // which each name below becomes another, as well as `codec_row`. The first time these names are as they stand.
 #ifndef INTAGLIO_ONCE_MORE
 #define INTAGLIO_ONCE_MORE

@@ -193,7 +193,7 @@ void attend(uint layer, uint task) {
   store_sums(partials, kv_head * sharing + 2u, span, 2u * quads / 8u, together - 2u, wanted);
 }
 
-// The same of one head, in parts, for a span that becomes row `row` of the two.
+// Scores of one head, in parts, for a span that becomes row `row` of the two.
 float score_of_one(uint own, uint count) {
   precise vec4 a = vec4(0.0);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Attention of a batch's rows in shaders/layers_ternary_few.comp, in attention_few's order of sums: a workgroup has two
 // heads (one, where their number is odd) that share keys and values of a row, span after span. How many spans there are
-// hangs on the position, so all that crosses invocations within them goes through shared memory (docs/performance.md).
+// depends on the position, so all that crosses invocations within them goes through shared memory
+// (docs/performance.md).
 #ifndef INTAGLIO_TERNARY_FEW_ATTENTION
 #define INTAGLIO_TERNARY_FEW_ATTENTION
 

@@ -245,7 +245,9 @@ TEST_CASE("components that we do not have are refused by name") {
   expect(with([](json& j) { j["model"]["dropout"] = 0.1; }), "model.dropout");
   expect(with([](json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }), "model.end_of_word_suffix");
   expect(with([](json& j) { j["post_processor"] = {{"type", "RobertaProcessing"}}; }), "post_processor.type");
-  expect(with([](json& j) { j["post_processor"] = {{"type", "BertProcessing"}}; }),
+  expect(with([](json& j) {
+           j["post_processor"] = {{"type", "BertProcessing"}};
+         }),
          "post_processor.cls: expected a token and its id, found nothing");
   expect(with([](json& j) { j["post_processor"]["processors"][1]["single"][0]["SpecialToken"]["id"] = "<none>"; }),
          "post_processor: expected the text of a token");

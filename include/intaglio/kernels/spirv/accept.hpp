@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long accept_source_hash = 0xdb1b818dcc906d5dULL;
+inline constexpr unsigned long long accept_source_hash = 0x6d136428f068ee1eULL;
 alignas(4) inline constexpr char accept_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\243\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\7\0\5\0\0\0\7\0\0\0main\0\0\0\0\15\0\0\0\34\0\0\0K\1\6\0\7\0\0\0&\0\0\0"
@@ -27,14 +27,12 @@ alignas(4) inline constexpr char accept_spirv[] =
     "\20\0\0\0006\0\5\0\5\0\0\0\7\0\0\0\0\0\0\0\6\0\0\0";
 
 inline constexpr const char* accept_code =
-    "[JC'+ZJC)^'#^JC)2_'[JC'_'`DC+,10NHC-3412ZJC)6#]JC+456[JC'5dJC'^'[JC'6DEC-BC$cA`DC+:D$C$DEC/F$G$D$E$A`DC/,H$G$%'O"
-    "CC1,J$'I$H$I$DEC/F$N$D$E$E$`DC/,O$N$%'DEC/F$T$D$E$S$`DC/,U$T$%'dJC'X$[JC'X$XJC1,E(26V%[$XJC1,D(26X%[$YJC+Z$[$#dJ"
-    "C'd$[JC'd$SHC-3_$D(J$ZJC)a$#]JC+_$`$a$[JC'`$MHC-3C%D(2KHC+3D%C%ZJC)F%#]JC+D%E%F%[JC'E%CGC-,K%I%D(DEC/F$L%D$E$K%`"
-    "DC/,M%L%%'MHC-3O%M%E(dJC'F%[JC'F%XJC13P%C%`$O%E%dJC'a$[JC'a$XJC13Q%_$d$P%F%]JC+Q%Y$Z$[JC'Y$DEC-BR%cE$`DC+:S%R%DE"
-    "C/F$U%S%E$D(`DC/,V%U%%'CGC-,X%D(ACGC-,[%O$X%SHC-3]%[%d%ZJC)_%#]JC+]%^%_%[JC'^%CGC-,E&C&O$CGC-,G&E&X%DEC/F$I&D$E$"
-    "G&aDC-I&V%%'dJC'_%[JC'_%DEC-BJ&cS$`DC+:K&J&CGC-,N&U$X%EGC-,O&N&.LGC-,Q&O&P&DEC/F$S&K&E$Q&aDC-S&V%%'dJC'[$[JC'[$d"
-    "JC'X$[JC'Z$DEC-BT&cS$`DC+:U&T&DEC/F$W&U&E$P&aDC-W&D(%'MHC-3Y&D(2ZJC)[&#]JC+Y&Z&[&[JC'Z&dJC'^'[JC'[&CGC-,a&O$D(aD"
-    "C-N$a&%'aDC-G$.%'CGC-,J'U$D(aDC-T$J'%'DEC/F$P'D$E$N'aDC-P'E(%'dJC'^'[JC'^'`JC%[DC%";
+    ":%S2%U2)F'F$(D+,(_&&Q2'W2)^&,'^&:(F'B*M2(X-3(C.$S&$]2&Y2']&'S-'O2(G+(U+(Y-*;#3(Y,#2A$#&35c=8^+d+cA(X+#)d+Z+X+#Z+"
+    "$(#X+,^*F+b*+d*^*%V*d*Z*b**T*V*'+95P*+R*T*R*%H*d*Z*Z**F*H*'+%d)d*Z*^)*Z)d)'+$T)#T)-5G-AD,D(Z)-5(AD,`'Z)5d)Z)#$X)"
+    "#X)/J,R)(d*(N)#)R)P)N)#P).J)(A4J,H)J)(D)#)H)F)D)#F)&Z(^((%X(H+F+Z(*V(X('+.R(V(&$D)#D)-J,P(J)P)R(F)$N)#N)-J,N(R)X"
+    ")P(D))N(^)d)#^),L(R+F++J(L(%F(J(F+(*D(F('+&`'(N+&Z'R*`'/J,V'Z'X'(R'#)V'T'R'#T'&F'J'R*&b&F'`'%^&H+F+b&'^&D('+$R'#"
+    "R',d&R+J*+Z&d&&T&F*`'65R&T&975N&R&P&%J&Z&F+N&'J&D('+$Z)#Z)$`)#d),H&R+J*+F&H&%b%F&F+P&'b%('+.^%(A(Z%#)^%d%Z%#d%$4"
+    "#Z%&N%R*('T*N%'+'b*9'+&d$F*('H*d$'+%P$H+F+T$'P$&'+$4#410";
 
 inline constexpr const char* accept_exact =
     "";

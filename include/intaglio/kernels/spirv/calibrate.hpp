@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long calibrate_source_hash = 0x77412b7acea1858aULL;
+inline constexpr unsigned long long calibrate_source_hash = 0x379a338722f6513dULL;
 alignas(4) inline constexpr char calibrate_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\246\4\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\3\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\10\0\5\0\0\0\6\0\0\0main\0\0\0\0\22\0\0\0*\0\0\0@\0\0\0K\1\6\0\6\0\0\0&"
@@ -26,21 +26,17 @@ alignas(4) inline constexpr char calibrate_spirv[] =
     "\0^\4\0\0\7\0\0\0006\0\5\0\4\0\0\0\6\0\0\0\0\0\0\0\5\0\0\0";
 
 inline constexpr const char* calibrate_code =
-    "[JC'*DEC-7856`DC++98SFC+.:9HGC-.;2:DGC-.<1;DEC-7N$M$6`DC++O$N$SFC+.Q$O$CGC-+NC$-O$SFC+.OC$NC$CGC-+ZC$dE$O$SFC+.["
-    "C$ZC$CGC-+FD$]E$O$SFC+.GD$FD$CGC-+RD$^E$O$SFC+.SD$RD$CGC-+^D$_E$O$SFC+._D$^D$CGC-+JE$`E$O$SFC+.KE$JE$CGC-+VE$aE$"
-    "O$SFC+.WE$VE$dJC'X$[JC'X$XJC1.HH$WE$*CC$Y$XJC1.GH$KE$*VBY$XJC1.FH$_D$*IBY$XJC1.EH$SD$*dAY$XJC1.DH$GD$*OAY$XJC1.C"
-    "H$[C$*b@Y$XJC1.bG$OC$*U@Y$XJC1.aG$Q$*H@Y$XJC1+a&6*^%Y$DEC-D%E%C%U$`DC++F%E%SHC-F$G%a&F%YJC+Z$Y$#]JC+G%Y$Z$[JC'Y$"
-    "OCC3.Y%&U$aG$<X%OCC3.])&U$bG$<X%OCC3.J*&U$CH$<X%OCC3.W*&U$DH$<X%OCC3.D+&U$EH$<X%OCC3.Q+&U$FH$<X%OCC3.^+&U$GH$<X%"
-    "OCC3.K,&U$HH$<X%OCC3.X,&U$Y%<X%OCC3.E-&U$])<X%OCC3.R-&U$J*<X%OCC3._-&U$W*<X%OCC3.L.&U$D+<X%OCC3.Y.&U$Q+<X%OCC3.F"
-    "/&U$^+<X%OCC3.S/&U$K,<X%OCC3.`/&U$X,<X%OCC3.M0&U$E-<X%OCC3.Z0&U$R-<X%OCC3.G1&U$_-<X%OCC3.T1&U$L.<X%OCC3.a1&U$Y.<"
-    "X%OCC3.N2&U$F/<X%OCC3.[2&U$S/<X%OCC3.H3&U$`/<X%OCC3.U3&U$M0<X%OCC3.b3&U$Z0<X%OCC3.O4&U$G1<X%OCC3.d4&U$T1<X%OCC3."
-    "I5&U$a1<X%OCC3.V5&U$N2<X%OCC3.C6&U$[2<X%OCC3.P6&U$H3<X%OCC3.]6&U$U3<X%OCC3.J7&U$b3<X%OCC3.W7&U$O4<X%OCC3.D8&U$d4"
-    "<X%OCC3.Q8&U$I5<X%OCC3.^8&U$V5<X%OCC3.K9&U$C6<X%OCC3.X9&U$P6<X%OCC3.E:&U$]6<X%OCC3.R:&U$J7<X%OCC3._:&U$W7<X%OCC3"
-    ".L;&U$D8<X%OCC3.Y;&U$Q8<X%OCC3.F<&U$^8<X%OCC3.S<&U$K9<X%OCC3.`<&U$X9<X%OCC3.M=&U$E:<X%OCC3.Z=&U$R:<X%OCC3.G>&U$_"
-    ":<X%OCC3.T>&U$L;<X%OCC3.a>&U$Y;<X%OCC3.Nc&U$F<<X%OCC3.[c&U$S<<X%OCC3.H@&U$`<<X%OCC3.U@&U$M=<X%OCC3.b@&U$Z=<X%OCC"
-    "3.OA&U$G><X%OCC3.dA&U$T><X%OCC3.IB&U$a><X%OCC3.VB&U$Nc<X%OCC3.CC$&U$[c<X%CGC-+^%a&U$dJC'X$[JC'Z$DGC-.O'aG$bG$DGC"
-    "-.Z'O'CH$DGC-.E(Z'DH$DGC-.P(E(EH$DGC-.[(P(FH$DGC-.F)[(GH$DGC-.Q)F)HH$_FC++Q&Q)MHC-F$S&Q&R&ZJC)U&#]JC+S&T&U&[JC'T"
-    "&DEC-W&X&C%V&`DC+^$Y&X&DEC/Z&[&Y&V&V&aDC-[&-%'dJC'U&[JC'U&`JC%[DC%";
+    "9+<.'D*.(D++(F+.*N2.%S2(E'%U2'^&+'W2$S&$]2&Q2']&'[*'O2(_&(M+(W-(C.)E'*M2(1)K$$,*+$($$(4>$8(&$<()0Y%(V$+$($_%*%YC"
+    "%7[%$$(%QD%UH%[%$H'J'%R&$[%$R&T&%d%$[%$d%^%%F%$[%$F%H%%P$$[%$P$R$%:$[%$:<*M&(M&'MM%H(1P-O&'(`(1J.O&'*X)1D/O&',P*"
+    "1^/O&'.H+1X0O&'0`+1R1O&'2X,1L2O&'4_%1F3O&83_*I$1Y(O&)E'G'C'G&+I'G'6I%K'_*I'2Q&O&#,K'O&Q&(O&#O()G&4U$M(#W0)G&2U$M"
+    "(#Q1)G&0U$M(#K2)G&.U$M(#E3)G&,U$M(#_3)G&*U$M(#Y4)G&(U$M(#S5)G&&U$M(#M6)G&O(U$M(#G7)G&W0U$M(#a7)G&Q1U$M(#[8)G&K2U"
+    "$M(#U9)G&E3U$M(#O:)G&_3U$M(#I;)G&Y4U$M(#C<)G&S5U$M(#]<)G&M6U$M(#W=)G&G7U$M(#Q>)G&a7U$M(#Kc)G&[8U$M(#E@)G&U9U$M(#"
+    "_@)G&O:U$M(#YA)G&I;U$M(#SB)G&C<U$M(#FM$)G&]<U$M(#LL$)G&W=U$M(#RK$)G&Q>U$M(#XJ$)G&KcU$M(#^I$)G&E@U$M(#DI$)G&_@U$M"
+    "(#JH$)G&YAU$M(#PG$)G&SBU$M(#VF$)G&FM$U$M(#dE$)G&LL$U$M(#bD$)G&RK$U$M(#HD$)G&XJ$U$M(#NC$)G&^I$U$M(#TB)G&DI$U$M(#Z"
+    "A)G&JH$U$M(#`@)G&PG$U$M(#F@)G&VF$U$M(#Lc)G&dE$U$M(#R>)G&bD$U$M(#X=)G&HD$U$M(#^<)G&NC$U$M(#D<)G&TBU$M(#J;)G&ZAU$M"
+    "(#P:)G&`@U$M(#V9)G&F@U$M(#d8)G&LcU$M(#b7)G&R>U$M(#H7)G&X=U$M(#N6)G&^<U$M(#T5)G&D<U$M(#Z4)G&J;U$M(#`3)G&P:U$M(#F3"
+    ")G&V9U$M(#L2)G&d8U$M(#R1)G&b7U$M(#X0)G&H7U$M(#^/)G&N6U$M(#D/)G&T5U$M(#J.)G&Z4U$M(#P-)G&`3U$M(%Y(_*G&*M&(Q&&[+42&"
+    "Q,[+0&G-Q,.&]-G-,&S.]-*&I/S.(&_/I/&13_)_/5I%C*_)a)/G*#,C*E*G*(E*)K*M*C'I*0Y&O*M*7Q*S*O*I*I*3S*7'+*G*(G*.-";
 
 inline constexpr const char* calibrate_exact =
     ";$V&......";

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long expert_sum_source_hash = 0xb00ef2bf378f7657ULL;
+inline constexpr unsigned long long expert_sum_source_hash = 0x7297d0cc8158e94cULL;
 alignas(4) inline constexpr char expert_sum_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\17\1\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\10\0\5\0\0\0\7\0\0\0main\0\0\0\0006\0\0\0A\0\0\0P\0\0\0K\1\6\0\7\0\0\0&\0"
@@ -39,16 +39,13 @@ alignas(4) inline constexpr char expert_sum_spirv[] =
     "\11\0\0\0\306\0\0\0 \0\0\0006\0\5\0\5\0\0\0\7\0\0\0\0\0\0\0\6\0\0\0";
 
 inline constexpr const char* expert_sum_code =
-    "[JC'+ZJC)V)#^JC)b%W)[JC'W)DEC-Z$[$Y$.`DC+,d$[$DEC-F%G%D%E%`DC+/H%G%DEC/J%K%H%G$I%`DC/,L%K%%'QHC-M%N%d$L%ZJC)P%#]"
-    "JC+N%O%P%[JC'O%dJC'V)[JC'P%`DC+,T%S%dJC'U%[JC'U%XJC1,J+T%P%K)X%SHC-M%d%J+`$YJC+W%X%#]JC+d%V%W%[JC'V%dJC'C&[JC'C&"
-    "XJC1;O+`%V%C(F&XJC1,K+b%V%E(F&SHC-M%J&K+I&YJC+E&F&#]JC+J&D&E&[JC'D&GGC-,M&d$I&CGC-,O&M&K+GGC-,Q&O&`$CGC-,S&Q&J+D"
-    "EC-F%U&D%G$`DC+/V&U&_FC+BH*V&DEC/I$J*H*G$S&`DC/4K*J*%3_FC+;C*K*ZJC)d&#]JC+Z&[&d&[JC'[&DEC-F%_&D%I%`DC+/`&_&GGC-,"
-    "C'a&d$GGC-,D'C'I&CGC-,F'D'K+DEC/J%G'`&G$F'`DC/,H'G'%'GGC-,J'H'`$CGC-,L'J'J+DEC-F%N'D%^&`DC+/O'N'_FC+BW*O'DEC/I$Y"
-    "*W*G$L'`DC/4Z*Y*%3_FC+;S*Z*DGC-;R'C*S*dJC'd&[JC'd&XJC1;Q+C*D&R'[&DEC-F%U'D%I%`DC+/V'U'GGC-,X'a&d$CGC-,Y'X'.GGC-,"
-    "Z'Y'I&CGC-,d'Z'K+DEC/J%]'V'G$d'`DC/,^']'%'_FC+:_'^'QGC-;`'Q+_'DGC-;C(O+`'dJC'F&[JC'F&CGC-,E(K+I%dJC'C&[JC'E&ZJC)"
-    "K(#]JC+H(J(L([JC'J(dJC'K([JC'L(GGC-,P(d$`$CGC-,R(P(J+DEC-F%T(D%M(`DC+/U(T(_FC+BF+U(DEC/I$H+F+G$R(`DC/4I+H+%3_FC+"
-    ";b*I+dJC'K([JC'K(XJC1;M+`%J(b*L(DGC-;Z(M+O+DEC-F%[(D%M(`DC+/d([(_FC+](`(d(GGC-,C)d$`$CGC-,E)C)J+DEC/G)H)`(G$E)aD"
-    "C-H)Z(%3dJC'X%[JC'X%CGC-,K)J+I)dJC'U%[JC'W%dJC'V)[JC'V)`JC%[DC%";
+    "@%S2%U2(D+,(L+,'^&/(F'F%'W2&Q2'd*;'d*B(F+;)^&,)^&4)F'I$)F'J%*N2;']&'[*'O2(C.*M2$S&$]2&Y2(_&(E'(_+(_-)E'#3*I0#:N*"
+    "$#&<`,^,b,935d,^,(F,L,J,'D,F,1^+D,F.b+.d+^+'+>Z+X+d,d+*T+#)X+V+T+#V+$(#T+35L+N+$J+#J+75Q3R.Z.D'J.6`.b-&Z/5L.J.#)"
+    "b-N.L.#N.$T-#T-2[3D.X.^)X-75.`-X.Z)X-6J/P-.R-5Z-X-#)P-d-Z-#d-&J-L0R-%F-J-.&b,F-D0%^,b,0(Z,d/V1'X,Z,,T%X,0P%T%V1^"
+    ",/N%P%'^2+^%N%*L,#)P,N,L,#N,(F,d/R/'D,F,&^+b+L0&d+^+R-%X+d+.1V+D,V1X+.T+V+'+&P+T+D0%L+P+0(H+d/H,'F+H+,V$F+0R$V$V"
+    "1L+/P$R$'^2+^$P$-`*^%^$$L,#L,2_3b%`-D+R,(^*`/V/'d*^*&X*F,P0%V*X*9&T*V*V-%P*T*21N*d*Z1P*.L*N*'+4T2J*L*=R2H*&J*-b)"
+    "*H*$d-#d-%^)2V/$b-#^-*R)#)X)T)P)#T)$R)#P)&H)P0H0%D)H)4(`(`/N)'^(`(,<^(08<Z1D)/68'b2+D$6$R)#R)2.H.T)D$P)-T(.*(R(`"
+    "/N)'P(R(4N(H(P(&b'P0H0%^'b'4cZ'X'H(Z1^';X'T('b2$X.#X.%R'4V'$^.#Z.$d&#d&98";
 
 inline constexpr const char* expert_sum_exact =
     "`$P$%%%:%)1&%.%+4";

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long expert_tiles_source_hash = 0x1c94b872c90384d4ULL;
+inline constexpr unsigned long long expert_tiles_source_hash = 0x7070977253771036ULL;
 alignas(4) inline constexpr char expert_tiles_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\\\1\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\12\0\5\0\0\0\7\0\0\0main\0\0\0\0\31\0\0\0007\0\0\0=\0\0\0V\0\0\0\220\0\0\0"
@@ -33,23 +33,17 @@ alignas(4) inline constexpr char expert_tiles_spirv[] =
     "\6\0\11\0\0\0\16\1\0\0\200\0\0\0.\0\0\0\"\0\0\0006\0\5\0\5\0\0\0\7\0\0\0\0\0\0\0\6\0\0\0";
 
 inline constexpr const char* expert_tiles_code =
-    "[JC'+DEC-d$]$Z$[$`DC+,^$]$`DC+,a$`$DEC-cD%<C%`DC+7E%D%DEC/K$G%E%>F%`DC/,H%G%%'OCC1,J%'I$H%I%GGC-,K%J%C$dJC'N%[JC"
-    "'N%XJC1,H-a$+_%O%SHC-U%V%H-T%YJC+P%O%#]JC+V%O%P%[JC'O%DEC-[%d%Y%H-aDC)d%[$CGC-,_%H-]%dJC'N%[JC'P%CJC+E$E$`%CGC-,"
-    "C&K%]%EGC-,D&C&.IGC-,E&D&]%GGC-,I&a$E&OCC1,K&'I$I&K%CGC-,O&K&E&OCC1,Q&'I$O&K%dJC'U&[JC'U&XJC1,J-[$P%[-X&XJC1,I-K"
-    "&P%P'X&SHC-U%d&I-Q&YJC+W&X&#]JC+d&V&W&[JC'V&DEC-cD,<>`DC+7E,D,IGC-,G,I-C$GGC-,H,G,E$GGC-,I,H,C$LGC-,K,I-C$CGC-,L"
-    ",I,K,DEC/K$M,E,>L,`DC/,N,M,%'SHC-U%b&N,T%ZJC)D'#]JC+b&C'D'[JC'C'DEC-[%F'Y%N,MJC1,G'F'.[$.dJC'D'[JC'D'MHC-U%J'N,^"
-    "$ZJC)L'#]JC+J'K'L'[JC'K'CGC-,N'J-F%dJC'L'[JC'L'XJC1,[-J-D'N'K'dJC'X&[JC'X&CGC-,P'I-F%dJC'U&[JC'W&DEC-[%V'S'a$aDC"
-    ")V'J-CJC+E$E$`%dJC'Z'[JC'Z'XJC1,P-[$W&H(['XJC1,K-[$W&J(['SHC-U%a'K-^$YJC+d'['#]JC+a'['d'[JC'['DEC-[%D(Y%K-`DC+,E"
-    "(D(CGC-,R,E(Q$EGC-,S,R,.IGC-,T,S,Q$CGC-,H(P-T,CGC-,J(K-F%dJC'Z'[JC'd'dJC'L([JC'L(XJC1,S-[$d'X(M(XJC1,L-[$d'Z(M(S"
-    "HC-U%S(L-a$YJC+N(M(#]JC+S(M(N([JC'M(DEC-[%U(S'L-`DC+,V(U(CGC-,X(S-V(CGC-,Z(L-F%dJC'L([JC'N(dJC']([JC'](XJC1,R-S-"
-    "N(^-`(XJC1,M-K&N(V*`(SHC-U%D)M-Q&YJC+_(`(#]JC+D)^(_([JC'^(DEC-cW,<>`DC+7X,W,IGC-,Z,M-C$GGC-,[,Z,E$GGC-,d,[,C$LGC"
-    "-,^,M-C$CGC-,_,d,^,DEC/K$`,X,>_,`DC/,a,`,%'NHC-U%I)a,^$ZJC)K)#]JC+I)J)K)[JC'J)dJC'`([JC'K)IGC-,P)R-Q$CGC-,Q)P-P)"
-    "GGC-,S)Q)R)LGC-,V)R-Q$MHC-U%X)V)[$ZJC)Z)#]JC+X)Y)Z)[JC'Y)DEC-c[)<F%`DC+7d)[)DEC/K$_)d)>S)aDC-_)^$%'CGC-,C*S).DEC"
-    "-[%E*Y%^$`DC+,F*E*EGC-,H*F*R-OCC1,I*'I$H*Q$DEC/K$J*d)>C*aDC-J*I*%'dJC'Z)[JC'Z)DEC-cK*<F%`DC+7L*K*CGC-,N*S)E$CGC-"
-    ",P*N*V)DEC/K$R*L*>P*aDC-R*M-%'CGC-,T*R-F%dJC'`([JC'`(XJC1,^-R-J)T*Z)CGC-,V*M-F%dJC']([JC'_(CGC-,X*^$.MHC-U%Y*X*T"
-    "%ZJC)[*#]JC+Y*Z*[*[JC'Z*DEC-[%`*Y%^$`DC+,a*`*CGC-,E-a*Q$EGC-,F-E-.IGC-,G-F-Q$CGC-,C+P-G-CGC-,E+C+a$dJC'F+[JC'F+X"
-    "JC1,Q-E+Z*V+G+SHC-U%M+Q-L+YJC+H+G+#]JC+M+G+H+[JC'G+DEC-cN+<F%`DC+7O+N+GGC-,R+Q-Q+CGC-,S+R+.DEC/K$T+O+>S+aDC-T+[$"
-    "%'CGC-,V+Q-]%dJC'F+[JC'H+dJC'[*[JC'[*`JC%[DC%";
+    "c%S2(D+,%U2*N2,'W2(L+,(F'[%(D.U%)F'K$'^&,'^&7'O2(F'c(P+,&Q2(_&(H+,*<,(V+,(X-U%)^&,&_&'C1$S&$]2(E'(Y-*W1#3<U&$,*,"
+    "$(,_&(/E'V%(-$(+K'*X%(7$('+4Q'+H%*(($(V%%Y'#&&M7T33X1X2*J2&N2.V2X2#'J2X2V2#X2)^1D2&8^1`3$X1&d1%Z2#V29L5L5V1$P1`2"
+    "d13N1P190L1N1d1(D1T3L14`0+D5D1`2$X0`0L14T0+D5X0`2%L0#L0&Q7D4Z2S8L1&J$F2d3d/L1*D1J$Z1.N1L1#'D1P1N1#P1/T&D7`6-R&T&"
+    "0N&J$V6(L&N&R6(J&L&V65F&J$V6$D&J&F&+b%R&`6D&7`%b%'+*X0`%T31T0#'X0V0T0#V0)P0J3`%>5N0P09F59%T0#T06H0`%`41D0#'H0F0D"
+    "0#F0$`/H$P4%D0#D0&&H$T0`/F0%L1#L1$d/J$P4%R1#N1)P/V/Z48P/H$9R6R6d2%H/#H/&<F5N1L.F/&F$F5N1H.F/*Z.F$`4.D/F/#'Z.F/D/"
+    "#F/)T.J3F$,R.T.$X%R.Z53V%X%90T%V%Z5$L.<T%$H.F$P4%H/#D/%D.#D.&6F5D/L-b-&D$F5D/H-b-*V-D$Z4.`-b-#'V-b-`-#b-)R-V/D$,"
+    "P-R-$L-6P-$H-D$P4%D.#`-%b,#b,&86`-Y8b,&H$L2F.V)b,*Z,H$`1.D-b,#'Z,F-D-#F-/T%J7F7-R%T%0N%H$d6(L%N%X6(J%L%d65F%H$d6"
+    "$D%J%F%+b$R%F7D%7`$b$'+=X3P,`$F51L,#'P,N,L,#N,%b,#L,0b+>`5$`+Bb+(d+`+^+5V+>`56R+V+L51N+#'R+P+N+#P+/L+J7V4-J+L++D"
+    "+J+F7d+2D+F5'+$d*d+9)X*P3F5,V*X*3R*V*>4P*+P6R*`5+N*J+F7d*2N*P*'+%N+#N+/L*J7V4-J*L*$F*d+X6$b)F*V++^)J*F7b)2^)H$'+"
+    "$Z)>V4%b,#b,&&>N,Z)N+$V)H$V4%H-#D-$R)F596P)R)Z31L)#'P)N)L)#N))b(P3F5,`(b($X$`(`53V$X$90T$V$`5$d(BT$$X(d(`4%V(#V("
+    "&@X(N)V'T(*H(@J(.R(T(#'H(T(R(#T(/F(J7V4-D(F((^'@`'$d'^'9+Z'D(F7d'2Z'L5'+$V'@H3%V(#R(%L)#L);:";
 
 inline constexpr const char* expert_tiles_exact =
     "";

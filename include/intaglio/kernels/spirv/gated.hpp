@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long gated_source_hash = 0x72da1f7607675686ULL;
+inline constexpr unsigned long long gated_source_hash = 0xe955ca451ed8f306ULL;
 alignas(4) inline constexpr char gated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0J\1\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\4\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\7\0\0\0main\0\0\0\0A\0\0\0P\0\0\0_\0\0\0\351\0\0\0K\1\6\0\7\0\0"
@@ -43,18 +43,15 @@ alignas(4) inline constexpr char gated_spirv[] =
     "\0;\0\4\0@\0\0\0\351\0\0\0\1\0\0\0002\0\4\0\11\0\0\0\354\0\0\0 \0\0\0006\0\5\0\5\0\0\0\7\0\0\0\0\0\0\0\6\0\0\0";
 
 inline constexpr const char* gated_code =
-    "[JC'+^DC+N&O&*^DC+N&X&*^DC+N&Y)*ZJC)]*#^JC)C&^*[JC'^*DEC-E%F%D%.`DC+,G%F%GGC-,O%G%K%DEC-U%V%S%T%`DC+/W%V%DEC/Y%Z"
-    "%W%M$X%`DC/,[%Z%%'QHC-d%]%G%[%ZJC)_%#]JC+]%^%_%[JC'^%dJC']*[JC'_%DEC-E%D&b%C&`DC+,E&D&dJC'F&[JC'F&XJC1,E-E&_%R*I"
-    "&SHC-d%M&E-K%YJC+H&I&#]JC+M&G&H&[JC'G&CGC-,R&O%E-DEC-U%T&S%M$`DC+/U&T&_FC+H$O+U&DEC/O$Q+O+M$R&`DC/4R+Q+%3_FC+;J+"
-    "R+aDC)O&J+GGC-,d&G%[&CGC-,^&d&E-DEC-U%`&S%X%`DC+/a&`&_FC+H$^+a&DEC/O$`+^+M$^&`DC/4a+`+%3_FC+;Z+a+aDC)X&Z+ZJC)G'#"
-    "]JC+E'F'G'[JC'F'ZJC)L'#]JC+J'K'L'[JC'K'IGC-,P'K%O'DEC-U%R'S%Q'`DC+/S'R'GGC-,V'T'G%GGC-,W'V'O'IGC-,Z'E-P'CGC-,['W"
-    "'Z'DEC/Y%d'S'M$['`DC/,]'d'%'GGC-,_']'P'LGC-,b'E-P'CGC-,C(_'b'dJC'L'[JC'L'XJC1,F-E-F'C(K'`DC+;E(O&DEC-U%H(S%F(`DC"
-    "+/I(H(_FC+H$M,I(DEC/O$O,M,M$F-`DC/4P,O,%3_FC+;I,P,DGC-;M(E(I,`DC+;O(X&DEC-U%R(S%P(`DC+/S(R(_FC+H$d,S(DEC/O$^,d,M"
-    "$F-`DC/4_,^,%3_FC+;X,_,DGC-;W(O(X,aDC)O&M(aDC)X&W(dJC'G'[JC'G'dJC'[([JC'[(XJC1,G-C&G'^)^(SHC-d%a(G-J%YJC+](^(#]J"
-    "C+a(d(]([JC'd(WHC-d%E)C)D)ZJC)H)#]JC+E)G)L)[JC'G)DEC-AJ)O&G-`DC+:K)J)dJC'H)[JC'L)DEC-AN)O&G-`DC+:O)N)KGC-:P)O)C)"
-    "dJC'H)[JC'H)XJC1:L-K)G)P)L)DEC-AU)X&G-`DC+:V)U)PGC-:D-L-V)HGC-:X)C)D-DEC-Ad)Y)G-aDC)d)X)dJC'^([JC'^(CGC-,^)G-X%d"
-    "JC'[([JC'](DEC-U%`)S%_)`DC+/a)`)_FC+b)E*a)CGC-,H*O%E-`DC+;I*Y)DEC/J*K*E*M$H*aDC-K*I*%3dJC'I&[JC'I&DEC-E%M*L*C&`D"
-    "C+,N*M*GGC-,P*N*O*CGC-,R*E-P*dJC'F&[JC'H&dJC']*[JC']*`JC%[DC%";
+    "I$%S2%U2'^&/(F'U%(D+,'W2(L+,&_&&Q2'd*;'d*H$(F'A)^&4)F'O$'Z&N&'^&,'^&:'^&;(F'E%)E'*N2,'O2(E+(O+(C.)]&$S&$]2&Y2'[*"
+    "(_&(M+(S+(U+(]+(_-(K.*M2#31[)11M*11O01+W2#cZ,$#&5V.Z.92T.V.)D.T.L.&V-d-Z-%T-V-6P-N-T-H0R-<5L-N-'+F$J-H-T.L-+D-#("
+    "H-F-D-#F-$(#D-5Z,^,d,2X,Z,$V,#V,7G7F1R1L(^0;X1V0&Z28`0^0#(V0b0`0#b0'L0R2&&H0J2V4%F0H0-R&F00N&R&V4L0/L&N&'J6,d&L&"
+    "*R0d&)X/b2Z/'T/X/&&P/J2`1%N/P/-T%N/0P%T%V4T//N%P%'J6,d%N%*`/d%+b.#(F/D/b.#D/+X.#(d.Z.X.#Z.:5P.Z2R.&L.J2N.%J.L.)D"
+    ".H.b2)b-D.R.:5d-&P.'Z-b-d-6^1X-J.V4Z-<5V-X-'+)R-V-P.D$5L-&P.'J-R-L-$X.#X.7$(F/L-d.4H-T0&b,L2F-%`,b,-X$`,0T$X$X4&"
+    "/R$T$'L6,`$R$9d5X,H-`$4T,b/&N,L2R,%L,N,-:L,06:X4&/46'L6,B49d5D,T,B*T0X,*b/D,$D/#D/$d+#d+7$N1F/X)X+;d1R+&`28Z+X+#"
+    "(R+d+Z+#d+G$d1J+N+L++D+#(J+F+d*#F+.`*V0&3^*`*$D+#d*.X*V0&3V*X*C$`5T*V*N+$D+#D+H$`5U7H+P+^*F+.T*N003R*T*E$J66&R*B"
+    "J6N*X+6.F*L*0*F*N*$b+#b+'b)0N2$H,#D,&^)X2`)%d)^)@Z)T)d)'N)`244L)L*6J)H)T)D5N)AH)L)'X6$L1#L15D)F)X12b(D))^(b(`('Z"
+    "(4^($R1#N1$D(#D(>=";
 
 inline constexpr const char* gated_exact =
     "K%'F$,$%52&$--<+;%U%";

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_gate_source_hash = 0xdc0ab372e840240fULL;
+inline constexpr unsigned long long head_gate_source_hash = 0xe4c8ffeac3805b33ULL;
 alignas(4) inline constexpr char head_gate_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0&\2\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\10\0\5\0\0\0\10\0\0\0main\0\0\0\0\241\0\0\0\264\0\0\0\375\0\0\0K\1\6\0\10\0"
@@ -48,24 +48,19 @@ alignas(4) inline constexpr char head_gate_spirv[] =
     "\0\0006\0\5\0\6\0\0\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
 inline constexpr const char* head_gate_code =
-    "[JC',^DC+S)J+*^DC+S)U-*ZJC)K/#^JC)L(L/[JC'L/DEC-E(F(D(/`DC+-G(F(GGC--K(G(J(DEC-E(M(D(L(`DC+-N(M(CGC--O(K(N(DEC-Y"
-    "(Z(W(X(`DC+A[(Z(DEC/](^([(R'd(`DC/-_(^(%'QHC-^&`(G(_(ZJC)b(#]JC+`(a(b([JC'a(dJC'K/[JC'b(ZJC)H)#]JC+F)G)H)[JC'G)d"
-    "JC'K)[JC'K)XJC12^3C'G)S*L)XJC1-]3L(G)U*L)SHC-^&R)]3S(YJC+M)L)#]JC+R)L)M)[JC'L)GGC--W)O(S(CGC--Y)W)]3DEC-Y([)W(R'"
-    "`DC+Ad)[)_FC+N']/d)DEC/T'_/]/R'Y)`DC/F$`/_/%3_FC+L$X/`/HGC-L$b)X/X/TEC-2E*b)#TEC-2G*b)$DGC-2H*E*G*TEC-2K*b)%TEC-"
-    "2N*b)&DGC-2O*K*N*DGC-2P*H*O*DGC-2S*^3P*CGC--U*]3d(dJC'K)[JC'M)SFC+2X*Q(KGC-2Y*^3X*DGC-2[*Y*Z*OCC/2]*(B[*KGC-2^*^"
-    "%]*dJC'H)[JC'H)XJC12a3^%b(^*M)`DC+-a*`*dJC'b*[JC'b*XJC1-_3a*H)`.E+SHC-^&I+_3S(YJC+D+E+#]JC+I+C+D+[JC'C+GGC--M+O("
-    "S(CGC--O+M+_3DEC-Y(Q+W(R'`DC+AR+Q+_FC+N'L0R+DEC/T'N0L0R'O+`DC/F$O0N0%3_FC+L$H0O0aDC)J+H0ZJC)W+#]JC+U+V+W+[JC'V+`"
-    "DC+L$Y+J+DEC-Y(d+W(Z+`DC+A]+d+_FC+N'[0]+DEC/T']0[0R'_3`DC/F$^0]0%3_FC+L$W0^0HGC-L$a+Y+W0QGC-L$D,a+a3aDC)J+D,dJC'"
-    "W+[JC'W+dJC'F,[JC'F,XJC1-b3L(W+^-I,SHC-^&L,b3R(YJC+H,I,#]JC+L,G,H,[JC'G,DEC-Y(N,W(d(`DC+AO,N,ZJC)T,#]JC+Q,S,V,[J"
-    "C'S,dJC'T,[JC'V,GGC--X,O(Q(GGC--Z,R(_3CGC--[,X,Z,CGC--],[,b3dJC'T,[JC'T,XJC1-F4O(S,],V,DEC/](_,O,R'F4`DC/-`,_,%'"
-    "_FC+2a,`,bFC+2D-a,OCC12G1(K$D-J&OCC12H1(H$G1L&HGC-2I1H1N&OCC/2J1(%I1HGC-2O1J1V&FGC-2P1H1O1HGC-2R1J1Z&FGC-2S1P1R1"
-    "[HC-^&U1D-J&ZJC)[1#]JC+U1V1W1[JC'V1dJC'[1[JC'W1HGC-2D2d$S1DGC-2E2D2`$HGC-2H2E2S1DGC-2I2H2E%HGC-2L2I2S1DGC-2M2L2J"
-    "%HGC-2P2M2S1DGC-2Q2P2O%HGC-2T2Q2S1DGC-2U2T2T%HGC-2Y2S1S1HGC-2Z2U2Y2DGC-2d2Z2S1DGC-2]2d2^%QFC+0_2J1CGC-0F3_2S$_FC"
-    "+-G3F3GIC--H3G3V$_FC+2I3H3HGC-2a2]2I3dJC'[1[JC'[1XJC12G4C'V1a2W1DGC-2G-^%G4ZJC)M-#]JC+J-L-P-[JC'L-KGC-2O-^%G-dJC"
-    "'M-[JC'P-KGC-2S-a,G-dJC'M-[JC'M-XJC12H4O-L-S-P-DEC-7X-J+b3`DC+2Y-X-HGC-2[-Y-H4DEC-7d-U-b3aDC)d-[-dJC'I,[JC'I,CGC"
-    "--^-b3d(dJC'F,[JC'H,ZJC)b-#]JC+`-a-b-[JC'a-DEC-Y(J.W(C.`DC+AK.J._FC+N'U3K.DEC/T'W3U3R'O+`DC/F$X3W3%3_FC+L$Q3X3`D"
-    "C+L$N.U-DGC-L$O.Q3N.aDC)U-O.dJC'b-[JC'b-DEC-Y(P.W(C.`DC+AQ.P._FC+R.U.Q.GGC--X.O(S(CGC--Z.X._3`DC+L$[.U-DEC/d.].U"
-    ".R'Z.aDC-].[.%3dJC'E+[JC'E+CGC--`._3^.dJC'b*[JC'D+dJC'K/[JC'K/`JC%[DC%";
+    "Q$%S2%U2(F+2(N+2'W2(D+-&Q2'^&A(F'Y((L+-&_&'[*'d*L$'d*N'(E'(F(2(T+2)^&F$)F'T'*N2-*N22'^&-'^&L$'O2(D.^&)E''Y&(I+(M"
+    "+);)]&*;$S&$]2&Y2']&'_)'C*'a*(_&(C+(E+(_+(_-(S.(K/#5=C0Q31=T&G81)S;#E$D1$#&1T1R1V1;8P1R1,H1P1J11T1D1V1F18b0D1(`0"
+    "H1b0+J0P0N0*H0J0<D0b/H0Z2F0A7`/b/'+N$b3^/P1`/)Z/#'^/d/Z/#d/$(#Z/)N/#'R/P/N/#P/$H/#H/7YD$d<T8d5J86(J:T8X5J8;^7(d9"
+    ":H8J8#'^7J8H8#J8,T7D:d9(P7T7(+L7T9^;*J7L70H+J75D+H+^;P74b*D+'C$/R+b*cJB^6R+R+2X6^6#2T6^6%%R6X6T62L6^6'2F6^6)%D6L"
+    "6F6%b5R6D6%d5&b5(X5(J9$L8#H8H$AR5`93P5&R5%L5P5N5@AH5-^BL53F5FcH5$R8#R87_D$LcD9L5N88F5H5$D5#D56*F5X8H-^4;V4*b9:`4"
+    "^4#'V4b4`4#b4,N4J:b9(J4N4*+F4Z9D<*D4F40P*D45L*P*D<J44J*L*'C$/X*J*-T4X*)Z3#'^3d3Z3#d39V3T4+P3Z9T3*N3P30R)N35N)R)D"
+    "<*4L)N)'C$/Z)L)cPBF3V3Z)M$PB`2F3&-T4`2$Z3#Z3$d2#d26$R:d3N/X2;R2&F::Z2X2#'R2d2Z2#d2+N2d9R9*L2N2)b1#'H2D2^1#D2$b1#"
+    "^1,Z1L:H:,V1F:,(T1Z1V1(P1T1&$b1#b16IE$T:L2X1F2<X9T1T2N<&A7R1T1'+.AP1R1I$AJ1P1BAD)-dBJ1^>BAb(-bBD)Z>&`(b(V>@A^(-'"
+    "`(&T(^(F>>AR(b(T(&N(^(^=>AL(R(N(O$V=H(J1^>)d'#'H(F(D(#F($d'#D(&J'ZAL(%H'J'RA&b&H'L(%`&b&HA&Z&`&L(%X&Z&^@&R&X&L(%"
+    "P&R&T@&J&P&L(%H&J&J@&`%L(L(&^%H&`%%Z%^%L(%X%Z%VcG$=T%^(K$=F%T%LB.7D%F%P$7b$D%FB.A`$b$&P%X%`$$d'#d'7$N=H(R%F(%F1X"
+    "c&)Z0#'`0d0T0#d03V0XcF1$Z0#T03N0R1F1$Z0#Z07$X0^0P0V01K$F0b42F$AD0F0&`/D0&1K$^/L02-^/`/$D3#D3(Z/2^9$J3#F3)R/#'V/T"
+    "/R/#T/+b.H:P/*`.b.0L$`.5H$L$R<X44F$H$'C$/T$F$9Z.L0L$^BX.T$Z.-L0X.$R/#R/+V.H:P/*T.V..R.L.T.,F.X:P:(b-F.89`-L0<^-d"
+    "-L.R<b-J$d-`-'C$$L5#L5(V-8Z-$R5#N5$`,#`,D$C$";
 
 inline constexpr const char* head_gate_exact =
     "K(''G$%,)*$&%'%&2%5&C$&+'+74L%)$%$4$&$&$&$&$'$%$'";

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long pages_source_hash = 0x0211257288b3ab4bULL;
+inline constexpr unsigned long long pages_source_hash = 0x13ce6a4f8e4ea90cULL;
 alignas(4) inline constexpr char pages_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\?\2\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\11\0\0\0main\0\0\0\0/\0\0\0m\0\0\0\344\0\0\0\260\1\0\0K\1\6\0"
@@ -56,28 +56,20 @@ alignas(4) inline constexpr char pages_spirv[] =
     "\0\0+\0\4\0\13\0\0\0>\2\0\0!\0\0\0006\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
 inline constexpr const char* pages_code =
-    "[JC'-DEC-Q&R&P&0`DC+.S&R&DEC-U$U&R$T$`DC+>V&U&DEC/d$W&V&X$T$`DC/.X&W&%'DEC/d$]&V&X$d&`DC/.^&]&%'OCC1.a&)I$^&`&GG"
-    "C-.D1a&K$CGC-.K1D1`4DEC/d$L1V&X$K1`DC/.M1L1%'OCC1.N1)I$M1D%DEC/d$L'V&X$K'`DC/.M'L'%'CGC-.P'N1O'IGC-.R'P'Q'OCC1.S"
-    "')I$M'R'DEC/d$^'V&X$]'`DC/._'^'%'DEC-Q&a'P&`'`DC+.b'a'CGC-.C(_'b'dJC'D([JC'D(XJC1.R4C(-W0G(SHC-K(L(R4S'YJC+F(G(#"
-    "]JC+L(E(F([JC'E(GGC-.N(Q'R4CGC-.O(N(U'GGC-.Q(Q'S'SHC-K(R(O(Q(ZJC)T(#]JC+R(S(T([JC'S(dJC'G([JC'T(GGC-.Z(Q'W'LGC-."
-    "[(N(Z(CGC-.U1D1a4IGC-.W1N(a$OCC1.X1)I$W1O%CGC-.Y1U1X1DEC/d$Z1V&X$Y1`DC/.[1Z1%'OCC1.]1)I$[1W%GGC-.^1]1a$LGC-.`1N("
-    "a$CGC-.a1^1`1ZJC)K)#]JC+I)J)K)[JC'J)GGC-.O)S&W'IGC-.Q)[(Q'CGC-.R)O)Q)GGC-.])R)d)GGC-.a)S&Y'IGC-.C*a1Q'CGC-.D*a)C"
-    "*GGC-.E*D*d)`DC+.H*G*dJC'I*[JC'I*XJC1.W4H*J)V,L*SHC-K(O*W4d)YJC+K*L*#]JC+O*J*K*[JC'J*MHC-K(Q*X&`'ZJC)S*#]JC+Q*R*"
-    "U+[JC'R*CGC-.V*])W4CGC-.Z*E*W4DEC-U$d*R$X$`DC+>]*d*DEC-U$`*R$W*`DC+>a*`*_FC+`%D2a*_FC+`%G2]*DEC/I&I2G2X$V*`DC/a%"
-    "J2I2%3DEC/I&K2D2X$Z*aDC-K2J2%3DEC-U$M+R$D+`DC+>N+M+DEC-U$Q+R$H+`DC+>R+Q+_FC+`%N2R+_FC+`%Q2N+DEC/I&S2Q2X$V*`DC/a%"
-    "T2S2%3DEC/I&U2N2X$Z*aDC-U2T2%3dJC'S*[JC'U+CGC-.X+E*W4CGC-.[+])W4DEC-U$]+R$W*`DC+>^+]+DEC-U$a+R$X$`DC+>b+a+_FC+`%"
-    "X2b+_FC+`%[2^+DEC/I&]2[2X$X+`DC/a%^2]2%3DEC/I&_2X2X$[+aDC-_2^2%3DEC-U$L,R$H+`DC+>M,L,DEC-U$P,R$D+`DC+>Q,P,_FC+`%"
-    "b2Q,_FC+`%E3M,DEC/I&G3E3X$X+`DC/a%H3G3%3DEC/I&I3b2X$[+aDC-I3H3%3dJC'S*[JC'S*dJC'L*[JC'L*CGC-.V,W4T,dJC'I*[JC'K*d"
-    "JC'G([JC'K)GGC-.[,S&W'IGC-.],[(Q'CGC-.^,[,],GGC-._,^,Q'GGC-.C-_,b,GGC-.G-S&Y'IGC-.I-a1Q'CGC-.J-G-I-GGC-.K-J-Q'GG"
-    "C-.L-K-b,GGC-.O-S&U'CGC-.Q-O-[(GGC-.R-Q-b,GGC-.U-S&U%CGC-.W-U-a1GGC-.X-W-b,`DC+.Z-G*dJC'[-[JC'[-XJC1.S4Z-K)R0^-S"
-    "HC-K(b-S4a-YJC+]-^-#]JC+b-d-]-[JC'd-IGC-.G.S4b,CGC-.H.[(G.SHC-K(I.H.U'MHC-K(K.X&`'ZJC)M.#]JC+K.L.O/[JC'L.CGC-.P."
-    "C-S4CGC-.S.L-S4DEC-U$U.R$X$`DC+>V.U.DEC-U$Y.R$W*`DC+>Z.Y._FC+`%L3Z._FC+`%O3V.DEC/I&Q3O3X$P.`DC/a%R3Q3%3DEC/I&S3L"
-    "3X$S.aDC-S3R3%3ZJC)_.#]JC+I.^._.[JC'^.CGC-.b.R-S4CGC-.E/X-S4DEC-U$G/R$D+`DC+>H/G/DEC-U$K/R$H+`DC+>L/K/_FC+`%V3L/"
-    "_FC+`%Y3H/DEC/I&[3Y3X$b.`DC/a%d3[3%3DEC/I&]3V3X$E/aDC-]3d3%3dJC'_.[JC'_.dJC'M.[JC'O/CGC-.R/L-S4CGC-.U/C-S4DEC-U$"
-    "W/R$W*`DC+>X/W/DEC-U$[/R$X$`DC+>d/[/_FC+`%`3d/_FC+`%C4X/DEC/I&E4C4X$R/`DC/a%F4E4%3DEC/I&G4`3X$U/aDC-G4F4%3ZJC)a/"
-    "#]JC+I.`/a/[JC'`/CGC-.D0X-S4CGC-.G0R-S4DEC-U$I0R$H+`DC+>J0I0DEC-U$M0R$D+`DC+>N0M0_FC+`%J4N0_FC+`%M4J0DEC/I&O4M4X"
-    "$D0`DC/a%P4O4%3DEC/I&Q4J4X$G0aDC-Q4P4%3dJC'a/[JC'a/dJC'M.[JC'M.dJC'^-[JC'^-CGC-.R0S4T,dJC'[-[JC']-dJC'G([JC'G(DE"
-    "C-Q&T0S0`'`DC+.U0T0CGC-.W0R4U0dJC'D([JC'F(`JC%[DC%";
+    "<(D+.%S2(L+.%U2'^&>(F'U$'d*`%)F'I&'W2(_&)^&a%(P+.&Q2)^&.)F'd$'^&.(D.K(*<.'O2(F'Q&*N2.(U+(W-$S&$]2$76a)*=2$((G*L'"
+    "H''$(1$(D'L'0$('+1W*4P'(0$('+4_*/V(,(%EcL7X<#Sc4]F$1N*ZcM&P*0L*N*'+4J*/O%L*^B1N>ZcM&P>0L>N>'+#F>J*H>.b=F>D>4`=/O"
+    "%L>b=1J=ZcM&L=0H=J='+6D=F@F=2b<D=#`<H=b<&^<$^<7B`<7X+X<3N<B`=5Z<X<#+N<d<Z<$d<%J<D>B#H<J<d=%D<D>`=3b;H<D</^;#+b;`"
+    ";^;$`;&X<$^;%R;D>X=89P;J<R;#d)^*$.Z)L<_&4X)/O%Z)JB#V)^)X)1T)dcM&V)0R)T)'+4N)/O%R)ZA%L)N)_&89H)L<_&#F)L)H)/R:#+V:"
+    "T:R:$T:%J:bcZ=.F:R;F>#D:J:F:%N9D:P9%F9bcV=.b8F)F>#`8F9b8%^8`8P92X8Z8&V8$V87:X8T:d3P83J8:P95R8P8#+J8T8R8$T89R<F8X"
+    "cH=/b7#+F8D8^5$D8#d7N9:#T7^8:(P7a%M&'N7P7(H7a%Z7'F7H7)`(F7)Z(N7*V(Z(M&d7-T(V('C$*R(`(M&T7,R(T('C$(N6a%`6'L6N6(F6"
+    "a%X6'D6F6)L(D6)F(L6*b'F(M&d7-`'b''C$*^'L(M&T7,^'`''C$&b7$^5#X5^8:#R5N9:(N5a%Z7'L5N5(F5a%M&'D5F5)X'D5)R'L5*N'R'M&"
+    "X5-L'N''C$*J'X'M&R5,J'L''C$(P4a%X6'N4P4(H4a%`6'F4H4)D'F4)^&N4*Z&^&M&X5-X&Z&'C$*V&D'M&R5,V&X&'C$&b7$b7&P8$P8#d3:`"
+    "3&V8$R8&Z<$R:%R3bcZ=.N3R;F>#L3R3N3%J3L3F>%b2J3D3%Z2bcV=.V2F)F>#T2Z2V2%R2T2F>%P2R2D3%J2bc^=#F2J2R;%D2F2D3%^1bc^A#"
+    "Z1^1F)%X1Z1D32T1Z8&R1$R17BT1R:D,L13D1BF15N1L1#+D1P1N1$P1.Z0BD3#X0R;Z03V0X0^=9R<R0XcH=/N0#+R0P0J.$P0#H0b2B#b/P2B("
+    "^/a%M&'d/^/(V/a%Z7'T/V/)P&T/)J&d/*F&J&M&H0-D&F&'C$*b%P&M&b/,b%D&'C$/J/#+V0L/J/$L/#D/D2B#^.X1B(Z.a%`6'X.Z.(R.a%X6"
+    "'P.R.)d%P.)V%X.*R%V%M&D/-P%R%'C$*N%d%M&^.,N%P%'C$&J/$J/&N0$J.#D.P2B#^-b2B(Z-a%Z7'X-Z-(R-a%M&'P-R-)H%P-)b$X-*^$b$"
+    "M&D.-d$^$'C$*Z$H%M&^-,Z$d$'C$/F-#+V0H-F-$H-#`,X1B#Z,D2B(V,a%X6'T,V,(N,a%`6'L,N,)T$L,)N$T,*J$N$M&`,-H$J$'C$*F$T$M"
+    "&Z,,F$H$'C$&F-$F-&N0$N0&L1$L1#D,B`3&R1$N1&Z<$Z<6`+b+H=2^+`+#Z+D$^+&`<$d<;:";
 
 inline constexpr const char* pages_exact =
     "";

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long residency_source_hash = 0x64d84a314e858040ULL;
+inline constexpr unsigned long long residency_source_hash = 0xac0a4bf20bf678b0ULL;
 alignas(4) inline constexpr char residency_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0z\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\2\0\0\0GLSL.std.450\0\0\0"
     "\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\5\0\0\0main\0\0\0\0\15\0\0\0\32\0\0\0\"\0\0\09\0\0\0K\1\6\0\5\0"
@@ -28,12 +28,11 @@ alignas(4) inline constexpr char residency_spirv[] =
     "\0\0\5\0\0\0\0\0\0\0\4\0\0\0";
 
 inline constexpr const char* residency_code =
-    "[JC')ZJC)T&#^JC)T$U&[JC'U&`DC+*10dJC'2[JC'2XJC1*Z&1U&P$3SHC-9:Z&8YJC+43#]JC+:34[JC'3DEC-H$I$E$G$`DC+*J$I$IIC-*K$"
-    "Z&J$DEC-L$M$=Z&aDC)M$K$CGC-*P$Z&N$dJC'2[JC'4CJC+Q$Q$R$NHC-9U$1T$ZJC)W$#]JC+U$V$W$[JC'V$dJC'T&[JC'W$DEC-/]$d$T$`D"
-    "C+*^$]$DEC-a$b$E$`$`DC+@C%b$DEC/D%E%C%`$`$MJC1*F%E%,T$,CGC-*G%F%,dJC'I%[JC'I%XJC1*d&G%W$Y%J%XJC1*[&T$W$[%J%DEC-H"
-    "$O%E$G$`DC+*P%O%SHC-9Q%[&P%SHC-9T%d&^$JHC-9U%Q%T%YJC+K%J%#]JC+U%J%K%[JC'J%TJC1*Y%E%,T$T$CGC-*[%[&G$dJC'I%[JC'K%Q"
-    "HC-9^%d&^$ZJC)`%#]JC+^%_%`%[JC'_%DEC/D%C&C%`$G$MJC1*D&C&,T$,dJC'`%[JC'`%LGC-*F&d&8DEC-L$G&=F&`DC+*H&G&MHC-9J&H&I"
-    "&ZJC)L&#]JC+J&K&L&[JC'K&DEC/D%Q&C%`$O&aDC-Q&d&%'dJC'L&[JC'L&dJC'T&[JC'T&`JC%[DC%";
+    "=%S2%U2(E''^&*'W2&Q2(D+*(D.9)F'D%*N2*'O2*W1$S&$]2&_&&Y2']&'C1(_&(U+(Q-(W-(Y-(_-(O/*E2#/(E*#2F'$#&&c=$A#A,Q*c0Z'T"
+    ")*F)&J)-R)T)#'F)T)R)#T)%J(H(P(L(&F(H(;1D(&F(%b'`'`(&1`'D()Z'&^'$A#R)4X'X'V'9H)P'cR'(L'#'P'N'L'#N'$2#L'%;`&b&R'&^"
+    "&`&%X&V&P(Z&3Z(T&V&+P&T&Z&Z&.1N&P&5R'5)L&N&5$H&#H&,U*P&P'L%J&,(V'P'H%J&%N(`%T(P(&^%`%*d%(^%*V%&b&7L)T%d%V%-H&J&#"
+    "'T%J&H&#J&<1L%T&5V'V')H%(P($L&#H&:L)b$&b&(^$#'b$`$^$#`$+X$X&^&P(.1V$X$5V'5$^$#^$61R$&N)%F(P$D)R$&N$P$8L)J$N$L$(F"
+    "$#'J$H$F$#H$+<X&^&@5<&'+$F$#F$$6#60/";
 
 inline constexpr const char* residency_exact =
     "";

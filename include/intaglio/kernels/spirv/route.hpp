@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long route_source_hash = 0xdc2176aa9aff7f84ULL;
+inline constexpr unsigned long long route_source_hash = 0x65eea11db1850356ULL;
 alignas(4) inline constexpr char route_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\22\3\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\5\0\0\0GLSL.std.450\0\0"
     "\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\15\0\5\0\0\0\10\0\0\0main\0\0\0\0\310\0\0\0\315\0\0\0\330\0\0\0\21\1\0\0"
@@ -62,36 +62,27 @@ alignas(4) inline constexpr char route_spirv[] =
     "\0\4\0\15\0\0\0\375\1\0\0\4\0\0\0006\0\5\0\6\0\0\0\10\0\0\0\0\0\0\0\7\0\0\0";
 
 inline constexpr const char* route_code =
-    "[JC',ZJC)^3#^JC)P'_3[JC'_3DEC-L)M)K)/`DC+-N)M)`DC+-Q)P)DEC-])^)[)d)`DC+T)_)^)DEC/b)C*_)`)a)`DC/-D*C*%'QHC-[&E*N)"
-    "D*ZJC)G*#]JC+E*F*G*[JC'F*dJC'^3[JC'G*dJC'K*[JC'K*XJC1-Y:Q)G*Q,N*SHC-[&V*Y:U*YJC+M*N*#]JC+V*L*M*[JC'L*OCC1-Z*(I$Y"
-    ":Y*DEC-d*]*[)`)`DC+S)^*]*GGC--`*N)R*CGC--b*`*Z*DEC/C+D+^*`)b*`DC/2E+D+%'ZJC)I+#]JC+G+H+I+[JC'H+DEC-d*K+[)a)`DC+S"
-    ")L+K+DEC/C+N+L+`)Z*`DC/2O+N+%'DGC-2P+E+O+dJC'I+[JC'I+XJC12Q;E+L*P+H+IGC--V+Y:Q*LGC--X+Y:Q*DEC/Z+[+T+V+X+aDC)[+Q;"
-    "SHC-[&D,Y:R*ZJC)G,#]JC+D,F,K,[JC'F,WHC-[&J4Q;`&ZJC)O4#]JC+J4K4L4[JC'K4dJC'O4[JC'L4_FC+-N4Q;dJC'O4[JC'O4XJC1-R;P'"
-    "K4N4L4JIC--R4R;V'NHC-[&S4R4P'ZJC)Z4#]JC+S4T4W4[JC'T4KIC+-V4R;dJC'Z4[JC'W4HIC--Y4R;V'dJC'Z4[JC'Z4XJC1-S;V4T4Y4W4d"
-    "JC'G,[JC'K,dJC'G,[JC'G,XJC1-T;S;Z4P'K,DEC/M,N,^+V+X+aDC)N,T;dJC'N*[JC'N*CGC--Q,Y:O,dJC'K*[JC'M*CJC+^(^(R,GGC--U,"
-    "N)^(GGC--W,U,V,dJC'Z,[JC'Z,XJC1-Z:Q)M*I/],SHC-[&`,Z:R*YJC+d,],#]JC+`,[,d,[JC'[,IGC--C-Z:Q*LGC--E-Z:Q*DEC/M,F-^+C"
-    "-E-`DC+-G-F-dJC'J-[JC'J-XJC1-L;P'[,b-K-XJC1-K;P'[,D.K-SHC-[&P-K;T*YJC+L-K-#]JC+P-K-L-[JC'K-GGC--S-Q*K;SEC1E$U-S-"
-    "S-S-S-CGC-E$V-U-T-DEC-X-Y-^+K;`DC+E$Z-Y-SEC1E$a4G-G-G-G-OHC-H(b4Z-a4LHC/E$C5b4K(J(MHC-H(G5Z-a4LHC/E$H5G5K(J(SEC1"
-    "E$K5Z:Z:Z:Z:SHC-H(L5V-K5LHC/E$M5L5K(J(GGC-E$N5H5M5CGC-E$O5C5N5TEC--Q5O5#TEC--S5O5$CGC--T5Q5S5TEC--V5O5%CGC--W5T5"
-    "V5TEC--Y5O5&CGC--Z5W5Y5CGC--b-L;Z5CGC--D.K;a)dJC'J-[JC'L-SHC-[&F.L;V,ZJC)H.#]JC+F.G.H.[JC'G.DEC-])J.[)I.`DC+T)K."
-    "J.CGC--N.W,L;DEC/b)P.K.`)N.aDC-P.Z:%'DEC/Z+Y.T+C-E-`DC+2Z.Y.DEC-Z+[.S.L;aDC)[.Z.ZJC)_.#]JC+].^._.[JC'^.DEC-M,G/D"
-    "/L;aDC)G/Z:dJC'_.[JC'_.dJC'H.[JC'H.dJC'],[JC'],CGC--I/Z:O,dJC'Z,[JC'd,CJC+^(^(R,dJC'L/[JC'L/XJC1-[:Q)d,E1O/SHC-["
-    "&X/[:W/YJC+N/O/#]JC+X/M/N/[JC'M/OCC1-d/(I$[:[/ZJC)a/#]JC+^/`/H0[JC'`/IGC--C0d/Q*LGC--E0d/Q*DEC/Z+F0T+C0E0`DC+2G0"
-    "F0dJC'a/[JC'H0DEC-Z+J0S.d/`DC+2K0J0dJC'a/[JC'a/XJC12E;G0`/K0H0DEC-Z+M0S.`)`DC+2N0M0FGC-2O0E;N0IGC--V0[:Q*LGC--X0"
-    "[:Q*SHC-[&Z0[:T/ZJC)]0#]JC+Z0d0a0[JC'd0OCC12C6(K$O0G&OCC12D6(H$C6I&HGC-2E6D6K&OCC/2F6(%E6HGC-2K6F6S&FGC-2L6D6K6H"
-    "GC-2N6F6W&FGC-2O6L6N6[HC-[&Q6O0G&ZJC)W6#]JC+Q6R6S6[JC'R6dJC'W6[JC'S6HGC-2`6Y$O6DGC-2a6`6]$HGC-2D7a6O6DGC-2E7D7b$"
-    "HGC-2H7E7O6DGC-2I7H7G%HGC-2L7I7O6DGC-2M7L7L%HGC-2P7M7O6DGC-2Q7P7Q%HGC-2U7O6O6HGC-2V7Q7U7DGC-2X7V7O6DGC-2Y7X7[%QF"
-    "C+0[7F6CGC-0b7[7P$_FC+-C8b7GIC--D8C8S$_FC+2E8D8HGC-2]7Y7E8dJC'W6[JC'W6XJC12G;`&R6]7S6dJC']0[JC'a0dJC']0[JC']0XJC"
-    "12H;G;W6`&a0DEC/Z+C1T0V0X0aDC)C1H;dJC'O/[JC'O/CGC--E1[:O,dJC'L/[JC'N/CJC+^(^(R,dJC'H1[JC'H1XJC12a:`&N/C2I1XJC1-d"
-    ":P'N/E2I1SHC-[&P1d:O1YJC+J1I1#]JC+P1I1J1[JC'I1DEC-T1U1T0d:`DC+Q+V1U1TEC-2Y1V1#DGC-2Z1a:Y1TEC-2d1V1$DGC-2]1Z1d1TE"
-    "C-2_1V1%DGC-2`1]1_1TEC-2b1V1&DGC-2C2`1b1CGC--E2d:a)dJC'H1[JC'J1dJC'H2[JC'H2XJC1-]:Q)J1S3K2SHC-[&N2]:V,YJC+J2K2#]"
-    "JC+N2I2J2[JC'I2DEC-Z+Q2S.]:`DC+2R2Q2DEC-Z+S2S.`)`DC+2T2S2FGC-2U2R2T2OCC12N8(K$U2G&OCC12O8(H$N8I&HGC-2P8O8K&OCC/2"
-    "Q8(%P8HGC-2V8Q8S&FGC-2W8O8V8HGC-2Y8Q8W&FGC-2Z8W8Y8[HC-[&d8U2G&ZJC)b8#]JC+d8]8^8[JC']8dJC'b8[JC'^8HGC-2K9Y$Z8DGC-"
-    "2L9K9]$HGC-2O9L9Z8DGC-2P9O9b$HGC-2S9P9Z8DGC-2T9S9G%HGC-2W9T9Z8DGC-2X9W9L%HGC-2[9X9Z8DGC-2d9[9Q%HGC-2`9Z8Z8HGC-2a"
-    "9d9`9DGC-2C:a9Z8DGC-2D:C:[%QFC+0F:Q8CGC-0M:F:P$_FC+-N:M:GIC--O:N:S$_FC+2P:O:HGC-2H:D:P:dJC'b8[JC'b8XJC12^:`&]8H:"
-    "^8KGC-2[2^:a:ZJC)^2#]JC+d2]2^2[JC']2DEC-d*a2[)`2`DC+S)b2a2DEC-M,D3D/]:`DC+-E3D3DEC/C+F3b2`)E3`DC/2G3F3%'HGC-2H3["
-    "2G3dJC'^2[JC'^2XJC12D;[2b8H3]2DEC-])I3[)I.`DC+T)J3I3CGC--L3W,V,CGC--N3L3]:_FC+-P3D;DEC/b)Q3J3`)N3aDC-Q3P3%'dJC'K"
-    "2[JC'K2CGC--S3]:O,dJC'H2[JC'J2dJC'^3[JC'^3`JC%[DC%";
+    "_$%S2%U2(N+2(F+2'W2(D+-&Q2*N2-(D.[&*N22'^&2'O2(J+2&_&(E'(F'Z+'^&-'d*-(F(-(F(2(C+(L+-(P+-(V+-)F'Z+*<2'^&S)'^&T)'D"
+    "1^((F'])(F'd*)^&2)F'b))F'C+)V-E$*D(E$']&'_)'[*(_&(S.(K/);)E'*;$S&$]2&Y2'S/(K+(S+(W-(Y-([-(_-(C.(K.(M/(Q/)]&#5)YD"
+    "$#R$b;$#&1L8J8N8;3H8J83b7D8@H7N7L7>F7H7C$^6F7D7b6^$7d6^6'+Y$N=Z6H8d6)V6#'Z6X6V6#X6$(#V6$N6#N6*OR$_/K1VcY1+I2&G2."
+    "W1Y1#'I2U1W1#U1O$7Q2-O%&O2A^BS0]0=dB^B8XBY/a1(TBXBQ2D$PBdB]0TBBNBPB'+)FB#'JBHBFB#HBAbAS0_0=`AbAD$dA`A]0Q2BZAdA'+"
+    "&XANBZA$FB#FB,_S$G3U1]3M39dBV$_1:XBV$_1;RB`BdBXB0RB&+`AV$a1)ZA#'`AdARA#dA[$S*T1&]*)J1#'T1R1P1#R1$J1#P14L1&$J1#J1"
+    "*$]+T1N1R1]$7F1&I,W$S*D1F1]+)V0#'D1b0d0#b0S$7^0&$V0#d0d$7X0&I,$V0#V0*$`0D1Z0^0$^A#VA$^A#^A*$(Z0]+XAN$TARARBbB^B0"
+    "RA&$Y1#Y1(LAd$PA$S1#W1cY.JA8DAY/Y.8`@DAb@$Z@#Z@*Z$_/W1d;T@+N@Z$a1.V@T@#'N@X@V@#X@9H@Z$_1:D@Z$_1N$TAbcRBH@D@3`cbc"
+    "$Zc#Zc*6]+X@J>Xc*8]+X@F>Xc+Nc8E2.VcXc#'NcXcVc#Xc8Hc_18F$DcHcHcHcHc7G%b>DcFc1^>d>RB8G$G%Z>d>F$L0`c`c`c`cX$M-J0Z>L"
+    "0E$H0J0S-Q-V$M-`/Z>L0E$^/`/S-Q-F$X/Z$Z$Z$Z$Z$M-V/b>X/E$T/V/S-Q-T$G%R/^/T/7G%P/H0R/5L/P/#5H/P/%(F/L/H/5b.P/'(`.F/"
+    "b.5d.P/)(Z.`.d.(J>6Z.(F>8_0$Zc#Vc+b=6b@)^=#'b=`=^=#`=@Z=S0d=>X=Z=(R=`@6C$N=X=]0R=J$N=Z$'+;d<E4H@D@-Z<d<2X<H=60X<"
+    "Z<)P<#'T<R<P<#R<1TA`;F<60`;Z$$P<#P<$^=#^=$T@#T@(d;Z$PA$Z@#V@cY.JA$V;#V;*X$_/V@D8P;+^:X$`:.R;P;#'^:T;R;#T;O$7V:-O"
+    "%X$X:)L:#'R:N:^9#N:9H:V:_1:D:V:_1;b9E4H:D:-`9b9$L:#^92Z9H=V:-X9Z9$L:#L:,D$`9N:X9^92T9H=]0-R9T9/P9D$R99b8X$_1:^8X"
+    "$_1+Z8X$F;)T8#'Z8V8L8#V8<H.-S%P9K)<F.-M%H.O)%D.F.S)M$Ab--'D.%X-b-C*/V-F.X-%R-b-K*/P-V-R-K$S*L-P9K))`,#'L-J-H-#J-"
+    "$`,#H-%N,O&P-&L,N,W&%F,L,P-&D,F,a&%^+D,P-&d+^+K'%V+d+P-&T+V+U'%N+T+P-&L+N+_'%D+P-P-%b*L+D+&^*b*P-&d*^*S(H$=X*b-7"
+    "=J*X*]%4H*J*L$7F*H*C&I$AD*F*%T*d*D*$`,#`,,@]*J-T*H-$T8#L8$T8#T8,>@`,]*L8;H8F9b8^80H8>$P;#P;(D8X$PA$V;#R;cY.JA$^7"
+    "#^7,L$]*R;H6d7*V$]+R;D6d7+N7V$P7.Z7d7#'N7d7Z7#d71F7D7F9V$G$_3b6D76d6b6#&Z6L$d66V6b6%&T6Z6V66P6b6'&N6T6P66J6b6)&H"
+    "6N6J6(D6V$_0$^7#Z7$^5#^5*T$_/Z7H3X5+R5T$b@.Z5X5#'R5d5Z5#d52L5H=T$-J5L52H5H=]0-F5H5/D5J5F5<R)-S%D5K)<P)-M%R)O)%N)"
+    "P)S)M$AL)-'N)%b(L)C*/`(P)b(%d(L)K*/Z(`(d(K$S*V(D5K))J(#'V(T(R(#T($J(#R(%X'O&Z(&V'X'W&%P'V'Z(&N'P'a&%H'N'Z(&F'H'K"
+    "'%`&F'Z(&^&`&U'%X&^&Z(&V&X&_'%N&Z(Z(%L&V&N&&H&L&Z(&F&H&S(H$=b%L)7=T%b%]%4R%T%L$7P%R%C&I$AN%P%%^%F&N%$J(#J(,R$]*T"
+    "(^%R(U$AX4R$L$)R4#'V4T4R4#T4AL4S0N4=J4L41TAF4F<T$3D4F4D$b3J4]0D4B`3b3'+%^3X4`3$R4#R4,F$X4J(^3T4@d3S0d=>Z3d3(V3`@"
+    "b@(R3V3T$4N3F$C$L3Z3]0R3J$L3N3'+$X5#X5(H3T$PA$^5#Z5$R2#R2Q$P$";
 
 inline constexpr const char* route_exact =
     "P+b'98&&&5)0`%)$%$4$&$&$&$&$'$%$'6)$%$4$&$&$&$&$'$%$'";

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long short_conv_source_hash = 0xc99e3491c6699ab1ULL;
+inline constexpr unsigned long long short_conv_source_hash = 0xd7cb36e294b996feULL;
 alignas(4) inline constexpr char short_conv_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\222\4\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\6\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\11\0\0\0main\0\0\0\0\311\0\0\0\253\1\0\0\365\1\0\0007\2\0\0"
@@ -54,43 +54,32 @@ alignas(4) inline constexpr char short_conv_spirv[] =
     "\0002\0\4\0\13\0\0\0:\2\0\0 \0\0\0+\0\4\0\13\0\0\0\220\4\0\0\21\0\0\0006\0\5\0\7\0\0\0\11\0\0\0\0\0\0\0\10\0\0\0";
 
 inline constexpr const char* short_conv_code =
-    "[JC'-^DC+D)[5*^DC+D)a5*^DC+D)F6*ZJC)K5#^JC)b(L5[JC'L5DEC-])a/L)`/`DC+Bb/a/DEC/C-C0b/a'T)`DC/.D0C0%'ZJC)K0#]JC+H0"
-    "J0R0[JC'J0DEC-O0P0N00`DC+.Q0P0dJC'K0[JC'R0dJC'K0[JC'K0XJC1.SE$Q0J0b(R0ZJC)U0#]JC+H0T0U0[JC'T0GGC-.X5SE$R(CGC-.Y5"
-    "P(X5QHC-M'[0SE$D0KHC+M'd0[0ZJC)^0#]JC+d0]0^0[JC']0CGC-.b0X5SG$DEC/C-C1b/a'b0`DC/.D1C1%'MHC-M'E1D1b(dJC'^0[JC'^0X"
-    "JC1M'F1[0T0E1]0ZJC)H1#]JC+F1G1H1[JC'G1dJC'K5[JC'H1dJC'U0[JC'U0XJC1.UE$b(K0Y5H1LHC/.TG$H00D0GGC-.M1SE$L1DEC/C-R1b"
-    "/a'UE$`DC/.S1R1%'KHC+M'V1H0ZJC)X1#]JC+V1W1X1[JC'W1DEC-O0Y1N00`DC+.Z1Y1MHC-M'[1Z1b(dJC'X1[JC'X1XJC1M'd1H0U0[1W1ZJ"
-    "C)a1#]JC+d1`1b1[JC'`1dJC'a1[JC'b1DEC-O0C2N00`DC+.D2C2CGC-.F2D2F0EGC-.G2F20dJC'a1[JC'a1XJC1.XE$b(`1G2b1ZJC)M2#]JC"
-    "+d1L2Q2[JC'L2OCC1.P2)I$TG$F0dJC'M2[JC'Q2CGC-.T2XE$0OCC1.U2)I$TG$T2dJC'M2[JC'M2XJC1.dE$P2L2U2Q2DEC-O0Y2X2b(`DC+.Z"
-    "2Y2dJC'[2[JC'[2XJC1.]E$Z2M2`4^2SHC-M'b2]E$^/YJC+]2^2#]JC+b2d2]2[JC'd2dJC'E3[JC'E3XJC1.^E$XE$d2S3H3SHC-M'L3^E$dE$"
-    "YJC+G3H3#]JC+L3F3G3[JC'F3aDC)[5H)dJC'L6[JC'L6XJC1.KF$b(F3X7V7SHC-M'O6KF$Q)YJC+Y7V7#]JC+O6P6Y7[JC'P6CGC-.S6^E$KF$"
-    "_FC+1T6S6EGC-1U6T6I,CGC-1V6U6T)ZJC)`;#^JC)b(C:[JC'C:THC-M'E:V6a'ZJC)Z:#]JC+E:F:Z:[JC'F:MHC-M'H:S1b(ZJC)X:#]JC+H:"
-    "I:J:[JC'I:dJC'X:[JC'J:CGC-1M:V6R)EGC-1N:M:T)_FC+.O:N:GGC-.Q:O:Z(CGC-.R:M1Q:CGC-.T:R:]E$DEC-])U:L)M)`DC+BV:U:_FC+"
-    "]'N<V:DEC/C(P<N<a'T:`DC/G$Q<P<%3_FC+M$I<Q<dJC'X:[JC'X:XJC1M$TF$H)I:I<J:dJC'`;[JC'Z:ZJC)G;#]JC+E*[:G;[JC'[:_FC+.^"
-    ":V6CGC-._:SE$^:GGC-.a:_:Z(CGC-.C;a:]E$DEC-])D;L)a'`DC+BE;D;_FC+]']<E;DEC/C(_<]<a'C;`DC/G$`<_<%3_FC+M$Y<`<dJC'`;["
-    "JC'G;_FC+.J;V6CGC-.K;SE$J;GGC-.L;K;d*GGC-.N;L;Z(CGC-.Q;N;]E$DEC-])R;L)a'`DC+BS;R;_FC+]'L=S;DEC/C(N=L=a'Q;`DC/G$O"
-    "=N=%3_FC+M$H=O=GGC-.W;J+Z(CGC-.X;N;W;CGC-.Z;X;]E$DEC/C(]=L=a'Z;`DC/G$^=]=%3_FC+M$W=^=HGC-M$^;H=W=dJC'`;[JC'`;XJC"
-    "5M$UF$TF$X:Y<[:^;G;dJC'Y6[JC'Y6XJC1.VF$b(`;N7]6SHC-M'd6VF$Y(YJC+O7]6#]JC+d6]6O7[JC']6DEC-])_6L)T)`DC+B`6_6GGC-.b"
-    "6Y(]E$CGC-.D7b6VF$GGC-.E7D7Q)CGC-.G7E7KF$DEC/C-H7`6a'G7`DC/.I7H7%'_FC+3J7I7DEC-8K7a5VF$aDC)K7J7CGC-.N7VF$T)dJC'Y"
-    "6[JC'O7`DC+M$P7a5HGC-M$R7P7UF$`DC+M$S7[5DGC-M$U7S7R7aDC)[5U7dJC'V7[JC'V7CGC-.X7KF$T)dJC'L6[JC'Y7ZJC)a7#]JC+T-Z7a"
-    "7[JC'Z7`DC+M$[7[5DEC-])d7L)X-`DC+B]7d7_FC+]'J>]7DEC/C(L>J>a']E$`DC/G$M>L>%3_FC+M$F>M>DGC-M$`7[7F>aDC)[5`7dJC'a7["
-    "JC'a7CGC-.D8SE$^E$ZJC)H9#]JC+D.E8R8[JC'E8GGC-.G8D8d*CGC-.H8G80GGC-.J8H8Z+CGC-.L8J8]E$DEC-])M8L)a'`DC+BN8M8_FC+]'"
-    "Y>N8DEC/C([>Y>a'L8`DC/G$d>[>%3_FC+M$U>d>`DC+M$P8[5HGC-M$Q8U>P8aDC)F6Q8dJC'H9[JC'R8dJC'S8[JC'S8XJC1.LF$b(R8F9D9SH"
-    "C-M'V8LF$Y(YJC+G9D9#]JC+V8W8G9[JC'W8DEC-8Z8[5LF$`DC+3[8Z8`DC+3^8Z8bFC+3_8^8OCC13Ec)K$_8Y&OCC13Fc)H$Ec[&HGC-3GcFc"
-    "]&OCC/3Hc)%GcHGC-3McHcE'FGC-3NcFcMcHGC-3PcHcI'FGC-3QcNcPc[HC-M'Sc_8Y&ZJC)Yc#]JC+ScTcUc[JC'TcdJC'Yc[JC'UcHGC-3bcK"
-    "%QcDGC-3C@bcO%HGC-3F@C@QcDGC-3G@F@T%HGC-3J@G@QcDGC-3K@J@Y%HGC-3N@K@QcDGC-3O@N@^%HGC-3R@O@QcDGC-3S@R@C&HGC-3W@QcQ"
-    "cHGC-3X@S@W@DGC-3Z@X@QcDGC-3[@Z@M&QFC+1]@HcCGC-1DA]@b$_FC+.EADAGIC-.FAEAE%_FC+3GAFAHGC-3_@[@GAdJC'Yc[JC'YcXJC13M"
-    "F$R'Tc_@UcDGC-3a8M&MF$KGC-3b8[8a8DEC-8C9F6LF$aDC)C9b8dJC'D9[JC'D9CGC-.F9LF$T)dJC'S8[JC'G9dJC'H9[JC'H9DEC-])I9L)N"
-    "/`DC+BJ9I9_FC+Q/K9J9GGC-.N9D8Z+CGC-.P9N9]E$`DC+M$Q9F6DEC/[/R9K9a'P9aDC-R9Q9%3dJC'H3[JC'H3CGC-.S3^E$T)dJC'E3[JC'G"
-    "3KHC+M'U3d1ZJC)W3#]JC+U3V3W3[JC'V3dJC'^2[JC'W3dJC'Z3[JC'Z3XJC1._E$b(W3Y4]3SHC-M'a3_E$F0YJC+d3]3#]JC+a3[3d3[JC'[3"
-    "DEC-])b3L)M)`DC+BC4b3_FC+Q/D4C4GGC-.H4_E$^/CGC-.I4M1H4CGC-.K4I4]E$CGC-.N4TG$_E$_FC+1O4N4_FC+1Q4F0EGC-1R4O4Q4ZJC)"
-    "UC$#^JC)b(XA[JC'XATHC-M'ZAR4a'ZJC)OB#]JC+ZA[AOB[JC'[AMHC-M']AS1b(ZJC)MB#]JC+]A^A_A[JC'^AdJC'MB[JC'_ACGC-1bAR4R)E"
-    "GC-1CBbAT)_FC+.DBCBGGC-.FBDBZ(CGC-.GBM1FBCGC-.IBGB]E$_FC+]'bC$C4DEC/C(DD$bC$a'IB`DC/G$ED$DD$%3_FC+M$^C$ED$dJC'MB"
-    "[JC'MBXJC1M$FF$H)^A^C$_AdJC'UC$[JC'OBZJC)dB#]JC+E*PBdB[JC'PB_FC+.SBR4CGC-.TBSE$SBGGC-.VBTBZ(CGC-.XBVB]E$DEC-])YB"
-    "L)a'`DC+BZBYB_FC+]'QD$ZBDEC/C(SD$QD$a'XB`DC/G$TD$SD$%3_FC+M$MD$TD$dJC'UC$[JC'dB_FC+._BR4CGC-.`BSE$_BGGC-.aB`Bd*G"
-    "GC-.CC$aBZ(CGC-.FC$CC$]E$DEC-])GC$L)a'`DC+BHC$GC$_FC+]'`D$HC$DEC/C(bD$`D$a'FC$`DC/G$CE$bD$%3_FC+M$dD$CE$GGC-.LC$"
-    "J+Z(CGC-.MC$CC$LC$CGC-.OC$MC$]E$DEC/C(QE$`D$a'OC$`DC/G$RE$QE$%3_FC+M$KE$RE$HGC-M$SC$dD$KE$dJC'UC$[JC'UC$XJC5M$GF"
-    "$FF$MBMD$PBSC$dBDEC/[/W4D4a'K4aDC-W4GF$%3dJC']3[JC']3CGC-.Y4_E$T)dJC'Z3[JC'd3dJC'^2[JC'^2DEC-O0[4Z4b(`DC+.d4[4GG"
-    "C-.^4d4]4CGC-.`4]E$^4dJC'[2[JC']2dJC'K5[JC'K5`JC%[DC%";
+    "Z$%S2%U2(D+.'W2&Q2(L+.'^&B(F'])(N+3'd*M$)^&G$)F'C(*N2.'d*]'(F+3'd*.'O2(D.M''^&.'^&M$(F'O0*M2'[*(D+1(H+1(N+M$(X-M"
+    "')^&.)F'C-*;&_&&`&[5&Z2b('Z&D)'d*1'T-M'(F'8']&(_&(E+(I+(E.)E',M2$S&$]2'_)'a*(G+(S+(_-(S.(K/);)U-#7D$SH$1D$_H$1D$"
+    "II$1'd$#C$Z$#Z$*P/Z<R/)N/P/cL/N/PcJ<>J/L/'+'d.#&b.^.N.#^.7R.V.=5P.R.$d.#N.$d.#d./CH%_=Q=a.a='G>#&M=E>G>#E>(dB&a-"
+    "%ZB]-dBU$W+S>&E=F$U>S>'Y>#&U>W>Y>#W>%a>dBCL%cCca<_,a>>EcCc'+=GcEca.$Y>#Y>8W+IcS>E>GcW>'Mc#&IcKcMc#Kc$VG$#Mc$G>#G"
+    ">/b&a.S=ZF$McY$9$M==E=(WcH'Uccaca<_,D'>C@ac'+F$I@M='M@#&I@K@M@#K@7O@Y==5Q@O@=S@Q@a.$M@#M@8W+U@M=G>S@K@'_@#&U@]@a"
+    "@#]@$_@#a@7CAY==5EACA%IAEAI=S$9KAIA=$_@#_@/^&a.]@KAa@'WA#&U@UA_A#UA@9]A/O%&I=$WA#_A%EB^&=@9GB/O%&EB$WA#WA/V&]AUA"
+    "GB_A7OBMBa.5QBOB$SB#SB/T&QBWANH$YB4aBT&Y<3WBYB#&aBUBWB#UB$DL$#DL$/R&^&UBHK$^K$4VK$R&V&3`K$^K$#&VK$bK$`K$#bK$BM/$"
+    "VE$#VE$/X%a.bK$^BbB4PE$X%_/3dBbB#&PE$NE$dB#NE$%HE$R&X%E$FE$HE$;DE$FE$O5:bD$DE$E0'N:#C$H>#H>L$W+D>bD$_,'Z<#&D>b=Z"
+    "<#b==^=C@a.'^<#&^=d=Z=#d=$^<#Z=:T=bD$a/;R=T=E02P=R=(L=P=Q.%J=WcL=%F=J=T&*D=U/W/)b<D=0R9b<.N9R9_,F=-L9N9'C$,d9L9$"
+    "^<#^<8W%F%M/d=d9Z=$N:#Z<'`;#&G1X<`;#X<2R<bD$%P<H'R<(L<P<Q.%H<L<T&*F<U/_,)D<F<0T8D<.P8T8_,H<-N8P8'C$,d8N8$N:#`;2Z"
+    ";bD$%X;H'Z;(V;X;U2(R;V;Q.%L;R;T&*J;U/_,)H;J;0V7H;.R7V7_,L;-P7R7'C$,^7P7(`:Q3Q.%^:R;`:%Z:^:T&.T6V7_,Z:-R6T6'C$,`6"
+    "R6<R:^7`6$N:#N:N$W%D%F%^<d8X<R:`;$dD$#dD$/b$a.N:RC$TD$4VD$b$O.3PC$TD$#&VD$TD$PC$#TD$*PD$U/E0)ND$PD$(JD$O.T&%FD$J"
+    "D$b$(DD$FD$_/%`C$DD$X%c^C$ND$_,`C$>dC$^C$'+9C$ZC$dC$G$XC$LF$b$AXC$ZC$%RC$b$E0$dD$#PC$6NC$LF$<JC$NC$D%6HC$XF$J$W%"
+    "DC$HC$JC$BDC$$bB#bB%^BX%E0$VE$#dB'LB#&E8ZBLB#ZB6XBXF$*VBU/M8)TBVB0Z5TB.V5Z5_,T&-T5V5'C$,b5T5J$W%NBXBb5BNB$LB#LB%"
+    "FBH'R&'^c#&E9DBJA#DB(`AFBU2%^A`A=(ZA^AQ4%VAZAT&*TAU/_,)RATA0d4RA.X4d4_,VA-V4X4'C$,D5V46NAXF$<LAD5NAAbE$LA$^c#JA$"
+    "HA#HA/V%a.JAbcF@4b@V%O.3`cF@#&b@`@`c#`@G$Z@XF$V%H$C$X@Z@H$C$R@Z@R$C$P@R@@C$D4/S%P@O*@C$b3/M%D4S*+`3b3W*X$C$^3/'`"
+    "3+T3^3G+K$C$R3b3T3+N3^3O+K$C$L3R3N3V$W+H3P@O*'d2#&H3F3D3#F3$d2#D3+J2S'L31H2J2['+b1H2L31`1b1E(+Z1`1L31X1Z1O(+R1X1"
+    "L31P1R1Y(+J1P1L31H1J1C)+`0L3L3+^0H1`01Z0^0L31X0Z0W)Q$cT0^3:F0T0a&2D0F0W$9b/D0G'9C$`/b/+P0X0`/$d2#d28C$T%a+F3P0D3"
+    "1L@W)T%T$C$J@X@L@G$H@bE$V%AH@J@$F@#F@%bcV%E0$HA#`c$^c#^c*dcU/Y;)Zcdc9_;XcZc(RcFBQ4%NcRcT&6LcbE$M$S<JcXc_,NcI$JcL"
+    "c'C$$^K$#^K$%HK$R&E0$DL$#`K$F$DK$U@'`J$#&DK$bJ$`J$#bJ$$YB#`J$$ZJ$#ZJ$/P&a.`J$dH$TJ$4LJ$P&I=3VJ$TJ$#&LJ$XJ$VJ$#XJ"
+    "$*JJ$U/W/)HJ$JJ$9_;FJ$HJ$(^I$P&Y<%dI$Wc^I$%XI$dI$T&%RI$&P&E$PI$RI$E$LI$I=;JI$PI$LI$'D+#C$^.#^.L$W+Z.JI$_,'P-#&Z."
+    "X.P-#X.=T.C@a.'T-#&T.R.P.#R.$T-#P.:J.JI$a/;H.J.E02F.H.(b-F.Q.%`-Wcb-%d-`-T&0J*HJ$.F*J*_,d--D*F*'C$,R*D*$T-#T-8W%"
+    "b%M/R.R*P.$D+#P-'V,#&G1N-V,#N-2H-JI$%F-H'H-(b,F-Q.%^,b,T&*d,U/_,)Z,d,0L)Z,.H)L)_,^,-F)H)'C$,T)F)$D+#V,2P,JI$%N,H"
+    "'P,(L,N,U2(H,L,Q.%b+H,T&*`+U/_,)^+`+0N(^+.J(N(_,b+-H(J('C$,V(H((V+Q3Q.%T+H,V+%P+T+T&.L'N(_,P+-J'L''C$,X'J'<H+V(X"
+    "'$D+#D+N$W%`%b%T-T)N-H+V,M$S<`H$FJ$_,XI$I$`H$`%'C$$TJ$#TJ$%dH$P&E0$ZJ$#VJ$$YB#YB7XH$ZH$a.5VH$XH$(RH$VH$TH$%NH$T&"
+    "RH$$SB#WB$XG$#XG$P$O$";
 
 inline constexpr const char* short_conv_exact =
     "Z(C&d-B&&+'&$%%(1%$L%$%&)$%'L&)$%$4$&$&$&$&$'$%$'D%$%&)$%'";

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long stream_read_source_hash = 0x301abd809e666eb9ULL;
+inline constexpr unsigned long long stream_read_source_hash = 0x147bd9eb6093436aULL;
 alignas(4) inline constexpr char stream_read_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\346\0\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\343\24\0\0\13\0\6\0\3\0\0\0GLSL.std.450\0"
     "\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\11\0\5\0\0\0\6\0\0\0main\0\0\0\0\17\0\0\0\27\0\0\0\33\0\0\0002\0\0\0K\1"
@@ -30,13 +30,12 @@ alignas(4) inline constexpr char stream_read_spirv[] =
     "k\0\0\0\345\24\0\0\10\0\0\0006\0\5\0\4\0\0\0\6\0\0\0\0\0\0\0\5\0\0\0";
 
 inline constexpr const char* stream_read_code =
-    "[JC'*DEC-4523`DC++65GGC-+867DEC-4;:3`DC++<;GGC-+=<7DEC-4c>3`DC++@cCGC-+A=@dJC'G$[JC'G$XJC1BX&E$*E*H$XJC1+W&3*W%H"
-    "$XJC1+d&A*H*H$DEC-X$Y$U$W$`DC++Z$Y$SHC-[$d$W&Z$YJC+I$H$#]JC+d$H$I$[JC'H$DEC-G%H%U$F%`DC+M$I%H%DEC/K%L%I%F%d&`DC/"
-    "BM%L%%3IIC-BO%X&M%CGC-+U%d&8DEC/K%I'I%F%U%`DC/BJ'I'%3IIC-BK'O%J'CGC-+N'U%8DEC/K%X'I%F%N'`DC/BY'X'%3IIC-BZ'K'Y'CG"
-    "C-+]'N'8DEC/K%G(I%F%]'`DC/BH(G(%3IIC-BI(Z'H(CGC-+L(]'8DEC/K%V(I%F%L(`DC/BW(V(%3IIC-BX(I(W(CGC-+[(L(8DEC/K%E)I%F%"
-    "[(`DC/BF)E)%3IIC-BG)X(F)CGC-+J)[(8DEC/K%T)I%F%J)`DC/BU)T)%3IIC-BV)G)U)CGC-+Y)J)8DEC/K%C*I%F%Y)`DC/BD*C*%3IIC-BE*"
-    "V)D*CGC-+H*Y)8CGC-+W%W&Q%dJC'G$[JC'I$TEC-+Y%X&#TEC-+[%X&$IIC-+d%Y%[%TEC-+_%X&%IIC-+`%d%_%TEC-+C&X&&IIC-+D&`%C&MH"
-    "C-[$F&D&E&ZJC)H&#]JC+F&G&H&[JC'G&DEC-I&J&U$Q%`DC+N$K&J&DEC/N&O&K&F%F%aDC-O&Y%%'dJC'H&[JC'H&`JC%[DC%";
+    ":(D++(P/B)^&B)F'K%%S2'^&+(F(+%U2(E'(F'4(P/+*M2']&'W2(K+$S&$]2&Q2'O2(_&(W-(C.)E''1,G$,*($(1<M$*(,S$(6($(13$(2,[$("
+    ">($(#$.(*K%'&.0M*L(1G1`..3b)J01b+`..3X)N/1M1F/+F.D.L.H.(b-D.8`-^-H*b-5D/F/#0^-F/D/'F/+H-F-L.J-/d.D-F-&^,D-J-^)%d"
+    ",^,'P0$X,F*d,#L,^)F0&D)D-J-L,%b(D)'P0$`(X,b(#Z(L,F0&F(D-J-Z(%D(F('P0$b'`(D(#d'Z(F0&H'D-J-d'%F'H''P0$D'b'F'#^&d'F"
+    "0&J&D-J-^&%H&J&'P0$F&D'H&#`%^&F0&L%D-J-`%%J%L%'P0$H%F&J%#b$`%F0&N$D-J-b$%L$N$'P0$J$H%L$#D$b$F0&0D-J-D$%.0'P0$,J$"
+    ".#&D$F0#H,H*T,*H/'D/)D,F*#)`+F*%-^+D,`+)X+F*'-V+^+X+)P+F*)-N+V+P+7`-J+N+L+4F+#0J+H+F+'H++D+b*L.T,/Z.`*b*9Z*X*`*J"
+    "-J-6X*D,'+*F+'F+32";
 
 inline constexpr const char* stream_read_exact =
     "";
