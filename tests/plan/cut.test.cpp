@@ -7,6 +7,8 @@
 #include <set>
 
 #include "intaglio/families/planned_family.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
 #include "tiny_configs.hpp"
 
 using namespace intaglio;
@@ -59,6 +61,41 @@ TEST_CASE("the stages of a cut have all layers, weights and caches of the plan o
         CHECK(caches == whole.cache_bytes());
       }
     }
+}
+
+TEST_CASE("a stage has all its layers in one dispatch where the whole plan has them so, alone and in a batch") {
+  const auto expect_in_one = [](const plan::planned& made, std::uint32_t after) {
+    const plan::table& whole = made.table();
+    REQUIRE(!whole.decode_in_one.in_one.empty());
+    REQUIRE(!whole.batch_in_one.in_one.empty());
+    const std::uint32_t layers = whole.config->num_hidden_layers;
+    for (const plan::layer_range range : {plan::layer_range{0, after}, plan::layer_range{after, layers}}) {
+      INFO(whole.model << ", layers " << range.first << " to " << range.end);
+      const plan::stage made_stage(whole, range, 2);
+      const plan::table& t = made_stage.table();
+      CHECK(plan::verify(t).view() == "");
+      for (const auto which : {&plan::table::decode_in_one, &plan::table::batch_in_one}) {
+        const plan::sequence& s = t.*which;
+        REQUIRE(s.in_one.size() == 1);
+        const plan::dispatch &all = s.in_one.front(), &of_whole = (whole.*which).in_one.front();
+        const auto& face = kernels::interface_of(all.kernel);
+        CHECK(all.kernel == of_whole.kernel);
+        CHECK(all.groups == of_whole.groups);
+        for (std::size_t i = 0; i < face.specialization_count(); ++i) {
+          INFO(face.specialization[i].name);
+          const bool counts = face.specialization[i].name == "layers";
+          CHECK(all.specialization[i] == (counts ? range.size() : of_whole.specialization[i]));
+        }
+        CHECK(s.layers == range.size());
+        CHECK(s.takes_stream == (range.first != 0));
+        CHECK(s.blanks_itself() == (range.first == 0));
+      }
+      CHECK(t.shape.all_slots() == 32);
+    }
+  };
+  constexpr plan::batch_shape shape{.slot_count = 16, .coded_products = plan::chunk_arithmetic::halves};
+  expect_in_one(plan::planned::of<models::mistral_7b<dtype::q8_0>>(plan::profiles::portable, 512, shape), 16);
+  expect_in_one(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 512, shape), 18);
 }
 
 TEST_CASE("what a stage will take is counted before it is made") {

@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
-#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/draft_in_one.hpp"
+#include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/plan/table.hpp"
 #include "intaglio/plan/verify.hpp"
 
@@ -64,8 +65,10 @@ constexpr crossing crossing_of(const table& t, const sequence& s) {
 class stage {
  public:
   /// @param whole outlives the stage
+  /// @param groups of a plan with a batch: sets of its slots that take turns, so that all stages are busy
   /// @error argument_error: a model whose stages would share more than the stream, or a plan that cannot be proven
-  stage(const plan::table& whole, layer_range layers) : parts_(std::make_unique<parts>()), layers_(layers) {
+  stage(const plan::table& whole, layer_range layers, std::uint32_t groups = 1)
+      : parts_(std::make_unique<parts>()), layers_(layers) {
     expect_cuttable(whole, layers);
     table_ = whole;
     parts_->config = *whole.config;
@@ -74,10 +77,12 @@ class stage {
     table_.first_layer = layers.first;
     table_.model_layers = whole.config->num_hidden_layers;
     table_.pattern = pattern_of(whole.pattern, layers);
-    table_.shape = {};
-    table_.decode_in_one = table_.batch = table_.batch_in_one = table_.moves = {};
+    table_.shape.groups = groups;
+    table_.decode_in_one = table_.batch_in_one = {};
     for (const auto which : cut_sequences)
       if ((whole.*which).layers != 0) table_.*which = part_of(whole.*which);
+    table_.moves.takes_stream = table_.moves.gives_stream = false;
+    take_in_one(whole);
     keep_weights(whole);
     table_.hash = hash_of(table_);
     if (const text<256> fault = plan::verify(table_); !fault.empty())
@@ -91,7 +96,7 @@ class stage {
 
  private:
   static constexpr std::array cut_sequences{&plan::table::decode, &plan::table::prefill, &plan::table::logits,
-                                            &plan::table::verify};
+                                            &plan::table::verify, &plan::table::batch,   &plan::table::moves};
 
   static void expect_cuttable(const plan::table& whole, layer_range layers) {
     const auto refuse = [&](const std::string& expected, const std::string& found) {
@@ -110,7 +115,8 @@ class stage {
       if (each.layout == weight_layout::column_norms)
         refuse("FFNs that are computed whole", "FFNs whose features are walked");
     for (const auto which : cut_sequences)
-      if (const sequence& s = whole.*which; s.layers != 0 && s.prologue.size() != 1)
+      if (const sequence& s = whole.*which;
+          s.layers != 0 && s.prologue.size() != (which == &plan::table::moves ? 0 : 1))
         refuse("an embedding alone before the layers", std::to_string(s.prologue.size()) + " dispatches");
   }
 
@@ -156,6 +162,89 @@ class stage {
     return out;
   }
 
+  /// All layers of the stage in one dispatch, where the whole has them so, of decode and of passes of a batch.
+  void take_in_one(const plan::table& whole) {
+    const std::uint32_t no_rope = whole.config->no_rope_layer_interval;
+    // Which layers turn, and in a batch which see a window, such a dispatch has by the layers' numbers.
+    if (no_rope != 0 && layers_.first % no_rope != 0) return;
+    if (table_.decode.period.size() != whole.decode.period.size()) return;
+    text<256> failure;
+    if (!whole.decode_in_one.in_one.empty()) {
+      const auto made = std::make_unique<drafted_sequence>();
+      draft_in_one(parts_->config, profile_of(whole, whole.decode_in_one.in_one.front()), whole.context,
+                   *chain_of(whole.decode), table_.pattern, *made, failure);
+      if (made->in_one.size != 0) table_.decode_in_one = decode_part(whole.decode_in_one, *made);
+    }
+    if (!whole.batch_in_one.in_one.empty() && table_.pattern.period == whole.pattern.period &&
+        layers_.first % whole.pattern.period == 0) {
+      const auto chain = std::make_unique<batch_draft>();
+      chain->shape = table_.shape;
+      chain->batch = *chain_of(whole.batch);
+      const auto made = std::make_unique<drafted_sequence>(
+          draft_few_in_one(parts_->config, profile_of(whole, whole.batch_in_one.in_one.front()), whole.context,
+                           table_.pattern, *chain, failure));
+      if (made->in_one.size != 0) table_.batch_in_one = batch_part(whole.batch_in_one, *made);
+    }
+    if (!failure.empty()) throw argument_error("stage", "one that fits together", std::string(failure.view()), 220);
+  }
+  /// What the profile says of a dispatch that the whole has.
+  static profile profile_of(const plan::table& whole, const dispatch& all) {
+    profile out;
+    out.prefill_tokens = whole.prefill.max_tokens;
+    out.long_prefill_tokens = whole.max_tokens;
+    out.layers_parts = all.groups[0];
+    out.layers_subgroups = all.subgroups;
+    return out;
+  }
+  static std::unique_ptr<drafted_sequence> chain_of(const sequence& of) {
+    auto out = std::make_unique<drafted_sequence>();
+    text<256> none;  // lists have no bound at run time
+    const auto list = [](const auto& part) { return std::vector(part.begin(), part.end()); };
+    out->prologue.assign(list(of.prologue), {}, none);
+    out->period.assign(list(of.period), {}, none);
+    out->epilogue.assign(list(of.epilogue), {}, none);
+    out->arena_bytes = of.arena_bytes;
+    out->has_head = of.has_head, out->has_sampler = of.has_sampler;
+    return out;
+  }
+  template <class T>
+  std::span<const T> keep(std::deque<std::vector<T>>& in, std::span<const T> list) {
+    return in.emplace_back(list.begin(), list.end());
+  }
+  /// A chain's stage with what all layers in one dispatch have beside it.
+  sequence with_in_one(sequence out, const drafted_sequence& made) {
+    if (is_first()) out.prologue = keep(parts_->dispatches, made.prologue.all());
+    out.in_one = keep(parts_->dispatches, made.in_one.all());
+    out.in_one_long = keep(parts_->dispatches, made.in_one_long.all());
+    out.long_from = made.long_from;
+    out.arguments = keep(parts_->arguments, made.arguments.all());
+    out.blank_offset = made.blank_offset, out.blank_bytes = made.blank_bytes;
+    out.arena_bytes = made.arena_bytes;
+    return out;
+  }
+  /// Its stream is where the chain has it.
+  sequence batch_part(const sequence& whole, const drafted_sequence& made) {
+    sequence out = with_in_one(table_.batch, made);
+    out.name = whole.name;
+    return out;
+  }
+  /// Its stream has a place for each layer, of which the first one takes what comes in.
+  sequence decode_part(const sequence& whole, const drafted_sequence& made) {
+    sequence out = with_in_one(table_.decode, made);
+    out.name = whole.name;
+    out.period = keep(parts_->dispatches, made.period.all());
+    if (is_last()) out.epilogue = keep(parts_->dispatches, made.epilogue.all());
+    const dispatch& embeds = made.prologue.items[0];
+    out.stream_in_offset = embeds.push[kernels::embed_interface.push_index("output")].offset;
+    out.residual_offset = made.residual_offset;
+    out.logits_offset = is_last() ? made.logits_offset : 0;
+    const auto values = keep(parts_->values, made.values.all());
+    for (placed_value& each : parts_->values.back())  // all live throughout
+      each.last = static_cast<std::uint32_t>(out.prologue.size() + out.period.size() + out.epilogue.size());
+    out.values = values;
+    return out;
+  }
+
   /// The values that live at dispatches of the stage. The stream lives from the copy in and to the copy out.
   std::span<const placed_value> values_of(const sequence& whole, const sequence& part,
                                           std::span<const std::uint32_t> kept) {
@@ -197,6 +286,9 @@ class stage {
       end += aligned(kept.bytes);
     }
     table_.weights = parts_->weights;
+    for (std::vector<operand>& list : parts_->arguments)
+      for (operand& each : list)
+        if (each.where == region::weight) each.slot = places[each.slot];
     each_dispatch([&](dispatch& d) {
       for (operand& each : d.push)
         if (each.where == region::weight) each.slot = places[each.slot];
@@ -215,6 +307,7 @@ class stage {
     decoder_config config;
     std::deque<std::vector<dispatch>> dispatches;
     std::deque<std::vector<placed_value>> values;
+    std::deque<std::vector<operand>> arguments;
     std::vector<weight> weights;
   };
   std::unique_ptr<parts> parts_;
@@ -232,15 +325,16 @@ struct stage_cost {
 class stage_costs {
  public:
   explicit stage_costs(const plan::table& whole)
-      : layers_(whole.config->num_hidden_layers),
-        rest_(whole.arena_bytes() + whole.state_bytes() + kernels::ring_bytes(whole.ring_size)) {
+      : layers_(whole.config->num_hidden_layers), rest_((std::max)(whole.arena_bytes(), whole.batch.arena_bytes) +
+                                                        whole.state_bytes() + kernels::ring_bytes(whole.ring_size)) {
     weights_.push_back(0), caches_.push_back(0);
     for (std::uint32_t layer = 0; layer < layers_; ++layer) {
       std::uint64_t bytes = 0;
       for (const weight& each : whole.weights)
         if (each.per_layer && whole.has(each, layer)) bytes += aligned(each.bytes);
       weights_.push_back(weights_.back() + bytes);
-      caches_.push_back(caches_.back() + whole.cache_of(layer).bytes());
+      caches_.push_back(caches_.back() + whole.cache_of(layer).bytes() +
+                        (whole.batch.layers != 0 ? whole.pool(whole.pattern(layer)).bytes() : 0));
     }
     for (const weight& each : whole.weights) global_.push_back({each.per_layer ? 0 : aligned(each.bytes)});
     const auto note = [&](std::span<const dispatch> part, auto&& by) {

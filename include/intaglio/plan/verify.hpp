@@ -190,7 +190,9 @@ constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
   const auto last = static_cast<std::uint32_t>(s.prologue.size() + s.period.size() + s.epilogue.size());
   const auto lives_at = [&](std::uint64_t offset, std::uint32_t index) {
     for (const auto& v : s.values)
-      if (v.offset == offset && v.bytes >= rows && v.first <= index && index <= v.last) return true;
+      if (v.offset <= offset && v.bytes >= rows && offset - v.offset <= v.bytes - rows && v.first <= index &&
+          index <= v.last)
+        return true;
     out.append(s.name, ": expected a live value behind the ", rows, " bytes of the stream that cross at offset ",
                offset, ", found none");
     return false;

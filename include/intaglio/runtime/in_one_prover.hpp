@@ -16,6 +16,21 @@
 
 namespace intaglio::runtime {
 
+/// Puts numbers about 0, the same for the same token, where a stage of a cut plan takes rows of the stream.
+[[gnu::cold]] inline void upload_rows(const gpu::device& on, const gpu::buffer& arena, std::uint64_t offset,
+                                      std::span<const std::uint32_t> tokens, std::uint32_t width) {
+  std::vector<float> rows;
+  rows.reserve(tokens.size() * width);
+  for (const std::uint32_t token : tokens)
+    for (std::uint32_t i = 0; i < width; ++i) {
+      const std::uint64_t mixed = (std::uint64_t{token} * width + i + 1) * 0x9E3779B97F4A7C15u;
+      rows.push_back(static_cast<float>(mixed >> 40) / static_cast<float>(1u << 23) - 1.f);
+    }
+  gpu::transfer transfer(on, std::uint64_t{1} << 20);
+  transfer.upload(arena, offset, std::as_bytes(std::span(rows)));
+  transfer.finish();
+}
+
 class in_one_prover : public pass_runner {
  protected:
   using pass_runner::pass_runner;
@@ -68,8 +83,10 @@ class in_one_prover : public pass_runner {
     }
     return out;
   }
-  /// A job of one pass, waited for.
+  /// A job of one pass, waited for. A stage of a cut plan finds rows that stand for its tokens.
   void feed(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+    if (const plan::sequence& of = plan_of(kind, position); of.takes_stream)
+      upload_rows(device_, arena_, of.stream_in_offset, tokens, table_->config->hidden_size);
     begin(kind, position, tokens, {}, 1);
     while (pending()) {
       if (!may_submit()) wait();
