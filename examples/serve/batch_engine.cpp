@@ -3,6 +3,7 @@
 
 #include <intaglio/runtime/basic_batch.hpp>
 #include <intaglio/runtime/basic_session.hpp>
+#include <intaglio/runtime/cut_batch.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "../tool/console.hpp"
+#include "../tool/cut.hpp"
 #include "../tool/download.hpp"
 #include "../tool/driver_trial.hpp"
 #include "../tool/engraved_models.hpp"
@@ -41,6 +43,14 @@ struct seat {
   bool keeps_logits() const { return asked != nullptr || who->drawn_by_host(); }
 };
 
+/// Slots of a plan: of one that is cut there are as many groups of them as devices, and as many as plans have, at
+/// least.
+std::uint32_t slots_of_group(const engine_options& wanted) {
+  const auto groups = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(wanted.devices.size())),
+             each = (wanted.slot_count + groups - 1) / groups;
+  return each == 0 ? 0 : each > 8 ? (each + 15) / 16 * 16 : std::max(2u, each);
+}
+
 /// The batch's plans of the model that a file has: those of the engraved models where nothing else is asked for.
 const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted) {
   const bool fast = wanted.batch_products == "halves";
@@ -52,7 +62,7 @@ const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const eng
       encodes ? tool::planned_model_of(file, cache, {}, wanted.codec)
       : alone != nullptr
           ? engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
-          : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, wanted.slot_count},
+          : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, slots_of_group(wanted)},
                                    wanted.codec);
   tool::judge_codecs(file, out, wanted.codec);
   return out;
@@ -520,9 +530,7 @@ class batch_engine : public token_engine {
       facts_.created =
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     }
-    const gpu::device device({.selector = options_.device});
-    if (const std::string note = device.note(); !note.empty()) log("device", note);
-    tool::try_driver(device);
+    const std::vector<gpu::device> on = opened_devices();
     session_options loading;
     loading.templates = tool::template_engine();
     loading.progress = [&](const load_progress& at) {
@@ -535,34 +543,49 @@ class batch_engine : public token_engine {
     if (options_.make_room) {
       batch_.reset(), encoder_.reset();
       const auto bytes_of = [](const plan::table& of) { return runtime::needed_memory(of).total(); };
-      options_.make_room(std::max(bytes_of(plans_->cpu), bytes_of(plans_->portable)),
-                         runtime::available_memory(device));
+      std::uint64_t available = 0;
+      for (const gpu::device& each : on) available += runtime::available_memory(each) / runtime::same_devices(on, each);
+      options_.make_room(std::max(bytes_of(plans_->cpu), bytes_of(plans_->portable)), available);
     }
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
-    const plan::table& table = make_batch(device, tables, checkpoint, loading);
+    const plan::table& table = make_batch(on, tables, checkpoint, loading);
     {
       const std::lock_guard lock(told_mutex_);
-      device_name_ = device.label();
+      device_name_ = on.back().label();
+      for (std::size_t i = on.size() - 1; i-- > 0;) device_name_ = on[i].label() + ", " + device_name_;
       plan_page_ = tool::plan_page(table, facts_.id, {}).text();
     }
     words_ready_ = true;
     gauges_.weights_bytes = table.weight_bytes();
     gauges_.cache_bytes = table.cache_bytes() + table.pool_bytes();
-    gauges_.slot_count = table.shape.slot_count;
+    gauges_.slot_count = batch_ ? batch_->slot_count() : table.shape.slot_count;
     gauges_.page_size = table.shape.page_size;
     gauges_.pages = table.shape.pages;
     tell_memory();
     if (batch_) gauges_.free_pages = batch_->free_pages(), generate_some(), tell_times();
     else encoder_->embed(std::array<std::int32_t, 2>{1, 2});
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
-    log("ready", facts_.id + " on " + device.label() + ": " + tool::computed_text(table));
+    log("ready", facts_.id + " on " + device_name_ + ": " + tool::computed_text(table));
+  }
+
+  /// One, or those over which the model is cut.
+  std::vector<gpu::device> opened_devices() const {
+    std::vector<gpu::device> out;
+    for (const std::string& each :
+         options_.devices.empty() ? std::vector<std::string>{options_.device} : options_.devices) {
+      out.emplace_back(gpu::device_options{.selector = each});
+      if (const std::string note = out.back().note(); !note.empty()) log("device", note);
+      tool::try_driver(out.back());
+    }
+    return out;
   }
 
   /// The batch or, of an encoder, the session in its place.
-  const plan::table& make_batch(const gpu::device& device, std::span<const plan::table* const> tables,
+  const plan::table& make_batch(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
                                 const io::checkpoint& checkpoint, const session_options& loading) {
-    if (encodes_) scores_ = encoder_.emplace(device, tables, checkpoint, loading).has_score();
-    else batch_.emplace(device, tables, checkpoint, loading);
+    if (encodes_ && on.size() > 1) throw argument_error("--devices", "one, for an encoder", std::to_string(on.size()));
+    if (encodes_) scores_ = encoder_.emplace(on.front(), tables, checkpoint, loading).has_score();
+    else batch_.emplace(cut_batch(on, tables, checkpoint, loading, tool::cut_choice(on, options_.cut)));
     for (const std::string& each : encoder_ ? encoder_->warnings() : batch_->warnings()) log("warning", each);
     return encoder_ ? encoder_->table() : batch_->table();
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "token_engine.hpp"
 
@@ -21,7 +22,9 @@ struct engine_options {
   std::string chat_template;      ///< in place of the file's: a text, or a name (is_template_name); empty: the file's
   std::vector<std::string> lora;  ///< adapters that are merged into it (io/lora_adapter.hpp)
   std::string device;             ///< index, UUID or part of the name; empty: by rule
-  std::string name;               ///< that clients ask for; empty: the engraved model's
+  std::vector<std::string> devices{};  ///< over which the model is cut, each as `device` names one; empty: one device
+  std::vector<std::uint32_t> cut{};    ///< layers in front of each cut; empty: by the devices' memory and rates
+  std::string name;                    ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
   bool any_name = false;  ///< clients may ask for any other name too
   std::uint32_t queue = 256;

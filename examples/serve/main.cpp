@@ -155,6 +155,17 @@ void add_engine_options(CLI::App& app, settings& to) {
       "mistral-v1, mistral-v0.1, mistral-v0.2, gemma2, gemma3)")
       ->type_name("FILE|NAME");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device");
+  add("--devices", to.engine.devices,
+      "Cut the model over several devices: indices, UUIDs or parts of their names, with commas, in the order of the "
+      "layers")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->excludes("--device");
+  add("--cut", to.engine.cut,
+      "Layers in front of each cut, with commas; by default as the devices' memory and rates have it")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->needs("--devices");
   add("--batch-products", to.engine.batch_products,
       "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where "
       "there are several, a little slower for one")

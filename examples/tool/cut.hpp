@@ -8,6 +8,7 @@
 #include <intaglio/runtime/cut_session.hpp>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ inline std::vector<gpu::device> open_devices(const model_options& model, const c
 }
 
 /// Where the model is cut: as --cut says, else by memory and by how fast devices of several names read it.
-inline cut_options cut_choice(const std::vector<gpu::device>& on, const std::vector<std::uint32_t>& after) {
+inline cut_options cut_choice(std::span<const gpu::device> on, const std::vector<std::uint32_t>& after) {
   cut_options out{after, {}};
   const bool alike =
       std::all_of(on.begin(), on.end(), [&](const gpu::device& each) { return each.label() == on.front().label(); });

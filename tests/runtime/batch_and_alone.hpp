@@ -4,7 +4,9 @@
 
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <concepts>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,13 @@ struct both {
       : plan(std::move(with)), tables{&plan.table()}, file(std::move(from)),
         alone(on.device, tables, file, {.cache_folder = "", .prove_kernels = false}),
         batch(on.device, tables, file, {.cache_folder = "", .prove_kernels = prove}) {}
+  /// @param make_batch of the plan and the file
+  template <class MakeBatch>
+    requires std::invocable<MakeBatch, std::span<const plan::table* const>, const io::checkpoint&>
+  both(plan::planned with, io::checkpoint from, MakeBatch&& make_batch)
+      : plan(std::move(with)), tables{&plan.table()}, file(std::move(from)),
+        alone(on.device, tables, file, {.cache_folder = "", .prove_kernels = false}),
+        batch(make_batch(std::span<const plan::table* const>(tables), std::as_const(file))) {}
 
   std::vector<std::int32_t> drawn_alone(const std::vector<std::int32_t>& ids, const batch_options& options) {
     const sampling_options& s = options.sampling;

@@ -21,7 +21,7 @@ class batch_copies : public batch_slots {
   std::uint32_t chunk_behind(std::uint32_t fed, std::uint32_t all) const {
     const std::uint32_t last_page = copies_ ? all / pool_->page_size() * pool_->page_size() : 0,
                         end = fed < last_page ? last_page : all;
-    return (std::min)(table().prefill.max_tokens, end - fed);
+    return (std::min)(body_->prefill_tokens, end - fed);
   }
   /// The prompt's state becomes the newest copy within what its pages hold, and it is fed from there; from its
   /// beginning where there is none.

@@ -20,7 +20,7 @@ class batch_drafts : public batch_prefixes {
   std::uint32_t most_drafts() const {
     // With halves a session alone has other bits than one beside others.
     const bool same_alone = table().shape.coded_products != plan::chunk_arithmetic::halves;
-    return copies_ || run_->in_one() || !same_alone ? 0 : slot_count() - 1;
+    return copies_ || run_->in_one() || run_->is_stage() || !same_alone ? 0 : slot_count() - 1;
   }
 
  protected:

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "intaglio/gpu/transfer.hpp"
-#include "intaglio/runtime/batch_alone.hpp"
+#include "intaglio/runtime/batch_passes.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
@@ -44,7 +44,7 @@ inline double distance_of(std::span<const float> found, std::span<const float> e
 }
 
 /// Runs passes of a batch, one call at a time.
-class batch_executor : public batch_alone {
+class batch_executor : public batch_passes {
  public:
   /// @param table engraved, with a batch; outlives it  @param weights loaded, or still being loaded
   /// @error argument_error: the plan cannot be proven for the class; device_error, out_of_memory, device_lost
@@ -54,9 +54,11 @@ class batch_executor : public batch_alone {
   /// @param kernels may have some of its pipelines already
   batch_executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
                  kernel_set kernels, gpu::pipeline_cache* cache, bool = false)
-      : batch_alone(on, std::move(plan), std::move(weights), std::move(kernels)) {
+      : batch_passes(on, std::move(plan), std::move(weights), std::move(kernels)) {
     gpu::translated([&] { create(cache); });
   }
+
+  virtual ~batch_executor() = default;
 
   static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan&, bool) { return {}; }
   /// As executor has it. No batch has all forms of a sampler.
@@ -85,10 +87,11 @@ class batch_executor : public batch_alone {
       if (runs_in_one_ && !agrees_with_chain()) runs_in_one_ = false, differs_ = true;
       if (alone_in_one() && !alone_agrees()) forget_alone(), differs_ = true;
       if (!kept) forget_logits();
-      for (std::uint32_t slot = 0; slot < table_->shape.slot_count; ++slot) set(slot, {});
+      for (std::uint32_t slot = 0; slot < table_->shape.all_slots(); ++slot) set(slot, {});
       clear();
       decode_times_.reset();
-      for (std::vector<recorded_sequence>* const list : {&in_one_, &batch_})
+      group_recordings& all = of_groups_.front();
+      for (std::vector<recorded_sequence>* const list : {&all.in_one, &all.chain})
         for (recorded_sequence& each : *list)
           each.speed = {};  // a driver that compiles on first use would have made it slow
       forget_speed_of_alone();
@@ -106,13 +109,20 @@ class batch_executor : public batch_alone {
     return fault.kernel.empty() ? prove_in_one() : fault;
   }
 
+  /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
+  virtual void set(std::uint32_t slot, const slot_words& to) { batch_memory::set(slot, to); }
+  /// That prefill() will be called so, behind calls before it: stages of a cut plan before this one begin.
+  virtual void ask_prefill(std::uint32_t, std::uint32_t, std::span<const std::int32_t>, std::uint32_t, std::uint32_t) {}
+  /// Behind a failure: what stages of a cut plan before this one were asked for is waited for and forgotten.
+  virtual void forget_asked() noexcept {}
+
   /// Feeds tokens of a slot's prompt from `position` on, and moves them to its pages.
   /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are
   /// fetched first
   /// @param moved_from position before which the slot's pages have what they are to have, a multiple of 8
   /// @error argument_error: more tokens than a chunk has; device_lost, out_of_memory
-  void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens,
-               std::uint32_t from_pages, std::uint32_t moved_from, double budget_ms) {
+  virtual void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens,
+                       std::uint32_t from_pages, std::uint32_t moved_from, double budget_ms) {
     namespace state = kernels::state;
     check_chunk(tokens);
     commands_.clear();
@@ -125,6 +135,16 @@ class batch_executor : public batch_alone {
     flush("pages of " + model_name(*table_), hang_limit(prefill_.speed));
   }
 
+  /// Makes it the runner of a stage of a cut plan: rows of the stream are copied in before each pass, or out behind it.
+  void join(std::unique_ptr<batch_crossing> ends) {
+    gpu::translated([&] {
+      ends->record(table_->prefill, table_->batch, arena_);
+      for (std::uint32_t group = 0; group < groups() && !table_->batch.has_sampler; ++group) record_heads(group);
+      ends_ = std::move(ends);
+    });
+  }
+  batch_crossing& ends() const noexcept { return *ends_; }
+
   /// Makes one state of recurrent layers what another is. @error device_lost, out_of_memory
   void copy_state(batch_states::name from, batch_states::name to) {
     commands_.clear();
@@ -134,7 +154,7 @@ class batch_executor : public batch_alone {
 
   /// Feeds tokens in the caches of a session alone, for nobody: what they leave there goes to no pages.
   /// @error as of prefill
-  void feed_alone(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms) {
+  virtual void feed_alone(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms) {
     check_chunk(tokens);
     commands_.clear();
     run_prefill(position, tokens, budget_ms);
@@ -147,30 +167,20 @@ class batch_executor : public batch_alone {
                   std::as_writable_bytes(into));
   }
 
-  /// `passes` passes over the first `rows` slots. With `keep_logits` those of the last pass can be read.
-  /// @error device_lost, out_of_memory
-  void decode(std::uint32_t rows, std::uint32_t passes, bool keep_logits, double budget_ms) {
-    commands_.clear();
-    feed_changed();
-    header(2)[kernels::state::count] = rows;
-    commands_.push_back(feed_header_[2].handle());
-    const std::size_t which = of_rows(rows);
-    const bool greedy = is_greedy(rows);
-    if (runs_in_one_)
-      run(in_one_[which], timed_in_one_[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
-    else run(batch_[which], timed_batch_[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
-    if (keep_logits) {
-      if (!logits_) make_logits();
-      commands_.push_back(copy_logits_.handle());
-      flush("logits of " + model_name(*table_), gpu::queue::hang_limit);
-    }
+  /// `passes` passes of every group over its first slots.
+  /// @param rows of each group; 0: nobody of it is there  @error device_lost, out_of_memory
+  virtual void decode_groups(std::span<const std::uint32_t> rows, std::uint32_t passes, bool keep_logits,
+                             double budget_ms) {
+    for (std::uint32_t group = 0; group < rows.size(); ++group)
+      if (rows[group] != 0) decode(rows[group], passes, keep_logits, budget_ms, group);
   }
 
   /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between
   /// the kernels, and in these pages, which nobody has. @param slot nobody's  @error device_lost, out_of_memory
-  void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
+  virtual void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
-    if (runs_in_one_ && timed_out(state_, table_->batch_progress_offset())) runs_in_one_ = false;
+    for (std::uint32_t group = 0; group < groups(); ++group)
+      if (runs_in_one_ && timed_out(state_, group_at(group) + table_->batch_progress_offset())) runs_in_one_ = false;
     if (alone_timed_out()) forget_alone();
     if (cleaning_.handle() == VK_NULL_HANDLE)
       cleaning_ = clear_commands(device_, "clear the caches of " + model_name(*table_), {&arena_, &alone_}, {&caches_});
@@ -181,54 +191,22 @@ class batch_executor : public batch_alone {
     for (std::size_t done = 0; done < pages.size(); done += table_->slot_pages()) {
       const auto some = pages.subspan(done, (std::min<std::size_t>)(table_->slot_pages(), pages.size() - done));
       const auto positions = static_cast<std::uint32_t>(some.size()) * page_size;
-      set(slot, {any, some, positions, false, {}});
+      batch_memory::set(slot, {any, some, positions, false, {}});
       for (std::uint32_t first = 0, end = octets(positions); first < end; first += most) {
         feed_changed();
         move(0, state::move_to_pool, slot, first, (std::min)(end, first + most));
-        flush("clean pages of " + model_name(*table_), hang_limit(moves_.speed));
+        flush("clean pages of " + model_name(*table_), hang_limit(of_groups_.front().moves.speed));
       }
     }
-    set(slot, {});
+    batch_memory::set(slot, {});
     feed_changed();
     flush("clear the caches of " + model_name(*table_), gpu::queue::hang_limit);
   }
 
-  /// Token that a slot drew as its index-th since it was last set.
-  std::uint32_t drawn(std::uint32_t slot, std::uint32_t index) const {
-    std::uint32_t out = 0;
-    std::memcpy(&out, ring_.mapped().data() + 4 * (std::size_t{slot} * table_->ring_size + index % table_->ring_size),
-                sizeof out);
-    return out;
-  }
-  /// f32 [vocab_size] of a slot, after decode() with keep_logits.
-  std::span<const float> logits(std::uint32_t slot) const {
-    const auto* const all = reinterpret_cast<const float*>(logits_.mapped().data());
-    return {all + std::size_t{slot} * table_->config->vocab_size, table_->config->vocab_size};
-  }
-
-  /// Of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing on a device
-  /// without timestamps, or where a whole pass takes more than half the submission's budget.
-  const pass_times& times(pass_kind kind) const {
-    return (kind == pass_kind::prefill ? prefill_times_ : decode_times_).times();
-  }
-
-  /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no
-  /// timestamps
-  std::vector<dispatch_time> measure(std::uint32_t rows) {
-    return gpu::translated([&] {
-      timed_ = record_timed_sequence(
-          device_, *table_,
-          plan_->over(runs_in_one_ ? &plan::table::batch_in_one : &plan::table::batch, recorded_rows(rows)), kernels_,
-          addresses_, 0, is_greedy(rows));
-      commands_.clear();
-      feed_changed();
-      header(2)[kernels::state::count] = rows;
-      commands_.push_back(feed_header_[2].handle());
-      commands_.insert(commands_.end(), timed_.handles.begin(), timed_.handles.end());
-      flush("timed pass", gpu::queue::first_hang_limit);
-      read_times(timed_);
-      return timed_.dispatches;
-    });
+ protected:
+  void check_chunk(std::span<const std::int32_t> tokens) const {
+    if (const std::uint32_t most = table_->prefill.max_tokens; tokens.size() > most)
+      throw argument_error("tokens of a chunk", "at most " + std::to_string(most), std::to_string(tokens.size()));
   }
 
  private:
@@ -242,30 +220,42 @@ class batch_executor : public batch_alone {
     return out;
   }
   std::uint32_t proof_positions() const { return (std::min)({most_fed, table_->context, table_->shape.page_size}); }
-  /// Logits of the first slots behind those tokens. @param one all layers in one dispatch
+  /// Numbers of a row that proofs compare: its logits, or in a stage of a cut plan without a head its stream.
+  std::uint32_t proof_width() const {
+    return table_->batch.has_head ? table_->config->vocab_size : table_->config->hidden_size;
+  }
+  /// Those of the first slots behind those tokens. @param one all layers in one dispatch
   std::vector<float> fed(std::uint32_t rows, bool one) {
     const bool before = std::exchange(runs_in_one_, one);
     const std::uint32_t positions = proof_positions();
+    const plan::sequence& batch = table_->batch;
+    std::vector<std::uint32_t> last(rows);
     clear();
     for (std::uint32_t count = 1; count <= positions; ++count) {
       for (std::uint32_t slot = 0; slot < rows; ++slot) {
         const auto tokens = proof_tokens(slot);
         set(slot, {std::span(tokens).first(count), std::span(&slot, 1), positions, true, {}});
+        last[slot] = static_cast<std::uint32_t>(tokens[count - 1]);
       }
-      decode(rows, 1, count == positions, HUGE_VAL);
+      if (batch.takes_stream) upload_rows(device_, arena_, batch.stream_in_offset, last, table_->config->hidden_size);
+      decode(rows, 1, batch.has_head && count == positions, HUGE_VAL);
     }
     runs_in_one_ = before;
-    return {logits(0).data(), logits(0).data() + std::size_t{rows} * table_->config->vocab_size};
+    std::vector<float> out(std::size_t{rows} * proof_width());
+    if (batch.has_head) std::copy_n(logits(0).data(), out.size(), out.begin());
+    else
+      gpu::transfer(device_, std::uint64_t{1} << 20)
+          .download(arena_, batch.residual_offset, std::as_writable_bytes(std::span(out)));
+    return out;
   }
   /// Of passes over every number of rows. That of halves summed in two orders is far below `nearness`.
   bool agrees_with_chain() {
-    const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages),
-                        vocabulary = table_->config->vocab_size;
+    const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages), width = proof_width();
     for (std::uint32_t rows = (std::min)(most, recorded_rows(1));; rows = (std::min)(most, recorded_rows(rows + 1))) {
       const std::vector<float> expected = fed(rows, false), found = fed(rows, true);
       for (std::uint32_t slot = 0; slot < rows; ++slot) {
-        const std::size_t at = std::size_t{slot} * vocabulary;
-        if (!(distance_of(std::span(found).subspan(at, vocabulary), std::span(expected).subspan(at, vocabulary)) <=
+        const std::size_t at = std::size_t{slot} * width;
+        if (!(distance_of(std::span(found).subspan(at, width), std::span(expected).subspan(at, width)) <=
               nearness(table_->batch_in_one.in_one.front())))
           return false;
       }
@@ -297,10 +287,6 @@ class batch_executor : public batch_alone {
     return out;
   }
 
-  void check_chunk(std::span<const std::int32_t> tokens) const {
-    if (const std::uint32_t most = table_->prefill.max_tokens; tokens.size() > most)
-      throw argument_error("tokens of a chunk", "at most " + std::to_string(most), std::to_string(tokens.size()));
-  }
   /// A pass over a chunk in the caches of a session alone.
   void run_prefill(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms) {
     namespace state = kernels::state;
@@ -310,7 +296,9 @@ class batch_executor : public batch_alone {
     words[state::count] = static_cast<std::uint32_t>(tokens.size());
     for (std::size_t i = 0; i < tokens.size(); ++i) words[state::tokens + i] = static_cast<std::uint32_t>(tokens[i]);
     commands_.push_back(feed_alone_.handle());
+    if (ends_) cross_in(false);
     run(prefill_, timed_prefill_, prefill_times_, 1, budget_ms);
+    if (ends_) cross_out();
   }
 };
 

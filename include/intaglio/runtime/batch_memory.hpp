@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -32,9 +33,10 @@ struct slot_words {
 
 /// What one session runs while nobody else decodes: a token in one dispatch for all layers where the device has that,
 /// else the chain of dispatches; null where a CPU driver would run the chain, which would cost compiling and gain
-/// little.
+/// little, and in a stage of a cut plan.
 inline const plan::sequence* one_alone(const plan::device_plan& plan) {
   const plan::table& table = plan.table();
+  if (table.model_layers != 0) return nullptr;
   if (!table.decode_in_one.in_one.empty()) return &table.decode_in_one;
   return table.is_for_cpus() ? nullptr : &table.decode;
 }
@@ -48,7 +50,8 @@ inline const plan::sequence* one_alone_long(const plan::device_plan& plan) {
   return plan.long_decode();
 }
 
-/// Memory of the passes of a batch, and the words that its slots have.
+/// Memory of the passes of a batch, and the words that its slots have. Slots are counted through all groups; each group
+/// has a state of its own.
 class batch_memory {
  public:
   const plan::table& table() const noexcept { return *table_; }
@@ -77,8 +80,45 @@ class batch_memory {
       for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
     }
     draws_[slot] = !to.tokens.empty() && draws(to.sampling);
-    if (std::find(changed_.begin(), changed_.end(), slot) == changed_.end()) changed_.push_back(slot);
+    note_changed(slot);
   }
+
+  /// Token that a slot drew as its index-th since it was last set.
+  std::uint32_t drawn(std::uint32_t slot, std::uint32_t index) const {
+    std::uint32_t out = 0;
+    std::memcpy(&out, ring_.mapped().data() + 4 * (std::size_t{slot} * table_->ring_size + index % table_->ring_size),
+                sizeof out);
+    return out;
+  }
+
+  /// The words that a stage without a sampler reads of a slot.
+  struct head_words {
+    std::uint32_t position = 0, count = 0, limit = 0, token = 0;
+  };
+  /// The same, of a stage that has no sampler: neither sampling nor history.
+  void set_words(std::uint32_t slot, const head_words& to, std::span<const std::uint32_t> pages) {
+    namespace state = kernels::state;
+    const std::span<std::uint32_t> words = slot_mailbox(slot);
+    std::fill(words.begin(), words.begin() + state::page_table, 0u);
+    std::copy(pages.begin(), pages.end(), words.begin() + state::page_table);
+    words[state::limit] = to.limit;
+    go_on(slot, to);
+    draws_[slot] = false;
+    note_changed(slot);
+  }
+  /// What the next pass of a slot feeds; its limit stays. Told to the device before each pass of such a stage.
+  void go_on(std::uint32_t slot, const head_words& to) {
+    namespace state = kernels::state;
+    const std::span<std::uint32_t> words = slot_mailbox(slot);
+    words[state::position] = to.position;
+    words[state::count] = to.count;
+    words[state::tokens] = to.token;
+  }
+
+  /// Whether it runs a stage of a cut plan.
+  bool is_stage() const noexcept { return table_->model_layers != 0; }
+  std::uint32_t groups() const noexcept { return table_->shape.groups; }
+  std::uint32_t group_of(std::uint32_t slot) const noexcept { return slot / table_->shape.slot_count; }
 
  protected:
   [[gnu::cold]] batch_memory(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
@@ -95,19 +135,28 @@ class batch_memory {
     return (positions + kernels::cache_octet - 1) / kernels::cache_octet;
   }
 
+  void note_changed(std::uint32_t slot) {
+    if (std::find(changed_.begin(), changed_.end(), slot) == changed_.end()) changed_.push_back(slot);
+  }
   std::uint64_t slot_bytes() const {
     return std::uint64_t{4} * kernels::state::slot_words(table_->context, table_->shape.page_size);
   }
   std::uint64_t alone_bytes() const {
     return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context);
   }
-  std::span<std::uint32_t> header(std::size_t which) const {
-    return mailbox_.words(which * header_bytes, kernels::state::first_slot);
+  /// Of the group's state, in the whole state.
+  std::uint64_t group_at(std::uint32_t group) const { return group * plan::aligned(table_->batch_state_bytes()); }
+  std::uint64_t header_at(std::uint32_t group, std::size_t which) const {
+    return (group * headers + which) * header_bytes;
+  }
+  std::uint64_t slot_at(std::uint32_t slot) const { return groups() * headers * header_bytes + slot * slot_bytes(); }
+  std::span<std::uint32_t> header(std::uint32_t group, std::size_t which) const {
+    return mailbox_.words(header_at(group, which), kernels::state::first_slot);
   }
   std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const {
-    return mailbox_.words(headers * header_bytes + slot * slot_bytes(), static_cast<std::size_t>(slot_bytes() / 4));
+    return mailbox_.words(slot_at(slot), static_cast<std::size_t>(slot_bytes() / 4));
   }
-  std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slot_count * slot_bytes(); }
+  std::uint64_t alone_at() const { return slot_at(table_->shape.all_slots()); }
   std::span<std::uint32_t> alone_mailbox() const {
     return mailbox_.words(alone_at(), static_cast<std::size_t>(alone_bytes() / 4));
   }
@@ -120,9 +169,10 @@ class batch_memory {
                     (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, alone != nullptr ? alone->arena_bytes : 0,
                                 runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
                     gpu::placement::device_local, "the arena");
-    state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
+    state_ = gpu::buffer(device_, group_at(groups() - 1) + t.batch_state_bytes(), gpu::placement::device_local,
+                         "the batch's state");
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
-    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slot_count * t.ring_size, gpu::placement::readback,
+    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.all_slots() * t.ring_size, gpu::placement::readback,
                         "the rings of tokens");
     mailbox_ = mailbox(device_, alone_at() + alone_bytes());
     caches_ =
@@ -152,7 +202,7 @@ class batch_memory {
   const plan::table* table_;  ///< the plan's
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, arguments_, alone_arguments_;
+  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, logits_, alone_arguments_;
   mailbox mailbox_;
   placed_items caches_, pool_;
   batch_states states_;

@@ -7,10 +7,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "intaglio/gpu/queue.hpp"
+#include "intaglio/runtime/batch_crossing.hpp"
 #include "intaglio/runtime/batch_memory.hpp"
 #include "intaglio/runtime/clear_memory.hpp"
 #include "intaglio/runtime/hang_limit.hpp"
@@ -42,6 +45,47 @@ class batch_recordings : public batch_memory {
       : batch_memory(on, std::move(plan), std::move(weights), std::move(kernels)), queue_(on) {}
   ~batch_recordings() = default;
 
+  using sequence_of = plan::sequence plan::table::*;
+  /// The passes of a group of slots.
+  struct group_recordings {
+    address_table addresses;
+    gpu::buffer arguments;
+    std::vector<recorded_sequence> chain, timed_chain, in_one,
+        timed_in_one;  ///< by rows; those with times of what draws, then of what does not
+    recorded_sequence moves;
+    std::vector<gpu::recording> feed_header;
+    gpu::recording copy_logits, feed_heads;
+  };
+  /// @param addresses of all groups
+  group_recordings recorded_group(std::uint32_t group, address_table addresses) {
+    const plan::table& t = *table_;
+    group_recordings out;
+    addresses.ring = ring_.address() + std::uint64_t{4} * group * t.shape.slot_count * t.ring_size;
+    addresses.state = state_.address() + group_at(group);
+    if (runs_in_one_) {
+      out.arguments = arguments_of(device_, t, t.batch_in_one, addresses);
+      addresses.arguments = out.arguments.address();
+    }
+    const sampler_forms forms{true, has_greedy_};
+    const auto record = [&](sequence_of which, std::uint32_t rows, std::vector<recorded_sequence>& made,
+                            std::vector<recorded_sequence>& timed) {
+      const plan::sequence& of = plan_->over(which, rows);
+      made.push_back(record_sequence(device_, t, of, kernels_, addresses, nullptr, false, 0, forms));
+      for (const bool greedy : {false, true}) timed.push_back(timed_sequence(of, addresses, greedy));
+    };
+    for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
+      record(&plan::table::batch, rows, out.chain, out.timed_chain);
+      if (runs_in_one_) record(&plan::table::batch_in_one, rows, out.in_one, out.timed_in_one);
+      if (rows == t.shape.slot_count) break;
+    }
+    out.moves = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
+    for (std::size_t i = 0; i < headers; ++i)
+      out.feed_header.push_back(
+          mailbox_.feed(device_, model_name(t), header_at(group, i), state_, group_at(group), header_bytes));
+    out.addresses = std::move(addresses);
+    return out;
+  }
+
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
     runs_in_one_ = !t.batch_in_one.in_one.empty();
@@ -52,36 +96,17 @@ class batch_recordings : public batch_memory {
     timed_prefill_ = timed_sequence(t.prefill, prompts);
     address_table addresses = batch_addresses();
     addresses.kept = states_.of_slots();
-    if (runs_in_one_) {
-      arguments_ = arguments_of(device_, t, t.batch_in_one, addresses);
-      addresses.arguments = arguments_.address();
-    }
-    addresses_ = addresses;
-    draws_.resize(t.shape.slot_count);
+    draws_.resize(t.shape.all_slots());
     has_greedy_ = !t.batch.greedy.empty();
-    const sampler_forms forms{true, has_greedy_};
-    for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
-      const plan::sequence& chain = plan_->over(&plan::table::batch, rows);
-      batch_.push_back(record_sequence(device_, t, chain, kernels_, addresses, nullptr, false, 0, forms));
-      for (const bool greedy : {false, true}) timed_batch_.push_back(timed_sequence(chain, addresses, greedy));
-      if (runs_in_one_) {
-        const plan::sequence& one = plan_->over(&plan::table::batch_in_one, rows);
-        in_one_.push_back(record_sequence(device_, t, one, kernels_, addresses, nullptr, false, 0, forms));
-        for (const bool greedy : {false, true}) timed_in_one_.push_back(timed_sequence(one, addresses, greedy));
-      }
-      if (rows == t.shape.slot_count) break;
-    }
-    moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
-
-    const auto feed = [&](std::uint64_t from, const gpu::buffer& to, std::uint64_t at, std::uint64_t bytes) {
-      return mailbox_.feed(device_, model_name(t), from, to, at, bytes);
-    };
-    feed_alone_ = feed(alone_at(), alone_, 0, alone_bytes());
-    for (std::size_t i = 0; i < headers; ++i) feed_header_.push_back(feed(i * header_bytes, state_, 0, header_bytes));
-    for (std::uint32_t slot = 0; slot < t.shape.slot_count; ++slot)
-      feed_slot_.push_back(
-          feed(headers * header_bytes + slot * slot_bytes(), state_, header_bytes + slot * slot_bytes(), slot_bytes()));
+    for (std::uint32_t group = 0; group < groups(); ++group) of_groups_.push_back(recorded_group(group, addresses));
+    feed_alone_ = mailbox_.feed(device_, model_name(t), alone_at(), alone_, 0, alone_bytes());
+    for (std::uint32_t slot = 0; slot < t.shape.all_slots(); ++slot)
+      feed_slot_.push_back(mailbox_.feed(device_, model_name(t), slot_at(slot), state_, state_at(slot), slot_bytes()));
     clear();
+  }
+  /// Of a slot's words, in the whole state.
+  std::uint64_t state_at(std::uint32_t slot) const {
+    return group_at(group_of(slot)) + header_bytes + slot % table_->shape.slot_count * slot_bytes();
   }
   void clear() {
     clear_memory(device_, queue_, model_name(*table_), {&arena_, &state_, &alone_, &ring_},
@@ -107,11 +132,35 @@ class batch_recordings : public batch_memory {
   }
   void move(std::size_t box, std::uint32_t way, std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
     namespace state = kernels::state;
-    const std::span<std::uint32_t> words = header(box);
-    words[state::move] = way, words[state::move_slot] = slot, words[state::move_first] = first,
-    words[state::move_end] = end;
-    commands_.push_back(feed_header_[box].handle());
-    commands_.insert(commands_.end(), moves_.handles.begin(), moves_.handles.end());
+    group_recordings& of = of_groups_[group_of(slot)];
+    const std::span<std::uint32_t> words = header(group_of(slot), box);
+    words[state::move] = way, words[state::move_slot] = slot % table_->shape.slot_count,
+    words[state::move_first] = first, words[state::move_end] = end;
+    commands_.push_back(of.feed_header[box].handle());
+    commands_.insert(commands_.end(), of.moves.handles.begin(), of.moves.handles.end());
+  }
+  /// The first words of all slots of a group, which a stage without a sampler is told of before each pass.
+  void record_heads(std::uint32_t group) {
+    gpu::recorder to(device_, "slots of " + model_name(*table_));
+    for (std::uint32_t i = 0; i < table_->shape.slot_count; ++i) {
+      const std::uint32_t slot = group * table_->shape.slot_count + i;
+      mailbox_.copy(to, slot_at(slot), state_, state_at(slot), std::uint64_t{4} * kernels::state::page_table);
+    }
+    of_groups_[group].feed_heads = to.finish();
+  }
+  /// Rows of the stream come in and go out.
+  [[gnu::cold]] void cross_in(bool batch) {
+    if (const VkCommandBuffer copy = ends_->in(batch)) commands_.push_back(copy);
+  }
+  [[gnu::cold]] void cross_out() {
+    if (const VkCommandBuffer copy = ends_->out(false)) commands_.push_back(copy);
+  }
+  /// A group's passes are over its first so many slots.
+  void feed_rows(std::uint32_t group, std::uint32_t rows) {
+    if (const VkCommandBuffer heads = of_groups_[group].feed_heads.handle(); heads != nullptr)
+      commands_.push_back(heads);
+    header(group, 2)[kernels::state::count] = rows;
+    commands_.push_back(of_groups_[group].feed_header[2].handle());
   }
 
   void flush(const std::string& label, std::chrono::nanoseconds limit) {
@@ -122,8 +171,9 @@ class batch_recordings : public batch_memory {
     weights_.expect_unchanged();
   }
   /// Whether nobody of a pass draws, where the sampler has a form for that.
-  bool is_greedy(std::uint32_t rows) const {
-    return has_greedy_ && std::none_of(draws_.begin(), draws_.begin() + rows, [](bool draws) { return draws; });
+  bool is_greedy(std::uint32_t group, std::uint32_t rows) const {
+    const auto first = draws_.begin() + group * table_->shape.slot_count;
+    return has_greedy_ && std::none_of(first, first + rows, [](bool draws) { return draws; });
   }
   /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
   recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, bool greedy = false) {
@@ -155,23 +205,27 @@ class batch_recordings : public batch_memory {
     for (std::uint32_t done = 0; done < all;) {
       const std::uint32_t count = (std::min)({of.speed.allowed(budget_ms), all - done, most_buffers});
       for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
+      if (done + count == all && behind_ != nullptr) commands_.push_back(std::exchange(behind_, nullptr));
       const auto start = std::chrono::steady_clock::now();
       flush(std::string(of.plan->name) + " of " + model_name(*table_), hang_limit(of.speed));
       of.speed.observe(count,
                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
       done += count;
     }
+    if (behind_ != nullptr) commands_.push_back(std::exchange(behind_, nullptr));
   }
   void make_logits() {
     gpu::translated([&] {
-      const std::uint32_t slot_count = table_->shape.slot_count;
-      logits_ = gpu::buffer(device_, std::uint64_t{4} * slot_count * table_->config->vocab_size,
+      const plan::batch_shape& shape = table_->shape;
+      logits_ = gpu::buffer(device_, std::uint64_t{4} * shape.all_slots() * table_->config->vocab_size,
                             gpu::placement::readback, "logits on their way to the host");
-      copy_logits_ = copy_of_logits(table_->batch.logits_offset, 0, slot_count);
+      for (std::uint32_t group = 0; group < groups(); ++group)
+        of_groups_[group].copy_logits =
+            copy_of_logits(table_->batch.logits_offset, group * shape.slot_count, shape.slot_count);
     });
   }
   void forget_logits() {
-    copy_logits_ = {};
+    for (group_recordings& each : of_groups_) each.copy_logits = {};
     copy_alone_.clear();
     logits_ = {};
   }
@@ -187,6 +241,7 @@ class batch_recordings : public batch_memory {
 
   static constexpr std::uint32_t most_buffers = 1024;
 
+  std::vector<group_recordings> of_groups_;
   /// Decode of one session in one of its forms.
   struct alone_form {
     recorded_sequence plain;
@@ -195,18 +250,17 @@ class batch_recordings : public batch_memory {
 
   plan::sequence long_plan_;              ///< decode of one session in long contexts, where that has a form of its own
   alone_form alone_decode_, alone_long_;  ///< as batch_alone records them
-  address_table addresses_;               ///< of passes
-  std::vector<recorded_sequence> batch_, timed_batch_, in_one_,
-      timed_in_one_;         ///< by rows; those with times of what draws, then of what does not
-  bool has_greedy_ = false;  ///< whether passes in which nobody draws have a sampler of their own
-  recorded_sequence prefill_, moves_, timed_prefill_, timed_;
+  bool has_greedy_ = false;               ///< whether passes in which nobody draws have a sampler of their own
+  recorded_sequence prefill_, timed_prefill_, timed_;
   pass_clock decode_times_{128, 3}, prefill_times_{16, 0};
-  gpu::recording feed_alone_, copy_logits_, cleaning_;
-  std::vector<gpu::recording> feed_header_, feed_slot_,
+  gpu::recording feed_alone_, cleaning_;
+  std::vector<gpu::recording> feed_slot_,
       copy_alone_;  ///< logits of a session that decodes alone, to the place of each slot that kept them; then
                     ///< those of its form for long contexts
   std::vector<VkCommandBuffer> commands_;
-  gpu::queue queue_;  // goes first, and waits: what is above may be in flight
+  VkCommandBuffer behind_ = nullptr;      ///< goes with the last pass that run() submits
+  std::unique_ptr<batch_crossing> ends_;  ///< of a stage of a cut plan
+  gpu::queue queue_;                      // goes first, and waits: what is above may be in flight
 };
 
 }  // namespace intaglio::runtime

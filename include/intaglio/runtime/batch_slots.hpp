@@ -22,13 +22,27 @@ namespace intaglio::runtime {
 /// The sessions of a batch with their pages.
 class batch_slots {
  public:
+  /// The plan; of a cut one the whole.
   const plan::table& table() const { return *body_->table; }
   const gpu::device& device() const { return body_->device; }
   std::uint32_t context() const { return table().context; }
-  std::uint32_t slot_count() const { return table().shape.slot_count; }
+  std::uint32_t slot_count() const { return run_->table().shape.all_slots(); }
   std::uint32_t free_slots() const {
     std::uint32_t out = 0;
     for (const member& each : members_) out += each.number == 0 ? 1 : 0;
+    return out;
+  }
+  /// A slot that nobody has, in the group that has the fewest sessions; as many as there are slots: none.
+  std::uint32_t free_slot() const {
+    const std::uint32_t each_has = run_->table().shape.slot_count;
+    std::uint32_t out = slot_count(), fewest = each_has;
+    for (std::uint32_t group = 0; group < run_->groups(); ++group) {
+      std::uint32_t taken = 0, first = slot_count();
+      for (std::uint32_t slot = (group + 1) * each_has; slot-- > group * each_has;)
+        if (members_[slot].number != 0) ++taken;
+        else first = slot;
+      if (taken < fewest) out = first, fewest = taken;
+    }
     return out;
   }
   std::uint32_t waiting_for_pages() const {
@@ -76,14 +90,15 @@ class batch_slots {
   void start() {
     const plan::table& t = table();
     if (t.batch.layers == 0) throw argument_error("plan", "one with a batch", "one without");
-    members_.resize(t.shape.slot_count);
-    logits_of_.resize(t.shape.slot_count);
-    left_.resize(t.shape.slot_count);
-    alone_ = in_caches_ = t.shape.slot_count;
-    order_.reserve(t.shape.slot_count);
+    members_.resize(slot_count());
+    logits_of_.resize(slot_count());
+    left_.resize(slot_count());
+    rows_.resize(run_->groups());
+    alone_ = in_caches_ = slot_count();
+    order_.reserve(slot_count());
     pool_.emplace(t.shape.pages, t.shape.page_size);
     if (t.kept_bytes() != 0) copies_.emplace(t.batch_snapshots());
-    drawn_.reserve(std::size_t{t.shape.slot_count} * 8);
+    drawn_.reserve(std::size_t{slot_count()} * 8);
     for (const plan::dispatch& each : t.prefill.period)
       same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk &&
                    each.kernel != kernels::kernel::attention_halves;
@@ -203,6 +218,7 @@ class batch_slots {
     try {
       body();
     } catch (...) {
+      run_->forget_asked();
       waiting_.clear();
       alone_ = in_caches_ = slot_count();
       for (member& each : members_) each = {};
@@ -227,6 +243,7 @@ class batch_slots {
   std::vector<former> left_;           ///< by slot: who had it last
   std::deque<std::uint32_t> waiting_;  ///< slots whose prompts are not fed yet, in the order in which they joined
   std::vector<std::uint32_t> order_;
+  std::vector<std::uint32_t> rows_;  ///< of each group's next passes
   std::vector<batch_token> drawn_;
   std::uint64_t last_number_ = 0;
   std::uint32_t alone_ = 0, alone_from_ = 0;  ///< slot that decodes in the caches of a session alone, slots(): none;

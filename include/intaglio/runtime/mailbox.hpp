@@ -29,8 +29,13 @@ class mailbox {
   gpu::recording feed(const gpu::device& on, const std::string& owner, std::uint64_t from, const gpu::buffer& to,
                       std::uint64_t at, std::uint64_t bytes) const {
     gpu::recorder record(on, "mailbox of " + owner);
-    record.copy(buffer_, from, to, at, bytes);
+    copy(record, from, to, at, bytes);
     return record.finish();
+  }
+  /// The same among other commands.
+  void copy(gpu::recorder& record, std::uint64_t from, const gpu::buffer& to, std::uint64_t at,
+            std::uint64_t bytes) const {
+    record.copy(buffer_, from, to, at, bytes);
   }
 
  private:

@@ -15,25 +15,25 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/prompt.hpp"
-#include "intaglio/runtime/batch_drafts.hpp"
+#include "intaglio/runtime/batch_feeding.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/pooled_states.hpp"
 
 namespace intaglio::runtime {
 
 /// What a basic_batch does, in one place that does not move.
-class running_batch : public batch_drafts {
+class running_batch : public batch_feeding {
  public:
   running_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
                 const session_options& options, runtime::module_source source)
-      : batch_drafts(runtime::open_session(on, tables, from, options), nullptr) {
+      : batch_feeding(runtime::open_session(on, tables, from, options), nullptr) {
     gpu::translated([&] {
       run_ = runtime::load_executor<runtime::batch_executor>(*body_, *body_->table, from, options, source);
       start();
     });
   }
   running_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
-      : batch_drafts(std::move(body), std::move(run)) {}
+      : batch_feeding(std::move(body), std::move(run)) {}
 
   bool has_tokenizer() const { return body_->tokens.has_value(); }
   const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
@@ -64,8 +64,7 @@ class running_batch : public batch_drafts {
         throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)",
                              std::to_string(prompt.size() + options.max_tokens) + " tokens");
       check_lookup(options);
-      std::uint32_t slot = 0;
-      while (slot < members_.size() && members_[slot].number != 0) ++slot;
+      const std::uint32_t slot = free_slot();
       if (slot == members_.size())
         throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slot_count()) + " taken");
       const std::uint32_t all = positions(prompt.size(), options.max_tokens),
@@ -96,8 +95,11 @@ class running_batch : public batch_drafts {
       device().on()->require_alive("step a batch");
       if (tokens == 0 || tokens > table().ring_size)
         throw argument_error("tokens of a step", "1 .. " + std::to_string(table().ring_size), std::to_string(tokens));
-      feed_waiting();
+      // Stages of a cut plan before the last one begin with the prompt while that one draws.
+      const bool first = !run_->is_stage() || !ask_for_chunks();
+      if (first) feed_waiting();
       decode(tokens);
+      if (!first) feed_waiting();
       return std::span<const batch_token>(drawn_);
     });
   }
@@ -150,7 +152,7 @@ class running_batch : public batch_drafts {
       in_caches_ = slot_count();
       std::vector<float> out;
       guarded([&] {
-        runtime::pooled_states states(*table().config, runtime::last_norm(device(), table(), run_->weights()),
+        runtime::pooled_states states(*table().config, runtime::last_norm(device(), run_->table(), run_->weights()),
                                       options.pooling.value_or(body_->file_pooling.value_or(pooling::last)));
         out = runtime::pool_text(
             table(), std::move(states), static_cast<std::uint32_t>(ids.size()), chunk,
@@ -168,43 +170,6 @@ class running_batch : public batch_drafts {
   runtime::batch_executor& executor() { return *run_; }
 
  private:
-  void feed_waiting() {
-    if (waiting_.empty()) return;
-    const std::uint32_t slot = waiting_.front();
-    member& of = members_[slot];
-    if (of.pages.pages.empty()) {  // it was put back, as all behind it were
-      auto pages = pool_->take(of.history, first_positions(of.history.size(), all_positions(of)));
-      if (!pages) return;
-      of.pages = std::move(*pages);
-    }
-    settle();                                                            // the prompt takes the caches
-    const auto all = static_cast<std::uint32_t>(of.history.size()) - 1;  // the last token goes in with the first pass
-    if (!of.started) {
-      of.started = true;
-      pool_->share(of.pages, of.history, first_positions(of.history.size(), all_positions(of)));
-      of.fed = of.pages.shared * pool_->page_size();
-      in_caches_ = slot_count();
-      tell(slot, of);
-    }
-    if (copies_ && in_caches_ != slot) take_copy(slot, of, all);
-    if (!of.found) of.found = of.fed;
-    if (of.fed < all) {
-      const std::uint32_t count = chunk_behind(of.fed, all);
-      guarded([&] {
-        run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed,
-                      of.pages.shared * pool_->page_size(), body_->submit_budget_ms);
-      });
-      in_caches_ = slot;
-      of.fed += count;
-      if (copies_) copy_behind_chunk(slot, of, all);
-    }
-    if (of.fed < all) return;
-    pool_->remember(of.pages, std::span(of.history).first(all));
-    of.ready = true;
-    tell(slot, of);
-    waiting_.pop_front();
-  }
-
   void decode(std::uint32_t tokens) {
     for (std::uint32_t taken = 0; taken < tokens;) {
       const std::uint32_t now = (std::min)(tokens - taken, tokens_to_copy());
@@ -229,17 +194,31 @@ class running_batch : public batch_drafts {
       if (keeps) run_->keep_alone_logits(slot);
     });
   }
+  /// Who takes part in the next passes.
+  struct those_ready {
+    std::uint32_t rows = 0, count = 0;  ///< rows: slots up to the last one of them
+    bool keep_logits = false;
+  };
+  /// Counts them, by groups too.
+  those_ready count_ready() {
+    those_ready out;
+    rows_.assign(rows_.size(), 0);
+    for (std::uint32_t slot = 0; slot < slot_count(); ++slot) {
+      if (!members_[slot].ready) continue;
+      out = {slot + 1, out.count + 1, out.keep_logits || members_[slot].options.keep_logits};
+      rows_[run_->group_of(slot)] = slot % run_->table().shape.slot_count + 1;
+    }
+    return out;
+  }
   /// @return passes; sessions with drafts may have drawn more
   std::uint32_t decode_some(std::uint32_t tokens) {
     const std::size_t first = drawn_.size();
     grow(tokens);
-    std::uint32_t rows = 0, ready = 0;
-    bool keeps = false;
-    for (std::uint32_t slot = 0; slot < slot_count(); ++slot)
-      if (members_[slot].ready) rows = slot + 1, ++ready, keeps = keeps || members_[slot].options.keep_logits;
+    const auto [rows, ready, keeps] = count_ready();
     if (rows == 0) return tokens;
     const bool lone = ready == 1 && waiting_.empty() && (keeps ? run_->alone_has_logits() : run_->has_alone());
-    const std::uint32_t wide = is_drafting() ? place_drafts(rows) : rows, drafted = drafted_rows();
+    if (is_drafting()) rows_.front() = place_drafts(rows);
+    const std::uint32_t drafted = drafted_rows();
     const bool alone = lone && drafted == 0;
     const auto start = std::chrono::steady_clock::now();
     if (alone) {
@@ -249,7 +228,7 @@ class running_batch : public batch_drafts {
     } else {
       settle();
       if (drafted != 0) tokens = 1;
-      guarded([&] { run_->decode(wide, tokens, keeps, body_->submit_budget_ms); });
+      guarded([&] { run_->decode_groups(rows_, tokens, keeps, body_->submit_budget_ms); });
     }
     observe(ready + drafted,
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / tokens);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The ends of a stage's passes in a batch: rows of the stream go through host memory, by copies that are recorded once.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::runtime {
+
+/// Of a batch_executor, whose calls wait: one pass at a time.
+class batch_crossing {
+ public:
+  /// @param of a stage's  @error out_of_memory, device_lost
+  batch_crossing(const gpu::device& on, const plan::table& of)
+      : device_(on), row_bytes_(std::uint64_t{4} * of.config->hidden_size) {
+    const std::uint64_t bytes = row_bytes_ * (std::max)(of.prefill.max_tokens, of.batch.max_tokens);
+    if (of.prefill.takes_stream)
+      incoming_ = gpu::buffer(on, bytes, gpu::placement::host, "rows that cross into a stage");
+    if (of.prefill.gives_stream)
+      outgoing_ = gpu::buffer(on, bytes, gpu::placement::readback, "rows that cross out of a stage");
+  }
+
+  /// Rows of the next pass: f32 [tokens, hidden_size]. Those that a stage without a stage before it has not are none.
+  void supply(std::span<const std::byte> rows) const {
+    const std::span<std::byte> to = incoming_.mapped();
+    std::copy_n(rows.begin(), (std::min)(rows.size(), to.size()), to.begin());
+  }
+  /// Rows of the last pass, which must be done.
+  std::span<const std::byte> given(std::uint32_t tokens) const { return outgoing_.mapped().first(tokens * row_bytes_); }
+
+  /// Records the copies. @param arena of both sequences
+  void record(const plan::sequence& chunk, const plan::sequence& batch, const gpu::buffer& arena) {
+    for (const plan::sequence* each : {&chunk, &batch}) {
+      const std::size_t which = each == &batch ? 1 : 0;
+      const std::uint64_t bytes = row_bytes_ * each->max_tokens;
+      if (incoming_) {
+        gpu::recorder to(device_, "rows into " + std::string(each->name));
+        to.copy(incoming_, 0, arena, each->stream_in_offset, bytes);
+        in_[which] = to.finish();
+      }
+      if (outgoing_) {
+        gpu::recorder to(device_, "rows out of " + std::string(each->name));
+        to.copy(arena, each->residual_offset, outgoing_, 0, bytes);
+        out_[which] = to.finish();
+      }
+    }
+  }
+  /// Commands that go in front of a pass of a batch, or of a chunk, and behind it; null: there are none.
+  VkCommandBuffer in(bool batch) const noexcept { return in_[batch ? 1 : 0].handle(); }
+  VkCommandBuffer out(bool batch) const noexcept { return out_[batch ? 1 : 0].handle(); }
+
+ private:
+  gpu::device device_;
+  std::uint64_t row_bytes_;
+  gpu::buffer incoming_, outgoing_;
+  std::array<gpu::recording, 2> in_, out_;
+};
+
+}  // namespace intaglio::runtime
