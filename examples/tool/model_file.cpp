@@ -59,11 +59,10 @@ std::optional<io::checkpoint> open_arriving(const model_options& options) {
 }  // namespace
 
 io::checkpoint open_model(const model_options& options) {
-  return with_warnings(
-      with_adapters(options.embedded()
-                        ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
-                        : io::checkpoint::open(local_model(options.path), options_of(options)),
-                    options));
+  return with_warnings(with_adapters(
+      options.embedded() ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
+                         : io::checkpoint::open(local_model(options.path), options_of(options)),
+      options));
 }
 
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load) {
