@@ -386,6 +386,10 @@ TEST_CASE("checkpoint_gguf: no key of the architecture is passed over", "[checkp
     if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless) continue;
     const std::string key = "llama." + std::string(rule.tail);
     CAPTURE(key);
+    if (rule.use == gguf_key_use::layer_norm) {  // encoders alone have it
+      CHECK(edited(sound, [&](auto& i) { i.set(key, 7.25f); }).warnings().size() == 1);
+      continue;
+    }
     CHECK_THAT(refusal(sound, [&](auto& i) { i.set(key, 7.25f); }), ContainsSubstring("key '" + key + "': expected "));
     CHECK_THAT(refusal(sound, [&](auto& i) { i.set(key, std::numeric_limits<float>::quiet_NaN()); }),
                ContainsSubstring("key '" + key + "': expected "));

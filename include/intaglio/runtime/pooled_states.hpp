@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/family.hpp"
 #include "intaglio/core/pooling.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/plan/table.hpp"
