@@ -104,7 +104,7 @@ void check_given(both& b) {
 
 }  // namespace
 
-TEST_CASE("sessions of a batch with drafts draw what they draw without: BitNet, Llama, Gemma with windows") {
+TEST_CASE("sessions of a batch with drafts draw what they draw without: BitNet, Llama, Gemma with windows", "[once]") {
   {
     both b(plan::planned::of<models::fable>(plan::profiles::cpu, 128, {.slot_count = 4, .page_size = 16}),
            io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")));

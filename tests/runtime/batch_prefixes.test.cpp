@@ -102,7 +102,7 @@ TEST_CASE("a beginning that a file holds is gone on from in another batch, whate
   }
 }
 
-TEST_CASE("a beginning with windows, or with states of recurrent layers, is gone on from in another batch") {
+TEST_CASE("a beginning with windows, or with states of recurrent layers, is gone on from in another batch", "[once]") {
   both gemma(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(
                  plan::profiles::exact, 512, {.slot_count = 3, .page_size = 64}),
              io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
