@@ -66,7 +66,7 @@ struct batch_shape {
       chunk_arithmetic::exact;  ///< of passes, with coded weights. exact: the bits of a session alone. halves: as
                                 ///< prompts have it, several times faster; what a session says then depends on
                                 ///< whether there are others, not on who they are: alone it has its own bits
-  std::uint32_t groups = 1;     ///< of a stage of a cut plan: sets of so many slots, which take turns in passes
+  std::uint32_t groups = 1;     ///< of a stage of a cut plan: sets of slot_count slots, which take turns in passes
   constexpr std::uint32_t all_slots() const { return groups * slot_count; }
   friend constexpr bool operator==(const batch_shape&, const batch_shape&) = default;
 };

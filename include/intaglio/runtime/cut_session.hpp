@@ -122,7 +122,7 @@ class front_stage {
     return out.put(message);
   }
 
-  /// Whether workgroups of all layers in one dispatch waited in vain: nobody wrote what was blank.
+  /// Whether workgroups of all layers in one dispatch timed out: nobody wrote what was blank.
   static bool is_blank(std::span<const std::byte> rows) {
     for (std::size_t at = 0; at + 4 <= rows.size(); at += 4) {
       std::uint32_t word = 0;
