@@ -31,12 +31,13 @@ TEST_CASE("instructions are told by how they begin and by the distance of their 
   // Beginnings: OpLoad of three words with type 7, and OpFunctionEnd. Then two of the first, 12 and the id behind it.
   std::vector<std::uint32_t> out;
   kernels::instruction_reader read(100, out);
-  for (const std::uint64_t number : {2, 3, 2 * 61 + 1, 7, 1, 2 * 56, 0, 2 * 12, 0, 2 * 0 + 1, 1}) read(number);
+  for (const std::uint64_t number : {2u, 3u, 2u * 61 + 1, 7u, 1u, 2u * 56, 0u, 2u * 12, 0u, 2u * 0 + 1, 1u})
+    read(number);
   CHECK(out == std::vector<std::uint32_t>{3 << 16 | 61, 7, 12, 3 << 16 | 61, 7, 13, 1 << 16 | 56});
   // A word that is no id, since it is not below the bound, is not what distances are from.
   out.clear();
   kernels::instruction_reader other(100, out);
-  for (const std::uint64_t number : {1, 4, 2 * 43, 0, 2 * 9, 2 * 100, 2 * 1 + 1}) other(number);
+  for (const std::uint64_t number : {1u, 4u, 2u * 43, 0u, 2u * 9, 2u * 100, 2u * 1 + 1}) other(number);
   CHECK(out == std::vector<std::uint32_t>{4 << 16 | 43, 9, 100, 9});
 }
 

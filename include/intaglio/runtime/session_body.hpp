@@ -113,8 +113,8 @@ struct session_body {
     return chunk != 0 ? chunk : prefill_tokens;
   }
 
-  /// The chunk of a prompt that is fed, 0 standing for as many as there may be at once: begin_chunk() then takes those of chunks, or
-  /// of chunks of long prompts.
+  /// The chunk of a prompt that is fed, 0 standing for as many as there may be at once: begin_chunk() then takes those
+  /// of chunks, or of chunks of long prompts.
   std::uint32_t fed_chunk(std::uint32_t chunk) const { return chunk != 0 ? checked_chunk(chunk) : table->max_tokens; }
 
   /// Replaces the history; what it has in common with the old one stays in the KV cache.
