@@ -27,8 +27,8 @@ inline void embed(std::span<const std::byte> table, kernels::codec type, std::ui
   for (std::uint32_t token = 0; token < count; ++token) {
     const std::uint32_t id = state[at::tokens + token], position = state[at::position] + token,
                         second = state[at::second_text];
-    const auto row = [&](std::span<const float> table, std::size_t index) {
-      return table.subspan((std::min)(index, table.size() / width - 1) * width, width);
+    const auto row = [&](std::span<const float> rows, std::size_t index) {
+      return rows.subspan((std::min)(index, rows.size() / width - 1) * width, width);
     };
     for (std::uint32_t c = 0; c < width; ++c) {
       float x = weight_at(type, table, width, id < vocab_size ? id : 0, c);

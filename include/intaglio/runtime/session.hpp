@@ -10,6 +10,8 @@
 #include "intaglio/runtime/weight_image.hpp"
 
 #if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpragma-clang-attribute"  // all may have been included before
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #endif
 
@@ -18,4 +20,5 @@
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#pragma clang diagnostic pop
 #endif

@@ -39,6 +39,8 @@
 #include "intaglio/kernels/catalogue.hpp"
 
 #if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpragma-clang-attribute"  // all may have been included before
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #endif
 
@@ -59,4 +61,5 @@
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#pragma clang diagnostic pop
 #endif
