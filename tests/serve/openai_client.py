@@ -30,7 +30,7 @@ check.equal("".join(each.choices[0].delta.content or "" for each in pieces if ea
 check.equal(pieces[0].choices[0].delta.role, "assistant", "the first piece")
 check.equal(pieces[-1].usage.completion_tokens, 60, "usage at the end")
 check.equal([each.choices[0].finish_reason for each in pieces if each.choices and each.choices[0].finish_reason], ["length"], "one end")
-check(len(pieces) > 10, f"a stream in pieces, found {len(pieces)}")
+check(len(pieces) > 5, f"a stream in pieces, found {len(pieces)}")
 
 # Seeds, choices, what is drawn on the host and on the device.
 sampled = dict(model=model, messages=story, temperature=0.9, top_p=0.9, max_tokens=40, extra_body={"top_k": 50, "min_p": 0.02, "repetition_penalty": 1.1})

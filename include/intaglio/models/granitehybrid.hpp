@@ -14,9 +14,13 @@ namespace intaglio::models {
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, dtype R = dtype::f32>
 struct granitehybrid_ffn {
-  std::uint32_t hidden_size, intermediate_size, shared_intermediate_size, num_local_experts, num_experts_per_tok;
-  shader::activation_function act;
-  float eps;
+  std::uint32_t hidden_size;               ///< of the stream
+  std::uint32_t intermediate_size;         ///< of the unit, or of each expert
+  std::uint32_t shared_intermediate_size;  ///< of the expert beside the mixture
+  std::uint32_t num_local_experts;         ///< 0: a unit alone
+  std::uint32_t num_experts_per_tok;       ///< that a token is sent to
+  shader::activation_function act;         ///< of gates
+  float eps;                               ///< of the norm in front
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     using namespace intaglio::graph;
