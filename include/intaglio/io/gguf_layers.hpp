@@ -122,20 +122,25 @@ class gguf_layers : public gguf_rope {
     return *pattern;
   }
 
+  /// Heads of a recurrent state and their rows and columns, and the taps of the convolution in front of it.
+  [[gnu::cold]] void read_state_sizes() {
+    delta_net_config& sizes = config_.delta_net;
+    config_.conv_taps = required("ssm.conv_kernel");
+    sizes.key_heads = required("ssm.group_count");
+    sizes.value_heads = required("ssm.time_step_rank");
+    sizes.key_dim = required("ssm.state_size");
+    const std::uint32_t inner = required("ssm.inner_size");
+    if (sizes.value_heads == 0 || inner % sizes.value_heads != 0)
+      refuse(key("ssm.inner_size"),
+             "a multiple of " + key("ssm.time_step_rank") + " " + std::to_string(sizes.value_heads),
+             std::to_string(inner));
+    sizes.value_dim = inner / sizes.value_heads;
+  }
+
   /// Value heads of qwen35 are written in turn: of all key heads the first, then the second.
   void read_delta_net() {
-    delta_net_config& delta = config_.delta_net;
-    config_.conv_taps = required("ssm.conv_kernel");
-    delta.key_heads = required("ssm.group_count");
-    delta.value_heads = required("ssm.time_step_rank");
-    delta.key_dim = required("ssm.state_size");
-    const std::uint32_t inner = required("ssm.inner_size");
-    if (delta.value_heads == 0 || inner % delta.value_heads != 0)
-      refuse(key("ssm.inner_size"),
-             "a multiple of " + key("ssm.time_step_rank") + " " + std::to_string(delta.value_heads),
-             std::to_string(inner));
-    delta.value_dim = inner / delta.value_heads;
-    delta.in_turn = config_.model_type == architecture::qwen35;
+    read_state_sizes();
+    config_.delta_net.in_turn = config_.model_type == architecture::qwen35;
     if (config_.num_local_experts != 0)
       config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
     const std::uint32_t layers = config_.num_hidden_layers;
@@ -159,16 +164,7 @@ class gguf_layers : public gguf_rope {
   [[gnu::cold]] void read_state_space() {
     decoder_config& c = config_;
     delta_net_config& sizes = c.delta_net;
-    c.conv_taps = required("ssm.conv_kernel");
-    sizes.key_heads = required("ssm.group_count");
-    sizes.value_heads = required("ssm.time_step_rank");
-    sizes.key_dim = required("ssm.state_size");
-    const std::uint32_t inner = required("ssm.inner_size");
-    if (sizes.value_heads == 0 || inner % sizes.value_heads != 0)
-      refuse(key("ssm.inner_size"),
-             "a multiple of " + key("ssm.time_step_rank") + " " + std::to_string(sizes.value_heads),
-             std::to_string(inner));
-    sizes.value_dim = inner / sizes.value_heads;
+    read_state_sizes();
     if (sizes.key_heads == 0 || sizes.value_heads % sizes.key_heads != 0)
       refuse(key("ssm.time_step_rank"),
              "a multiple of " + key("ssm.group_count") + " " + std::to_string(sizes.key_heads),

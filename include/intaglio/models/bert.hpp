@@ -14,25 +14,34 @@
 
 namespace intaglio::models {
 
-/// The layers of a BERT, for a model type and for plans that are made at run time.
-template <dtype W>
-constexpr auto bert_graph(const decoder_config& c, dtype embedding_type) {
+/// The layers of an encoder with a LayerNorm behind each half of a block.
+/// @param attention, ffn what a norm stands behind, without the stream that is added
+constexpr auto encoder_graph(const decoder_config& c, dtype embedding_type, const auto& attention, const auto& ffn) {
   using namespace intaglio::graph;
   const auto norm = [&](std::string_view weight, std::string_view bias) {
     return layer_norm{weight, bias, c.rms_norm_eps};
   };
-  constexpr dtype A = dtype::f32;
   // clang-format off
   return text_embedding{c, embedding_type}
        | norm("token_embd_norm.weight", "token_embd_norm.bias")
        | repeat(c.num_hidden_layers,
-             residual(self_attention<W, A, qk_norm::none, qkv_bias::added>{c}
-                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size, "attn_output.bias"})
+             residual(attention)
            | norm("attn_output_norm.weight", "attn_output_norm.bias")
-           | residual(ungated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act, "ffn_up.bias"}
-                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size, "ffn_down.bias"})
+           | residual(ffn)
            | norm("layer_output_norm.weight", "layer_output_norm.bias"));
   // clang-format on
+}
+
+/// The layers of a BERT, for a model type and for plans that are made at run time.
+template <dtype W>
+constexpr auto bert_graph(const decoder_config& c, dtype embedding_type) {
+  using namespace intaglio::graph;
+  constexpr dtype A = dtype::f32;
+  return encoder_graph(c, embedding_type,
+                       self_attention<W, A, qk_norm::none, qkv_bias::added>{c} |
+                           linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size, "attn_output.bias"},
+                       ungated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act, "ffn_up.bias"} |
+                           linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size, "ffn_down.bias"});
 }
 
 /// @tparam W of the products' weights  @tparam D of the embedding

@@ -8,9 +8,8 @@
 #include "intaglio/core/fits_together.hpp"
 
 #include "intaglio/graph/layers/gated_ffn.hpp"
-#include "intaglio/graph/layers/layer_norm.hpp"
 #include "intaglio/graph/layers/self_attention.hpp"
-#include "intaglio/graph/layers/text_embedding.hpp"
+#include "intaglio/models/bert.hpp"
 
 namespace intaglio::models {
 
@@ -18,21 +17,11 @@ namespace intaglio::models {
 template <dtype W>
 constexpr auto nomic_bert_graph(const decoder_config& c, dtype embedding_type) {
   using namespace intaglio::graph;
-  const auto norm = [&](std::string_view weight, std::string_view bias) {
-    return layer_norm{weight, bias, c.rms_norm_eps};
-  };
   constexpr dtype A = dtype::f32;
-  // clang-format off
-  return text_embedding{c, embedding_type}
-       | norm("token_embd_norm.weight", "token_embd_norm.bias")
-       | repeat(c.num_hidden_layers,
-             residual(self_attention<W, A>{c}
-                    | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
-           | norm("attn_output_norm.weight", "attn_output_norm.bias")
-           | residual(gated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                    | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size})
-           | norm("layer_output_norm.weight", "layer_output_norm.bias"));
-  // clang-format on
+  return encoder_graph(c, embedding_type,
+                       self_attention<W, A>{c} | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size},
+                       gated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act} |
+                           linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size});
 }
 
 /// @tparam W of the products' weights  @tparam D of the embedding
