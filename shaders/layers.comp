@@ -156,7 +156,7 @@ uint64_t weight_of(uint layer, uint step, uint which) {
   if (step > step_down) return place(layer, further_place(step) + 5u - 3u * (step & 1u) + which);
   return place(layer, argument_weights + 3u * product_of(step) + which);
 }
-// The step that ends the half of a layer which a step begins: it adds to that one's input.
+// The step that ends the half of a layer which a step begins: it adds to the beginning step's input.
 uint end_of_half(uint step) { return step == step_qkv ? step_projection : is_gated(step) ? step + 1u : step_attention; }
 uint kept_of(uint end) {
   return end == step_projection ? 0u : end == step_down ? 32u : end == step_early_down ? 64u : 32u + 32u * further_ffns;

@@ -54,6 +54,18 @@ void run(kernel_device& on, const shape& of, const delta_net_config& sizes, std:
          {sizes.value_heads * parts, batch.rows, 1});
 }
 
+/// What came out is what was expected, what lies behind it is untouched, and the states are `kept`.
+void check_came_out(kernel_device& on, const guarded_buffer& out, const std::vector<std::uint32_t>& untouched,
+                    const std::vector<float>& expected, const guarded_buffer& states, const std::vector<float>& kept) {
+  const auto found = out.read<float>();
+  CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
+             expected);
+  CHECK_SAME(on, states.read<float>(), kept);
+  const auto words = out.read<std::uint32_t>();
+  CHECK(std::equal(words.begin() + static_cast<std::ptrdiff_t>(expected.size()), words.end(),
+                   untouched.begin() + static_cast<std::ptrdiff_t>(expected.size())));
+}
+
 }  // namespace
 
 TEST_CASE("delta_net gives the reference's bits, of what comes out and of its state", "[kernels]") {
@@ -80,13 +92,7 @@ TEST_CASE("delta_net gives the reference's bits, of what comes out and of its st
                state = on.filled(fresh_state(position, tokens, room, 64));
     const auto untouched = out.read<std::uint32_t>();
     run(on, of, sizes, stride, gate_group, {in, b, a, d, s, out, states, state});
-    const auto found = out.read<float>();
-    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
-               expected);
-    CHECK_SAME(on, states.read<float>(), kept);
-    const auto words = out.read<std::uint32_t>();
-    CHECK(std::equal(words.begin() + static_cast<std::ptrdiff_t>(expected.size()), words.end(),
-                     untouched.begin() + static_cast<std::ptrdiff_t>(expected.size())));
+    check_came_out(on, out, untouched, expected, states, kept);
   }
 }
 
@@ -245,13 +251,7 @@ TEST_CASE("delta_net by Mamba-2's rule gives the reference's bits, of what comes
                state = on.filled(fresh_state(position, tokens, room, 64));
     const auto untouched = out.read<std::uint32_t>();
     problem.run(on, of, out, states, state);
-    const auto found = out.read<float>();
-    CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(expected.size())),
-               expected);
-    CHECK_SAME(on, states.read<float>(), kept);
-    const auto words = out.read<std::uint32_t>();
-    CHECK(std::equal(words.begin() + static_cast<std::ptrdiff_t>(expected.size()), words.end(),
-                     untouched.begin() + static_cast<std::ptrdiff_t>(expected.size())));
+    check_came_out(on, out, untouched, expected, states, kept);
   }
 }
 

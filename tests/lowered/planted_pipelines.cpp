@@ -6,17 +6,12 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
-namespace {
+#include "../validation/bare_device.hpp"
 
-void demand(VkResult result, const char* call) {
-  if (result == VK_SUCCESS) return;
-  std::fprintf(stderr, "planted_pipelines: %s: %d\n", call, static_cast<int>(result));
-  std::exit(1);
-}
+namespace {
 
 /// A module that reads an array of shared memory, written out: version 1.0 of SPIR-V.
 std::vector<std::uint32_t> module_of(std::uint32_t invocations, std::uint32_t shared_words) {
@@ -110,33 +105,10 @@ void make_pipeline(VkDevice device, const std::vector<std::uint32_t>& words) {
 }  // namespace
 
 int main() {
-  VkApplicationInfo application{};
-  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
-  application.apiVersion = VK_API_VERSION_1_3;
-  VkInstanceCreateInfo instance_info{};
-  instance_info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-  instance_info.pApplicationInfo = &application;
-  VkInstance instance{};
-  demand(vkCreateInstance(&instance_info, nullptr, &instance), "vkCreateInstance");
-  std::uint32_t count = 1;
-  VkPhysicalDevice physical{};
-  if (vkEnumeratePhysicalDevices(instance, &count, &physical) < 0 || count == 0) return 1;
-  const float priority = 1;
-  VkDeviceQueueCreateInfo queue_info{};  // family 0 of lavapipe does everything
-  queue_info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-  queue_info.queueCount = 1;
-  queue_info.pQueuePriorities = &priority;
-  VkDeviceCreateInfo device_info{};
-  device_info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  device_info.queueCreateInfoCount = 1;
-  device_info.pQueueCreateInfos = &queue_info;
-  VkDevice device{};
-  demand(vkCreateDevice(physical, &device_info, nullptr, &device), "vkCreateDevice");
+  const bare_device device;
   for (const auto& [invocations, shared_words] : {std::pair{512u, 64u}, {64u, 17u * 256u}, {64u, 64u}}) {
     std::printf("%u invocations, %u bytes\n", invocations, 4 * shared_words);
     std::fflush(stdout);
     make_pipeline(device, module_of(invocations, shared_words));
   }
-  vkDestroyDevice(device, nullptr);
-  vkDestroyInstance(instance, nullptr);
 }

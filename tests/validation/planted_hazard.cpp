@@ -3,45 +3,10 @@
 // know that the silence of the layer in the tests that follow means something.
 #include <vulkan/vulkan.h>
 
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-
-namespace {
-
-void demand(VkResult result, const char* call) {
-  if (result == VK_SUCCESS) return;
-  std::fprintf(stderr, "planted_hazard: %s: %d\n", call, static_cast<int>(result));
-  std::exit(1);
-}
-
-}  // namespace
+#include "bare_device.hpp"
 
 int main() {
-  VkApplicationInfo application{};
-  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
-  application.apiVersion = VK_API_VERSION_1_3;
-  VkInstanceCreateInfo instance_info{};
-  instance_info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-  instance_info.pApplicationInfo = &application;
-  VkInstance instance{};
-  demand(vkCreateInstance(&instance_info, nullptr, &instance), "vkCreateInstance");
-
-  std::uint32_t count = 1;
-  VkPhysicalDevice physical{};
-  if (vkEnumeratePhysicalDevices(instance, &count, &physical) < 0 || count == 0) return 1;
-  const float priority = 1;
-  VkDeviceQueueCreateInfo queue_info{};  // family 0 of lavapipe does everything
-  queue_info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-  queue_info.queueCount = 1;
-  queue_info.pQueuePriorities = &priority;
-  VkDeviceCreateInfo device_info{};
-  device_info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  device_info.queueCreateInfoCount = 1;
-  device_info.pQueueCreateInfos = &queue_info;
-  VkDevice device{};
-  demand(vkCreateDevice(physical, &device_info, nullptr, &device), "vkCreateDevice");
-
+  const bare_device device;
   VkBufferCreateInfo buffer_info{};
   buffer_info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   buffer_info.size = 256;
@@ -78,6 +43,4 @@ int main() {
   vkDestroyCommandPool(device, pool, nullptr);
   vkDestroyBuffer(device, buffer, nullptr);
   vkFreeMemory(device, memory, nullptr);
-  vkDestroyDevice(device, nullptr);
-  vkDestroyInstance(instance, nullptr);
 }

@@ -126,7 +126,7 @@ class device_plan {
     fewer_.push_back({which, pass.rows, made});
   }
 
-  /// Where long contexts have a form of the dispatch of all layers, or where that one is not held against the chain.
+  /// Where long contexts have a form of the dispatch of all layers, or where that form is not held against the chain.
   bool has_long_layers() const {
     const auto& all = table_.decode_in_one.in_one;
     return !all.empty() && all.front().kernel != kernels::kernel::layers_coded;

@@ -155,7 +155,7 @@ class batch_recordings : public batch_memory {
   [[gnu::cold]] void cross_out() {
     if (const VkCommandBuffer copy = ends_->out(false)) commands_.push_back(copy);
   }
-  /// A group's passes are over its first so many slots.
+  /// A group's passes are over the first `rows` of its slots.
   void feed_rows(std::uint32_t group, std::uint32_t rows) {
     if (const VkCommandBuffer heads = of_groups_[group].feed_heads.handle(); heads != nullptr)
       commands_.push_back(heads);

@@ -95,7 +95,7 @@ class running_batch : public batch_feeding {
       device().on()->require_alive("step a batch");
       if (tokens == 0 || tokens > table().ring_size)
         throw argument_error("tokens of a step", "1 .. " + std::to_string(table().ring_size), std::to_string(tokens));
-      // Stages of a cut plan before the last one begin with the prompt while that one draws.
+      // Stages of a cut plan before the last one begin with the prompt while the last one draws.
       const bool first = !run_->is_stage() || !ask_for_chunks();
       if (first) feed_waiting();
       decode(tokens);
