@@ -12,6 +12,7 @@ const index = mkdtempSync(join(tmpdir(), 'intaglio-index-'));
 let server = await start('--index', index);
 const browser = await chromium.launch({ executablePath: process.env.INTAGLIO_CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
 const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, bypassCSP: false, acceptDownloads: true });
+context.setDefaultTimeout(120000);  // a busy machine is slow, not wrong
 const page = await context.newPage(), foreign = [], problems = [];
 page.on('request', each => { if (!each.url().startsWith(server.url) && !each.url().startsWith('data:') && !each.url().startsWith('blob:')) foreign.push(each.url()); });
 page.on('pageerror', each => problems.push(String(each)));
@@ -28,7 +29,7 @@ async function audit(on, what) {
 }
 const picture = async name => { if (pictures) await page.screenshot({ path: `${pictures}/${name}.png` }); };
 const answers = () => page.locator('.turn.assistant .text').allTextContents();
-const idle = () => page.waitForFunction(() => document.getElementById('stop').hidden && !document.getElementById('send').disabled, null, { timeout: 30000 });
+const idle = () => page.waitForFunction(() => document.getElementById('stop').hidden && !document.getElementById('send').disabled);
 const ask = async text => { await page.fill('#input', text); await page.press('#input', 'Enter'); };
 
 await page.goto(server.url);
@@ -54,11 +55,12 @@ await picture('chat-desktop');
 
 // The device's time by kernel, and which features fired for the answer.
 await page.click('#times summary');
-await page.waitForFunction(() => /matmul \d+ %/.test(document.querySelector('#times ul').textContent));
+// Whether a pass of the answer or of its prompt was timed depends on the machine's speed.
+await page.waitForFunction(() => /matmul( \(prompts\))? \d+ %/.test(document.querySelector('#times ul').textContent));
 await audit(page, 'time by kernel');
 await page.click('#times summary');
 await page.click('text=Trace');
-await page.waitForFunction(() => document.querySelectorAll('#trace-map .cell').length > 0, null, { timeout: 30000 });
+await page.waitForFunction(() => document.querySelectorAll('#trace-map .cell').length > 0);
 const cells = await page.locator('#trace-map .cell').count(), pieces = await page.locator('#trace-map .token').allTextContents();
 const solid = text => text.replace(/\s/g, '');
 check(solid(pieces.join('')) === solid(first) && cells % pieces.length === 0 && cells > pieces.length, `a row for each layer, found ${cells} cells of ${pieces.length} tokens`);
@@ -245,7 +247,7 @@ check(/does not answer/.test(await page.textContent('#trouble')) && (await page.
 await page.unroute('**/v1/chat/completions');
 await audit(page, 'error');
 server = await start('--port', String(server.port));
-await page.waitForFunction(() => document.getElementById('trouble').hidden && !document.getElementById('send').disabled, null, { timeout: 15000 });
+await page.waitForFunction(() => document.getElementById('trouble').hidden && !document.getElementById('send').disabled);
 await page.click('text=Regenerate');
 await idle();
 check((await answers())[0].length > 0 && !(await page.textContent('.turn.assistant .tools')).includes('not finished'), 'an answer from the server that came back');
@@ -259,7 +261,7 @@ const size = statSync(new URL('../../examples/serve/page/tldr.js', import.meta.u
 check(size < 20000, `tldr.js: expected under 20,000 bytes, found ${size}`);
 await page.goto(server.url + '/tldr.html');
 await page.getByRole('button', { name: 'TL;DR' }).click();
-await page.waitForFunction(() => /wrong\.$/.test(document.body.lastElementChild.shadowRoot.getElementById('note').textContent), null, { timeout: 30000 });
+await page.waitForFunction(() => /wrong\.$/.test(document.body.lastElementChild.shadowRoot.getElementById('note').textContent));
 check((await page.evaluate(() => document.body.lastElementChild.shadowRoot.getElementById('text').textContent)).length > 10, 'a summary');
 await audit(page, 'widget');
 await picture('tldr');
