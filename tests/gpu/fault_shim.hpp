@@ -278,13 +278,14 @@ struct lowered_limits {
 /// Where the shim's own functions lead; another layer may stand there (gpu/kept_device.hpp).
 inline std::atomic<PFN_vkGetInstanceProcAddr> beneath{nullptr};
 
-/// The device that calls were last seen for.
+/// The device and the instance that were made last.
 inline std::atomic<VkDevice> last_device{VK_NULL_HANDLE};
 inline std::atomic<VkInstance> last_instance{VK_NULL_HANDLE};
 
-inline void drain_device() {
+/// Waits for a device's work, whatever the shim says of it.
+inline void drain(VkDevice which) {
   const auto wait = reinterpret_cast<PFN_vkDeviceWaitIdle>(real_entry()(last_instance.load(), "vkDeviceWaitIdle"));
-  if (last_device.load() != VK_NULL_HANDLE && wait != nullptr) wait(last_device.load());
+  if (which != VK_NULL_HANDLE && wait != nullptr) wait(which);
 }
 
 template <class Value>
@@ -314,17 +315,19 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
       // vkDestroyInstance and vkDestroyDevice destroy their first argument, all others their second
       if constexpr (sizeof...(Arguments) == 2) the_shim().destroyed(Which, number(std::get<0>(given)));
       else the_shim().destroyed(Which, number(std::get<1>(given)));
-      if constexpr (Which == id::vkDestroyDevice) last_device = VK_NULL_HANDLE;
+      if constexpr (Which == id::vkDestroyDevice)
+        if (last_device == std::get<0>(given)) last_device = VK_NULL_HANDLE;
     }
     VkResult code = VK_SUCCESS;
     const bool fails = the_shim().before(Which, code);
     [[maybe_unused]] const bool timed_out =
         code == VK_TIMEOUT;  // said of work that does end: of other work nothing may be destroyed
     if constexpr (std::is_same_v<Result, VkResult>) {
-      if (timed_out) drain_device();
+      if constexpr (Which == id::vkWaitSemaphores)
+        if (timed_out) drain(std::get<0>(given));
       if constexpr (Which == id::vkQueueWaitIdle)
         if (code == VK_ERROR_DEVICE_LOST)
-          drain_device();  // only when this one returns is nothing of a lost device in use
+          real.load()(arguments...);  // only when this one returns is nothing of a lost device in use
       if (fails) return code;
       if constexpr (Which == id::vkQueueSubmit)
         if (the_shim().hangs()) return VK_SUCCESS;

@@ -131,7 +131,7 @@ TEST_CASE("an error leaves nothing in flight, so that the caller may destroy wha
       INFO(each.what << " fails with " << gpu::result_name(code));
       faults::the_shim().reset();
       {
-        const gpu::device on = shimmed_device();
+        const gpu::device on = shimmed_device(), beside = shimmed_device();  // a loss is the loss of both
         const long_work work(on);
         gpu::queue line(on),
             other(on);  // outlive the commands, as they do where a member submits what a function has recorded
@@ -157,7 +157,7 @@ TEST_CASE("a queue waits for its work when it goes, also where the wait fails") 
     INFO(gpu::result_name(code));
     faults::the_shim().reset();
     {
-      const gpu::device on = shimmed_device();
+      const gpu::device on = shimmed_device(), beside = shimmed_device();
       const long_work work(on);
       const gpu::recording commands = work.record(on);
       {
@@ -217,7 +217,7 @@ void check_that_all_stays(bool hangs, Abandon abandon) {
   CHECK(faults::the_shim().live() == alive);
   CHECK(faults::the_shim().calls(faults::id::vkDestroyCommandPool) == 0);
   faults::the_shim().reset();
-  faults::drain_device();
+  faults::drain(faults::last_device);
   faults::the_shim().forget_handles();
   const checked_device anew;
   gpu::queue line(anew.device);
