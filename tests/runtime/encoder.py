@@ -16,6 +16,8 @@ import unicodedata
 
 import numpy as np
 
+from safetensors_file import write_safetensors
+
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "naive", "cafe", "un", "##aff", "##able", "##s", "hello", "world", ",", ".", "!", "中", "国"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + WORDS + [c for c in LETTERS if c not in WORDS] + ["##" + c for c in LETTERS if "##" + c not in WORDS]
@@ -100,19 +102,6 @@ def nomic(w, c, ids, kinds):
         gate = lin(x, p + "mlp.fc12")
         x = norm(x + lin(lin(x, p + "mlp.fc11") * gate / (1 + np.exp(-gate)), p + "mlp.fc2"), p + "norm2")
     return x
-
-
-def write_safetensors(path, tensors):
-    header, at = {}, 0
-    for name, values in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
-        at += values.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text)
-        for values in tensors.values():
-            out.write(np.ascontiguousarray(values, "<f4").tobytes())
 
 
 def write_gguf(path, keys, tensors):

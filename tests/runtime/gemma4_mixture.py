@@ -14,6 +14,8 @@ import sys
 
 import numpy as np
 
+from safetensors_file import write_safetensors
+
 EXPERTS, TOP_K, WIDTH, GAP = 8, 2, 96, 1e-3  # GAP: of router logits at every choice, so that rounding does not decide
 
 
@@ -99,19 +101,6 @@ GGUF_NAMES = {
     "post_feedforward_layernorm_1.weight": "post_ffw_norm_1.weight",
     "post_feedforward_layernorm_2.weight": "post_ffw_norm_2.weight",
 }
-
-
-def write_safetensors(path, tensors):
-    header, at = {}, 0
-    for name, values in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
-        at += values.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text)
-        for values in tensors.values():
-            out.write(np.ascontiguousarray(values, "<f4").tobytes())
 
 
 def write_gguf(source, path, made, config):

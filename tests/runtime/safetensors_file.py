@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+"""Files of tensors as checkpoints have them, for scripts that make tiny models."""
+
+import json
+import struct
+
+import numpy as np
+
+
+def write_safetensors(path, tensors):
+    """Writes tensors by name, all as F32."""
+    header, at = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
+        at += values.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for values in tensors.values():
+            out.write(np.ascontiguousarray(values, "<f4").tobytes())
