@@ -8,6 +8,16 @@
 
 namespace intaglio::graph {
 
+/// What a shared expert's last product reads: act(Wgate h) * (Wup h). Tensors ffn_gate_shexp and ffn_up_shexp.
+/// @shape  h: [tokens, hidden_size]; out: [tokens, intermediate_size] f32
+template <dtype W>
+constexpr ir::value_id shared_gates(ir::trace& t, ir::value_id h, std::uint32_t hidden_size,
+                                    std::uint32_t intermediate_size, shader::activation_function act) {
+  const ir::value_id gate = t.matmul(h, "ffn_gate_shexp.weight", intermediate_size, hidden_size, W);
+  const ir::value_id up = t.matmul(h, "ffn_up_shexp.weight", intermediate_size, hidden_size, W);
+  return t.gated(gate, up, act);
+}
+
 /// x + mixture(norm(x)) + sigmoid(w_s norm(x)) shared(norm(x)). Tensors ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp
 /// and ffn_gate_inp_shexp, [1, hidden_size] in f32.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
@@ -21,9 +31,8 @@ struct residual_moe_with_shared {
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = norm.forward(t, x);
-    const ir::value_id gate = t.matmul(h, "ffn_gate_shexp.weight", intermediate_size, hidden_size, W);
-    const ir::value_id up = t.matmul(h, "ffn_up_shexp.weight", intermediate_size, hidden_size, W);
-    const ir::value_id y = t.matmul(t.gated(gate, up, act), "ffn_down_shexp.weight", hidden_size, intermediate_size, W);
+    const ir::value_id inner = shared_gates<W>(t, h, hidden_size, intermediate_size, act);
+    const ir::value_id y = t.matmul(inner, "ffn_down_shexp.weight", hidden_size, intermediate_size, W);
     const ir::value_id part = t.matmul(h, "ffn_gate_inp_shexp.weight", 1, hidden_size, dtype::f32);
     const ir::value_id chosen = t.add(x, mixture.forward(t, h));
     return t.add(chosen, t.head_gate(y, part, {}, 0, hidden_size, true));
@@ -42,9 +51,7 @@ struct residual_moe_beside_shared {
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = norm.forward(t, x);
-    const ir::value_id gate = t.matmul(h, "ffn_gate_shexp.weight", intermediate_size, hidden_size, W);
-    const ir::value_id up = t.matmul(h, "ffn_up_shexp.weight", intermediate_size, hidden_size, W);
-    const ir::value_id inner = t.gated(gate, up, act);
+    const ir::value_id inner = shared_gates<W>(t, h, hidden_size, intermediate_size, act);
     const ir::value_id chosen = t.add(x, mixture.forward(t, h));
     return t.add(chosen, t.matmul(inner, "ffn_down_shexp.weight", hidden_size, intermediate_size, W));
   }
