@@ -233,13 +233,10 @@ class batch_engine : public token_engine {
     gauges_.waiting_for_pages = batch_ ? batch_->waiting_for_pages() : 0;
     const draft_counts drafts = batch_ ? batch_->drafts() : draft_counts{};
     gauges_.drafted = drafts.drafted, gauges_.accepted = drafts.accepted;
-    // Drivers take their time to tell. Before a rest all is told: nothing else would tell it until the next request.
-    const bool rests = seats_.empty() && away_.empty() && returning_.empty();
-    if (const auto now = steady::now(); now >= next_memory_ || rests) {
-      tell_memory();
-      next_memory_ = now + std::chrono::milliseconds(500);
-      if (batch_) tell_times();
-    }
+    const auto now = steady::now();
+    const bool due = now >= next_memory_, rests = seats_.empty() && away_.empty() && returning_.empty();
+    if (due) tell_memory(), next_memory_ = now + std::chrono::milliseconds(500);  // drivers take their time to tell
+    if (batch_ && (due || rests)) tell_times();  // in a rest nothing else would, until the next request
   }
   void tell_memory() {
     const gpu::device* const on = batch_ ? &batch_->device() : encoder_ ? &encoder_->device() : nullptr;

@@ -190,11 +190,12 @@ for each in threads:
     each.join()
 check.equal(together, alone, "the same texts side by side as one by one")
 
-# A server that leaves the device idle three quarters of the time: the same text. A short answer's times by kernel are told
-# although no second request comes.
+# A server that leaves the device idle three quarters of the time: the same text. A short answer's times by kernel are
+# told although no second request comes.
 resting = Server("--gpu-idle", "0.75", "--batch-products", "halves")
 check.equal(resting.ask("POST", CHAT, {**good, "max_tokens": 6, "logit_bias": {}})[0], 200, "a short answer")
-wait_until(lambda: 'intaglio_kernel_seconds_total{pass="' in resting.ask("GET", "/metrics")[2], 10, "times by kernel behind a short answer")
+wait_until(lambda: 'intaglio_kernel_seconds_total{pass="' in resting.ask("GET", "/metrics")[2], 10,
+           "times by kernel behind a short answer")
 resting_busy = lambda: float(next(line.split()[1] for line in resting.ask("GET", "/metrics")[2].splitlines() if line.startswith("intaglio_device_busy_seconds_total ")))
 before_it, begin = resting_busy(), time.time()
 text = resting.ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 55, "seed": 1})[2]["choices"][0]["message"]["content"]
