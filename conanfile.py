@@ -61,7 +61,12 @@ class Intaglio(ConanFile):
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         copy(self, "*", os.path.join(self.source_folder, "include"), os.path.join(self.package_folder, "include"))
-        copy(self, "intaglio_compiled.cmake", os.path.join(self.source_folder, "cmake"), os.path.join(self.package_folder, "cmake"))
+        copy(
+            self,
+            "intaglio_compiled.cmake",
+            os.path.join(self.source_folder, "cmake"),
+            os.path.join(self.package_folder, "cmake"),
+        )
 
     def package_info(self):
         self.cpp_info.bindirs = []

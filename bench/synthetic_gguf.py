@@ -15,9 +15,19 @@ ALIGNMENT = 32
 STRING, ARRAY, UINT32, FLOAT32 = 8, 9, 4, 6
 SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 # GGUF type, weights a block, bytes a block, general.file_type (ggml.h, llama.h)
-CODECS = {"f32": (0, 1, 4, 0), "f16": (1, 1, 2, 1), "q4_0": (2, 32, 18, 2), "q4_1": (3, 32, 20, 3), "q8_0": (8, 32, 34, 7), "q4_k": (12, 256, 144, 14),
-          "q6_k": (14, 256, 210, 18), "bf16": (30, 1, 2, 32), "tq2_0": (35, 256, 66, 37)}
-# architecture, layers, width, FFN, query heads, key/value heads, head width, vocabulary, context, RoPE base, epsilon, tied head
+CODECS = {
+    "f32": (0, 1, 4, 0),
+    "f16": (1, 1, 2, 1),
+    "q4_0": (2, 32, 18, 2),
+    "q4_1": (3, 32, 20, 3),
+    "q8_0": (8, 32, 34, 7),
+    "q4_k": (12, 256, 144, 14),
+    "q6_k": (14, 256, 210, 18),
+    "bf16": (30, 1, 2, 32),
+    "tq2_0": (35, 256, 66, 37),
+}
+# architecture, layers, width, FFN, query heads, key/value heads, head width, vocabulary, context, RoPE base, epsilon,
+# tied head
 SHAPES = {
     "fable": ("bitnet", 8, 256, 1024, 4, 2, 64, 4096, 512, 500000.0, 1e-5, True),
     "bitnet_2b_4t": ("bitnet", 30, 2560, 6912, 20, 5, 128, 128256, 4096, 500000.0, 1e-5, True),
@@ -95,8 +105,15 @@ def tensors_of(shape, codec, head_codec):
     if not tied:
         out.append(("output", (width, vocabulary), head_codec))
     for i in range(layers):
-        matrices = {"attn_q": (width, heads * head), "attn_k": (width, kv_heads * head), "attn_v": (width, kv_heads * head),
-                    "attn_output": (heads * head, width), "ffn_gate": (width, ffn), "ffn_up": (width, ffn), "ffn_down": (ffn, width)}
+        matrices = {
+            "attn_q": (width, heads * head),
+            "attn_k": (width, kv_heads * head),
+            "attn_v": (width, kv_heads * head),
+            "attn_output": (heads * head, width),
+            "ffn_gate": (width, ffn),
+            "ffn_up": (width, ffn),
+            "ffn_down": (ffn, width),
+        }
         norms = {"attn_norm": width, "ffn_norm": width}
         if architecture == "bitnet":
             norms |= {"attn_sub_norm": heads * head, "ffn_sub_norm": ffn}
@@ -114,16 +131,28 @@ def tensor_bytes(size, codec):
 
 
 def write(shape, codec, head_codec, target, vocabulary=None):
-    """Layers' matrices in `codec`, embedding and head in `head_codec`. With a vocabulary, BitNet's architecture has the name of its own GGUF files; without, that
-    which llama.cpp knows."""
-    architecture, layers, width, ffn, heads, kv_heads, head, words_in_all, context, rope_base, epsilon, _ = SHAPES[shape]
+    """Layers' matrices in `codec`, embedding and head in `head_codec`. With a vocabulary, BitNet's architecture has the
+    name of its own GGUF files; without, that which llama.cpp knows."""
+    architecture, layers, width, ffn, heads, kv_heads, head, words_in_all, context, rope_base, epsilon, _ = SHAPES[
+        shape
+    ]
     if architecture == "bitnet" and vocabulary:
         architecture = "bitnet-b1.58"
     a = architecture.encode() + b"."
-    words = {a + b"block_count": layers, a + b"embedding_length": width, a + b"feed_forward_length": ffn, a + b"context_length": context,
-             a + b"attention.head_count": heads, a + b"attention.head_count_kv": kv_heads, a + b"rope.dimension_count": head,
-             a + b"attention.key_length": head, a + b"attention.value_length": head,
-             a + b"vocab_size": words_in_all, b"general.file_type": CODECS[codec][3], b"general.quantization_version": 2}
+    words = {
+        a + b"block_count": layers,
+        a + b"embedding_length": width,
+        a + b"feed_forward_length": ffn,
+        a + b"context_length": context,
+        a + b"attention.head_count": heads,
+        a + b"attention.head_count_kv": kv_heads,
+        a + b"rope.dimension_count": head,
+        a + b"attention.key_length": head,
+        a + b"attention.value_length": head,
+        a + b"vocab_size": words_in_all,
+        b"general.file_type": CODECS[codec][3],
+        b"general.quantization_version": 2,
+    }
     strings = {b"general.architecture": architecture.encode(), b"general.name": shape.encode()}
     if not vocabulary:
         strings[b"tokenizer.ggml.model"] = b"no_vocab"
@@ -133,9 +162,15 @@ def write(shape, codec, head_codec, target, vocabulary=None):
         strings[a + b"rope.scaling.type"] = b"linear"
         floats[a + b"rope.scaling.factor"] = 8.0
     source = vocabulary.read_bytes() if vocabulary else b""
-    tokenizer = [text(key) + source[at:end] for key, at, end in key_values(source) if key.startswith(b"tokenizer.")] if vocabulary else []
+    tokenizer = (
+        [text(key) + source[at:end] for key, at, end in key_values(source) if key.startswith(b"tokenizer.")]
+        if vocabulary
+        else []
+    )
     tensors = tensors_of(shape, codec, head_codec)
-    header = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(words) + len(strings) + len(floats) + len(tokenizer)) + b"".join(tokenizer)
+    header = struct.pack(
+        "<4sIQQ", b"GGUF", 3, len(tensors), len(words) + len(strings) + len(floats) + len(tokenizer)
+    ) + b"".join(tokenizer)
     for key, value in strings.items():
         header += text(key) + struct.pack("<I", STRING) + text(value)
     for key, value in words.items():
@@ -144,7 +179,9 @@ def write(shape, codec, head_codec, target, vocabulary=None):
         header += text(key) + struct.pack("<If", FLOAT32, value)
     offset = 0
     for name, size, kind in tensors:
-        header += text(f"{name}.weight".encode()) + struct.pack(f"<I{len(size)}QIQ", len(size), *size, CODECS[kind][0], offset)
+        header += text(f"{name}.weight".encode()) + struct.pack(
+            f"<I{len(size)}QIQ", len(size), *size, CODECS[kind][0], offset
+        )
         offset += tensor_bytes(size, kind) + -tensor_bytes(size, kind) % ALIGNMENT
     material = {kind: blocks(kind, 4096) * 64 for kind in {kind for _, _, kind in tensors}}
     with target.open("wb") as out:
@@ -163,7 +200,9 @@ def main():
     arguments.add_argument("codec", choices=CODECS, help="of the layers' matrices")
     arguments.add_argument("head", choices=CODECS, help="codec of embedding and head")
     arguments.add_argument("out", type=pathlib.Path)
-    arguments.add_argument("--vocabulary", type=pathlib.Path, metavar="GGUF", help="a file with a vocabulary of the model's size")
+    arguments.add_argument(
+        "--vocabulary", type=pathlib.Path, metavar="GGUF", help="a file with a vocabulary of the model's size"
+    )
     given = arguments.parse_args()
     write(given.shape, given.codec, given.head, given.out, given.vocabulary)
 

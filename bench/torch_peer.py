@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch as a peer of bench/compare: a Llama of random weights on a CUDA device, each layer compiled, a pass captured in one CUDA graph. One JSON object.
+"""PyTorch as a peer of bench/compare: a Llama of random weights on a CUDA device, each layer compiled, a pass captured
+in one CUDA graph. One JSON object.
 
-  bench/torch_peer.py mistral_7b bf16 -p 512 -n 128 -r 3     codec: f16, bf16, or q8_0 for int8 weights with a scale a row (decode alone is faster by it)
+  bench/torch_peer.py mistral_7b bf16 -p 512 -n 128 -r 3
 
-Decode tries cuBLAS and products written as a product and a sum, which Inductor makes one reduction that also widens int8, and takes the faster; prompts and
-attention over them are cuBLAS and the flash kernel. Numbers are checked: the logits behind the prompt and of one decoded token against the same weights in float32, eager, layer by
-layer; farther apart than 3 % of their length is an error. Exit code 3: no PyTorch, no CUDA device, or a model that this is not made for."""
+Codecs are f16, bf16, and q8_0 for int8 weights with a scale a row (decode alone is faster by it).
+
+Decode tries cuBLAS and products written as a product and a sum, which Inductor makes one reduction that also widens
+int8, and takes the faster; prompts and attention over them are cuBLAS and the flash kernel. Numbers are checked: the
+logits behind the prompt and of one decoded token against the same weights in float32, eager, layer by layer; farther
+apart than 3 % of their length is an error. Exit code 3: no PyTorch, no CUDA device, or a model that this is not made
+for.
+"""
 
 import argparse
 import json
@@ -75,15 +81,28 @@ class Model:
         torch.manual_seed(1)
         self.kind = torch.float16 if codec == "f16" else torch.bfloat16
         q, kv = self.heads * self.head, self.kv_heads * self.head
-        self.weights = [[Matrix(q + 2 * kv, self.width, codec), Matrix(self.width, q, codec), Matrix(2 * self.ffn, self.width, codec), Matrix(self.width, self.ffn, codec)]
-                        for _ in range(self.layers)]
+        self.weights = [
+            [
+                Matrix(q + 2 * kv, self.width, codec),
+                Matrix(self.width, q, codec),
+                Matrix(2 * self.ffn, self.width, codec),
+                Matrix(self.width, self.ffn, codec),
+            ]
+            for _ in range(self.layers)
+        ]
         self.embedding = Matrix(self.vocabulary, self.width, "f16" if codec == "f16" else "bf16")
         self.output = self.embedding if shape[TIED] else Matrix(self.vocabulary, self.width, codec)
         self.norm = torch.ones(self.width, device="cuda", dtype=self.kind)
         self.epsilon = shape[EPSILON]
-        turns = torch.arange(context, device="cuda")[:, None] * shape[ROPE_BASE] ** (-torch.arange(self.head // 2, device="cuda") / (self.head // 2))[None]
+        turns = (
+            torch.arange(context, device="cuda")[:, None]
+            * shape[ROPE_BASE] ** (-torch.arange(self.head // 2, device="cuda") / (self.head // 2))[None]
+        )
         self.sine, self.cosine = turns.sin()[:, None], turns.cos()[:, None]
-        self.keys, self.values = (torch.zeros(self.layers, self.kv_heads, context, self.head, device="cuda", dtype=self.kind) for _ in range(2))
+        self.keys, self.values = (
+            torch.zeros(self.layers, self.kv_heads, context, self.head, device="cuda", dtype=self.kind)
+            for _ in range(2)
+        )
 
     def layer(self, x, positions, keys, values, parts, reduces=False):
         """x [tokens, width]; one token attends to the whole cache behind a mask, several to themselves alone."""
@@ -102,7 +121,13 @@ class Model:
             scores = scores.masked_fill(torch.arange(keys.shape[1], device=x.device) > positions, -torch.inf)
             attended = (scores.softmax(-1)[..., None] * values[:, None].float()).sum(2).to(x.dtype).reshape(1, q_size)
         else:
-            attended = scaled_dot_product_attention(q.transpose(0, 1)[None], k[None], v[None], is_causal=True, enable_gqa=True)[0].transpose(0, 1).reshape(tokens, q_size)
+            attended = (
+                scaled_dot_product_attention(
+                    q.transpose(0, 1)[None], k[None], v[None], is_causal=True, enable_gqa=True
+                )[0]
+                .transpose(0, 1)
+                .reshape(tokens, q_size)
+            )
         x = x + product(attended, parts[1], reduces)
         gate, up = product(rms_norm(x, (self.width,), self.norm, self.epsilon), parts[2], reduces).chunk(2, -1)
         return x + product(silu(gate) * up, parts[3], reduces)
@@ -193,16 +218,25 @@ def main():
         worst = max(worst, apart(decoded, expected))
         time = min(milliseconds(graph, options.tokens) for _ in range(3))
         if decode is None or time < fastest:
-            decode, fastest = (graph, word, position, decoded), time  # a graph reads where its inputs were when it was captured
+            fastest = time
+            decode = (graph, word, position, decoded)  # a graph reads where its inputs were when it was captured
     if not worst <= 0.03:
         sys.exit(f"PyTorch: logits are apart from float32's by {worst:.3g} of their length, expected at most 0.03")
     rates = {"prompt": [], "decode": []}
     for run in range(options.runs + 1):  # the first one warms up
-        for kind, graph, count, tokens in (("prompt", prompt, 10, options.prompt), ("decode", decode[0], options.tokens, 1)):
+        for kind, graph, count, tokens in (
+            ("prompt", prompt, 10, options.prompt),
+            ("decode", decode[0], options.tokens, 1),
+        ):
             rate = tokens * 1e3 / milliseconds(graph, count)
             if run:
                 rates[kind].append(rate)
-    print(json.dumps({kind: statistics.median(each) for kind, each in rates.items()} | {"apart": worst, "torch": torch.__version__}))
+    print(
+        json.dumps(
+            {kind: statistics.median(each) for kind, each in rates.items()}
+            | {"apart": worst, "torch": torch.__version__}
+        )
+    )
 
 
 if __name__ == "__main__":

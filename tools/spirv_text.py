@@ -7,7 +7,8 @@ LEAST_SHARED = 3  # instructions with the same first and second word, from which
 
 
 def told(words, bound):
-    """The numbers from which kernels/module_text.hpp, instruction_reader, has the words of whole instructions. @param bound of the module's ids"""
+    """The numbers from which kernels/module_text.hpp, instruction_reader, has the words of whole instructions. @param
+    bound of the module's ids"""
     found, at = [], 0
     while at < len(words):
         found.append(words[at:at + (words[at] >> 16)])
@@ -31,7 +32,8 @@ def told(words, bound):
 
 
 def spelled(words):
-    """Each number by 5 bits a character, the lowest first; a character with 32 has more behind it. No character needs an escape."""
+    """Each number by 5 bits a character, the lowest first; a character with 32 has more behind it. No character needs
+    an escape."""
     alphabet = "".join(map(chr, range(35, 99))).replace("?", "c").replace("\\", "d")
     out = []
     for word in words:
@@ -57,7 +59,8 @@ def escaped(data):
 
 
 def quoted(text, width=112):
-    """Literals of one line each, which follow each other; no escape is cut, and none is made longer by what the next line begins with."""
+    """Literals of one line each, which follow each other; no escape is cut, and none is made longer by what the next
+    line begins with."""
     if not text:
         return '    ""'
     lines, line = [], ""

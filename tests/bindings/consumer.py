@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Usage: consumer.py MODEL    what a program from outside does with the wheel; prints what it found (tests/bindings/run)."""
+"""Usage: consumer.py MODEL
+
+Does with the wheel what a program from outside does, and prints what it found (tests/bindings/run).
+"""
 
 import sys
 
@@ -14,7 +17,11 @@ except intaglio.FileError as problem:
     print("no file:", problem)
 with intaglio.Model(sys.argv[1]) as model:
     ids = model.tokenize("Once upon a time")
-    print(ids, repr(model.detokenize(ids)), repr(model.detokenize(model.tokenize("h\u00e9 \U0001F600 " * 40, special=False)))[:12])
+    print(
+        ids,
+        repr(model.detokenize(ids)),
+        repr(model.detokenize(model.tokenize("h\u00e9 \U0001f600 " * 40, special=False)))[:12],
+    )
     stream = model.generate("Once upon a time", max_tokens=8)
     pieces = list(stream)
     print(len(pieces) > 1, repr("".join(pieces)), stream.finish, stream.generated_tokens)
@@ -24,7 +31,11 @@ with intaglio.Model(sys.argv[1]) as model:
     except intaglio.ArgumentError:
         print("a call while a stream runs is refused")
     first = "".join(again)
-    print("same seed, same text:", first == "".join(model.generate(ids, max_tokens=8, temperature=0.7, top_k=40, seed=2**40 + 1)), again.cached_tokens)
+    print(
+        "same seed, same text:",
+        first == "".join(model.generate(ids, max_tokens=8, temperature=0.7, top_k=40, seed=2**40 + 1)),
+        again.cached_tokens,
+    )
     with model.generate([{"role": "user", "content": "Tell me a story."}], max_tokens=40) as story:
         print("chat:", len(next(story)) > 0, story.finish)
     for options in ({"temperature": -1.0}, {"top_k": -1}, {"seed": -1}, {"stop": ["x"] * 17}):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Command lines in pages against the programs: program, subcommand, options, their values and the number of operands."""
+"""Command lines in pages against the programs: program, subcommand, options, their values and the number of
+operands."""
 
 import pathlib
 import re
@@ -57,16 +58,34 @@ class Checker:
     def __init__(self, root, tool, server):
         self.root, self.programs, self.helps = root, {"intaglio": tool, "intaglio-serve": server}, {}
         usage = subprocess.run(["./dev", "help"], cwd=root, capture_output=True, text=True, check=True).stdout
-        self.dev = {m[1]: set(re.findall(r"--\w+", m[2])) for m in re.finditer(r"^  (\w+)(.*(?:\n {6,}.*)*)", usage, re.MULTILINE)} | {"help": set()}
-        self.steps = set(subprocess.run(["./dev", "test", "--list"], cwd=root, capture_output=True, text=True, check=True).stdout.split())
-        lists = [root / "CMakeLists.txt", root / "CMakePresets.json", *root.glob("cmake/*"), *root.glob("bindings/**/CMakeLists.txt"), *root.glob("examples/**/CMakeLists.txt"), *root.glob("bench/CMakeLists.txt")]
+        self.dev = {
+            m[1]: set(re.findall(r"--\w+", m[2]))
+            for m in re.finditer(r"^  (\w+)(.*(?:\n {6,}.*)*)", usage, re.MULTILINE)
+        } | {"help": set()}
+        self.steps = set(
+            subprocess.run(
+                ["./dev", "test", "--list"], cwd=root, capture_output=True, text=True, check=True
+            ).stdout.split()
+        )
+        lists = [
+            root / "CMakeLists.txt",
+            root / "CMakePresets.json",
+            *root.glob("cmake/*"),
+            *root.glob("bindings/**/CMakeLists.txt"),
+            *root.glob("examples/**/CMakeLists.txt"),
+            *root.glob("bench/CMakeLists.txt"),
+        ]
         self.cmake = "".join(path.read_text(encoding="utf-8") for path in lists if path.is_file())
 
     def help(self, program, chain=()):
         if (program, chain) not in self.helps:
-            result = subprocess.run([self.programs[program], *chain, "--help"], capture_output=True, text=True, timeout=20)
+            result = subprocess.run(
+                [self.programs[program], *chain, "--help"], capture_output=True, text=True, timeout=20
+            )
             if result.returncode:
-                raise RuntimeError(f"{program} {' '.join(chain)} --help: expected status 0, found {result.returncode}: {result.stderr}")
+                raise RuntimeError(
+                    f"{program} {' '.join(chain)} --help: expected status 0, found {result.returncode}: {result.stderr}"
+                )
             self.helps[program, chain] = Help(result.stdout)
         return self.helps[program, chain]
 
@@ -92,7 +111,11 @@ class Checker:
 
     @property
     def outside(self):
-        return {line.split()[0] for line in (self.root / "tests/docs/outside").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")}
+        return {
+            line.split()[0]
+            for line in (self.root / "tests/docs/outside").read_text(encoding="utf-8").splitlines()
+            if line and not line.startswith("#")
+        }
 
     def dev_problems(self, arguments):
         if not arguments:
@@ -105,7 +128,11 @@ class Checker:
                 yield from self.program_problems("intaglio", rest)
         else:
             for word in rest:
-                known = word in self.dev[command] if word.startswith("-") else command == "test" and (word in self.steps or is_placeholder(word))
+                known = (
+                    word in self.dev[command]
+                    if word.startswith("-")
+                    else command == "test" and (word in self.steps or is_placeholder(word))
+                )
                 if not known:
                     yield f"./dev {command} {word}: expected an option or a step that ./dev knows"
 
@@ -116,7 +143,10 @@ class Checker:
         while known.commands and arguments and not arguments[0].startswith("-"):
             if arguments[0] not in known.commands:
                 if not is_placeholder(arguments[0]):
-                    yield f"{program}: expected one of its commands {', '.join(sorted(known.commands))}, found '{arguments[0]}'"
+                    yield (
+                        f"{program}: expected one of its commands {', '.join(sorted(known.commands))}, found"
+                        f" '{arguments[0]}'"
+                    )
                 return
             chain, arguments = (*chain, arguments[0]), arguments[1:]
             known = self.help(program, chain)

@@ -79,7 +79,9 @@ def link_problems(root, pages):
                 continue
             path, _, anchor = target.partition("#")
             try:
-                other = page.name if not path else str((root / page.name).parent.joinpath(path).resolve().relative_to(root))
+                other = (
+                    page.name if not path else str((root / page.name).parent.joinpath(path).resolve().relative_to(root))
+                )
             except ValueError:
                 yield page.name, line, f"link to '{target}': expected a path inside of the tree"
                 continue
@@ -88,7 +90,11 @@ def link_problems(root, pages):
             elif anchor and other.endswith(".md"):
                 anchors = (pages[other] if other in pages else read(root, other)).anchors
                 if anchor not in anchors:
-                    yield page.name, line, f"link to '{target}': expected a heading with this anchor in {other}, found none"
+                    yield (
+                        page.name,
+                        line,
+                        f"link to '{target}': expected a heading with this anchor in {other}, found none",
+                    )
 
 
 # Rooms and folders as pages write them: `kernels/catalogue.hpp` stands for include/intaglio/kernels/catalogue.hpp.

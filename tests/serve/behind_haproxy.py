@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two servers behind HAProxy (examples/serve/haproxy.cfg) on loopback, one killed under load. Each request ends with the whole answer, or
-with an error or a break that its client sees; behind the kill all requests are answered again, and one that stops on SIGTERM loses none."""
+"""Two servers behind HAProxy (examples/serve/haproxy.cfg) on loopback, one killed under load. Each request ends with
+the whole answer, or with an error or a break that its client sees; behind the kill all requests are answered again, and
+one that stops on SIGTERM loses none.
+"""
 
 import http.client
 import json
@@ -34,7 +36,13 @@ def free_port():
 
 def complete(port, number, stream, conversation=None):
     """'whole', 'refused' (a status that is no 200), or 'broken' (the answer ended before its end)."""
-    body = {"prompt": f"Once upon a time, number {number}", "max_tokens": TOKENS, "temperature": 0, "ignore_eos": True, "stream": stream}
+    body = {
+        "prompt": f"Once upon a time, number {number}",
+        "max_tokens": TOKENS,
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream": stream,
+    }
     fields = {"Content-Type": "application/json", **({"X-Conversation": conversation} if conversation else {})}
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
@@ -90,7 +98,12 @@ class Load:
 
 servers = [Server(), Server()]
 port = free_port()
-environment = {**os.environ, "INTAGLIO_FRONT": f"127.0.0.1:{port}", "INTAGLIO_ONE": f"127.0.0.1:{servers[0].port}", "INTAGLIO_TWO": f"127.0.0.1:{servers[1].port}"}
+environment = {
+    **os.environ,
+    "INTAGLIO_FRONT": f"127.0.0.1:{port}",
+    "INTAGLIO_ONE": f"127.0.0.1:{servers[0].port}",
+    "INTAGLIO_TWO": f"127.0.0.1:{servers[1].port}",
+}
 check.equal(subprocess.run([HAPROXY, "-c", "-q", "-f", CONFIG], env=environment).returncode, 0, "haproxy -c")
 proxy = subprocess.Popen([HAPROXY, "-db", "-q", "-f", CONFIG], env=environment)
 try:
@@ -113,7 +126,10 @@ try:
     before = [end for _, done, end in ends if done < killed]
     after = [end for start, _, end in ends if start > killed + 2]
     check(before and all(end == "whole" for end in before), f"before the kill: expected whole answers, found {before}")
-    check(len(after) >= 2 and all(end == "whole" for end in after), f"2 s behind the kill: expected whole answers, found {after}")
+    check(
+        len(after) >= 2 and all(end == "whole" for end in after),
+        f"2 s behind the kill: expected whole answers, found {after}",
+    )
     lost = [end for start, done, end in ends if end != "whole"]
     check(len(lost) <= 16, f"expected at most two lost requests a client, each with an error, found {lost}")
 
@@ -132,6 +148,8 @@ finally:
     for each in servers:
         if each.process.poll() is None:
             each.process.send_signal(signal.SIGKILL)
-print(f"{len(ends)} requests by 8 clients, one server killed: {kinds['whole']} whole, {kinds['refused']} refused, {kinds['broken']} broken off; "
-      f"{drained.count('whole')} of {len(drained)} more whole while one drained")
+print(
+    f"{len(ends)} requests by 8 clients, one server killed: {kinds['whole']} whole, {kinds['refused']} refused,"
+    f" {kinds['broken']} broken off; {drained.count('whole')} of {len(drained)} more whole while one drained"
+)
 check.end("behind_haproxy", started)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The device is lost, its memory is full, the wall clock jumps, clients do not read: the server answers or refuses, /health tells the truth, and it recovers."""
+"""The device is lost, its memory is full, the wall clock jumps, clients do not read: the server answers or refuses,
+/health tells the truth, and it recovers."""
 
 import json
 import os
@@ -18,10 +19,42 @@ here = os.path.dirname(os.path.abspath(__file__))
 scratch = tempfile.TemporaryDirectory()
 folder = scratch.name
 library = f"{folder}/libvulkan_faults.so"
-subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", *os.environ.get("CPPFLAGS", "").split(), f"{here}/vulkan_faults.cpp", "-o", library], check=True)
+subprocess.run(
+    [
+        os.environ.get("CXX", "c++"),
+        "-std=c++20",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        *os.environ.get("CPPFLAGS", "").split(),
+        f"{here}/vulkan_faults.cpp",
+        "-o",
+        library,
+    ],
+    check=True,
+)
 with open(f"{folder}/faults.json", "w") as file:
-    json.dump({"file_format_version": "1.1.2", "layer": {"name": "VK_LAYER_INTAGLIO_faults", "type": "GLOBAL", "library_path": library, "api_version": "1.3.0", "implementation_version": "1", "description": "faults",
-                                                         "functions": {"vkGetInstanceProcAddr": "faults_instance_call", "vkGetDeviceProcAddr": "faults_device_call"}}}, file)
+    json.dump(
+        {
+            "file_format_version": "1.1.2",
+            "layer": {
+                "name": "VK_LAYER_INTAGLIO_faults",
+                "type": "GLOBAL",
+                "library_path": library,
+                "api_version": "1.3.0",
+                "implementation_version": "1",
+                "description": "faults",
+                "functions": {
+                    "vkGetInstanceProcAddr": "faults_instance_call",
+                    "vkGetDeviceProcAddr": "faults_device_call",
+                },
+            },
+        },
+        file,
+    )
 LAYER = {"VK_LAYER_PATH": folder, "VK_INSTANCE_LAYERS": "VK_LAYER_INTAGLIO_faults", "INTAGLIO_FAULTS": folder}
 TEXT = "/v1/completions"
 good = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}
@@ -41,16 +74,34 @@ def wait_until(found, seconds, what):
 
 
 def start_stream(server, **more):
-    body = json.dumps({"prompt": "Once upon a time", "max_tokens": 480, "temperature": 1, "logit_bias": {"0": -100}, "stream": True, **more}).encode()
+    body = json.dumps(
+        {
+            "prompt": "Once upon a time",
+            "max_tokens": 480,
+            "temperature": 1,
+            "logit_bias": {"0": -100},
+            "stream": True,
+            **more,
+        }
+    ).encode()
     link = socket.create_connection(("127.0.0.1", server.port), 60)
-    link.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    link.sendall(
+        f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+        f" {len(body)}\r\n\r\n".encode()
+        + body
+    )
     return link
 
 
 # A driver that ends the process is met by another one, and one that did not is remembered.
 def try_driver():
-    return subprocess.run([os.path.join(os.path.dirname(PROGRAM), "intaglio"), "run", "--prompt", "Once", "-n", "1"], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, **LAYER, "INTAGLIO_DRIVER_TRIAL": "always", "XDG_CACHE_HOME": f"{folder}/cache"})
+    return subprocess.run(
+        [os.path.join(os.path.dirname(PROGRAM), "intaglio"), "run", "--prompt", "Once", "-n", "1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **LAYER, "INTAGLIO_DRIVER_TRIAL": "always", "XDG_CACHE_HOME": f"{folder}/cache"},
+    )
 
 
 fault("crash")
@@ -74,15 +125,23 @@ wait_until(lambda: ask("GET", "/health")[2]["running"] == 3, 10, "three run")
 fault("lost")
 answers = [read_answer(link) for link in links]
 for answer in answers:
-    check(b"generation_failed" in answer and b"[DONE]" not in answer and answer.endswith(b"0\r\n\r\n"), f"a stream ends with the error, found {answer[-300:]!r}")
+    check(
+        b"generation_failed" in answer and b"[DONE]" not in answer and answer.endswith(b"0\r\n\r\n"),
+        f"a stream ends with the error, found {answer[-300:]!r}",
+    )
 found = server.event("device_failed")
 check("lost" in found["detail"].lower(), f"the log tells why: {found}")
 status, _, after = ask("POST", TEXT, good)  # waits for the new device
-check.equal((status, after["choices"] if status == 200 else after), (200, before["choices"]), "the same answer from the device that came back")
+check.equal(
+    (status, after["choices"] if status == 200 else after),
+    (200, before["choices"]),
+    "the same answer from the device that came back",
+)
 check.equal(ask("GET", "/health")[0], 200, "health behind it")
 check("intaglio_device_restarts_total 1\n" in ask("GET", "/metrics")[2], "a restart is counted")
 
-# Lost again while its memory is full: health says so as long as it is, and who asks meanwhile is answered when it is not.
+# Lost again while its memory is full: health says so as long as it is, and who asks meanwhile is answered when it is
+# not.
 fault("full")
 fault("lost")
 status, _, found = ask("POST", TEXT, good)
@@ -90,7 +149,10 @@ check.equal((status, found["error"]["code"]), (503, "generation_failed"), "who r
 wait_until(lambda: any(each["event"] == "recovery_failed" for each in server.log), 20, "a recovery fails")
 status, fields, found = ask("GET", "/health")
 check(status == 503 and found["status"] == "recovering" and found["detail"], f"health meanwhile: {status} {found}")
-check("memory" in next(each for each in server.log if each["event"] == "recovery_failed")["detail"], "the log names the memory")
+check(
+    "memory" in next(each for each in server.log if each["event"] == "recovery_failed")["detail"],
+    "the log names the memory",
+)
 waiting = {}
 asker = threading.Thread(target=lambda: waiting.update(answer=ask("POST", TEXT, good)))
 asker.start()

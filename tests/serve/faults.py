@@ -24,7 +24,13 @@ def refused(answer, status, what, param=None, has=None):
     found, fields, body = answer
     check.equal(found, status, what)
     error = body.get("error") if isinstance(body, dict) else None
-    check(isinstance(error, dict) and set(error) == {"message", "type", "param", "code"} and error["message"] and error["type"], f"{what}: expected OpenAI's shape, found {body!r}")
+    check(
+        isinstance(error, dict)
+        and set(error) == {"message", "type", "param", "code"}
+        and error["message"]
+        and error["type"],
+        f"{what}: expected OpenAI's shape, found {body!r}",
+    )
     if error and param is not None:
         check.equal(error["param"], param, what + ": param")
     if error and has is not None:
@@ -32,7 +38,7 @@ def refused(answer, status, what, param=None, has=None):
     return fields
 
 
-# Fields of requests ------------------------------------------------------------------------------------------------------------------
+# Fields of requests -------------------------------------------------------------------------------
 server = Server("--queue", "4", "--max-body-bytes", "200000", "--idle-seconds", "2", "--drain-seconds", "5")
 ask = server.ask
 good = {"messages": MESSAGES, "max_tokens": 4, "temperature": 0}
@@ -40,72 +46,269 @@ status, _, first = ask("POST", CHAT, good)
 check.equal(status, 200, "a request")
 
 for name, value, has in [
-    ("temperature", -0.1, "0 .. 2"), ("temperature", 3, "0 .. 2"), ("temperature", "hot", "0 .. 2"), ("top_p", -0.1, "0 .. 1"), ("top_p", 1.1, "0 .. 1"),
-    ("top_k", -2, "-1 .. 4096"), ("top_k", 5000, "-1 .. 4096"), ("top_k", 1.5, "integer"), ("min_p", 2, "0 .. 1"), ("n", 0, "1 .. 8"), ("n", 9, "1 .. 8"), ("n", 10**30, "1 .. 8"),
-    ("frequency_penalty", 2.5, "-2 .. 2"), ("presence_penalty", -3, "-2 .. 2"), ("repetition_penalty", 0, "over 0"), ("repeat_last_n", 513, "0 .. 512"),
-    ("max_tokens", 0, "1 .."), ("max_tokens", -5, "1 .."), ("max_completion_tokens", "9", "integer"), ("seed", 1.5, "integer"), ("seed", 2**63, "integer"),
-    ("stop", ["a"] * 17, "at most 16"), ("stop", "", "1 .. 1024 bytes"), ("stop", "x" * 1025, "1025"), ("stop", 5, "a string"), ("stream", "yes", "true or false"),
-    ("stream_options", 3, "an object"), ("top_logprobs", 21, "0 .. 20"), ("top_logprobs", 2, "logprobs: true"), ("logprobs", 1, "true or false"),
-    ("logit_bias", {"4096": 1}, "0 .. 4095"), ("logit_bias", {"x": 1}, "token ids"), ("logit_bias", {str(i): 1 for i in range(1025)}, "at most 1024"),
-    ("logit_bias", [1], "an object"), ("logit_bias", {"05": 1}, "token ids"), ("tools", [{"type": "function"}], "a string"), ("tools", {}, "an array"), ("tool_choice", "required", "tools beside it"),
-    ("temprature", 0, "temperature?"), ("guided_regex", "(", "a regular expression"), ("options", {"num_ctx": 5}, "knows"), ("stream_options", {"x": 1}, "knows"), ("store", True, "nothing is stored"), ("messages", [], "1 .. 1024"), ("messages", "hi", "1 .. 1024"), ("messages", None, "an array"),
-    ("response_format", {"type": "xml"}, "json_schema"), ("response_format", {"type": "json_schema"}, "an object"), ("model", 5, "a string"),
+    ("temperature", -0.1, "0 .. 2"),
+    ("temperature", 3, "0 .. 2"),
+    ("temperature", "hot", "0 .. 2"),
+    ("top_p", -0.1, "0 .. 1"),
+    ("top_p", 1.1, "0 .. 1"),
+    ("top_k", -2, "-1 .. 4096"),
+    ("top_k", 5000, "-1 .. 4096"),
+    ("top_k", 1.5, "integer"),
+    ("min_p", 2, "0 .. 1"),
+    ("n", 0, "1 .. 8"),
+    ("n", 9, "1 .. 8"),
+    ("n", 10**30, "1 .. 8"),
+    ("frequency_penalty", 2.5, "-2 .. 2"),
+    ("presence_penalty", -3, "-2 .. 2"),
+    ("repetition_penalty", 0, "over 0"),
+    ("repeat_last_n", 513, "0 .. 512"),
+    ("max_tokens", 0, "1 .."),
+    ("max_tokens", -5, "1 .."),
+    ("max_completion_tokens", "9", "integer"),
+    ("seed", 1.5, "integer"),
+    ("seed", 2**63, "integer"),
+    ("stop", ["a"] * 17, "at most 16"),
+    ("stop", "", "1 .. 1024 bytes"),
+    ("stop", "x" * 1025, "1025"),
+    ("stop", 5, "a string"),
+    ("stream", "yes", "true or false"),
+    ("stream_options", 3, "an object"),
+    ("top_logprobs", 21, "0 .. 20"),
+    ("top_logprobs", 2, "logprobs: true"),
+    ("logprobs", 1, "true or false"),
+    ("logit_bias", {"4096": 1}, "0 .. 4095"),
+    ("logit_bias", {"x": 1}, "token ids"),
+    ("logit_bias", {str(i): 1 for i in range(1025)}, "at most 1024"),
+    ("logit_bias", [1], "an object"),
+    ("logit_bias", {"05": 1}, "token ids"),
+    ("tools", [{"type": "function"}], "a string"),
+    ("tools", {}, "an array"),
+    ("tool_choice", "required", "tools beside it"),
+    ("temprature", 0, "temperature?"),
+    ("guided_regex", "(", "a regular expression"),
+    ("options", {"num_ctx": 5}, "knows"),
+    ("stream_options", {"x": 1}, "knows"),
+    ("store", True, "nothing is stored"),
+    ("messages", [], "1 .. 1024"),
+    ("messages", "hi", "1 .. 1024"),
+    ("messages", None, "an array"),
+    ("response_format", {"type": "xml"}, "json_schema"),
+    ("response_format", {"type": "json_schema"}, "an object"),
+    ("model", 5, "a string"),
 ]:
-    refused(ask("POST", CHAT, {**good, name: value}), 400, f"{name} = {str(value)[:40]}", None if name == "response_format" or name == "stream_options" else None, has)
+    refused(
+        ask("POST", CHAT, {**good, name: value}),
+        400,
+        f"{name} = {str(value)[:40]}",
+        None if name == "response_format" or name == "stream_options" else None,
+        has,
+    )
 refused(ask("POST", CHAT, {**good, "logit_bias": {"5": 101}}), 400, "logit_bias", "logit_bias.5", "-100 .. 100")
 refused(ask("POST", CHAT, {**good, "messages": [{"role": "king", "content": ""}]}), 400, "role", "messages[0].role")
-refused(ask("POST", CHAT, {**good, "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]}), 400, "image", "messages[0].content[0].type")
-refused(ask("POST", CHAT, {**good, "messages": [{"role": "user", "content": "x " * 2000}]}), 400, "prompt too long", "messages", "at most 511 tokens")
+refused(
+    ask(
+        "POST",
+        CHAT,
+        {
+            **good,
+            "messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}
+            ],
+        },
+    ),
+    400,
+    "image",
+    "messages[0].content[0].type",
+)
+refused(
+    ask("POST", CHAT, {**good, "messages": [{"role": "user", "content": "x " * 2000}]}),
+    400,
+    "prompt too long",
+    "messages",
+    "at most 511 tokens",
+)
 refused(ask("POST", CHAT, {**good, "model": "gpt-9"}), 404, "another model", "model")
-check.equal(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "stop": "x"})[0], 200, "stop beside a form")
-for more in [{"top_p": 0, "temperature": 1}, {"seed": -1, "temperature": 1}, {"max_tokens": -1, "stop": "."}, {"guided_choice": ["yes", "no"]}]:
+check.equal(
+    ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "stop": "x"})[0], 200, "stop beside a form"
+)
+for more in [
+    {"top_p": 0, "temperature": 1},
+    {"seed": -1, "temperature": 1},
+    {"max_tokens": -1, "stop": "."},
+    {"guided_choice": ["yes", "no"]},
+]:
     check.equal(ask("POST", CHAT, {**good, **more})[0], 200, f"{more}")
-check(ask("POST", CHAT, {**good, "guided_choice": ["yes", "no"]})[2]["choices"][0]["message"]["content"] in ("yes", "no"), "a choice")
-empty = {"type": "object", "properties": {"empty": {"type": "boolean"}}, "required": ["empty"], "additionalProperties": False}
-text = ask("POST", CHAT, {**good, "max_tokens": 60, "temperature": 1, "seed": 1, "response_format": {"type": "json_object", "schema": empty}})[2]["choices"][0]["message"]["content"]
+check(
+    ask("POST", CHAT, {**good, "guided_choice": ["yes", "no"]})[2]["choices"][0]["message"]["content"] in ("yes", "no"),
+    "a choice",
+)
+empty = {
+    "type": "object",
+    "properties": {"empty": {"type": "boolean"}},
+    "required": ["empty"],
+    "additionalProperties": False,
+}
+text = ask(
+    "POST",
+    CHAT,
+    {
+        **good,
+        "max_tokens": 60,
+        "temperature": 1,
+        "seed": 1,
+        "response_format": {"type": "json_object", "schema": empty},
+    },
+)[2]["choices"][0]["message"]["content"]
 check.equal(list(json.loads(text)), ["empty"], "json_object with a schema")
-refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "max_tokens": 1}), 400, "no room for the form", "max_tokens", "shortest text has 2 bytes")
-for schema, has in [({"type": "string", "pattern": "a(?!b)"}, "pattern"), ({"type": "string", "format": "phone"}, "format"), ({"oneOf": [{}, True]}, "oneOf"), ({"not": {}}, "not"),
-                    ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref"), ({"$ref": "#"}, "no text fits"), ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "begins with itself"), ({"enum": []}, "no value"), (False, "no text fits"),
-                    ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0}}}, "schema.properties.a")]:
-    refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}), 400, f"schema {schema}", "response_format", has)
-for name, value, has in [("prompt", [], "token ids"), ("prompt", ["a"] * 65, "at most 64"), ("prompt", [4096], "0 .. 4095"), ("prompt", [-1], "0 .. 4095"), ("prompt", None, "a string"),
-                         ("best_of", 3, "the same as n"), ("echo", 1, "true or false"), ("parse_special", 1, "true or false"), ("suffix", "x", "around a gap"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
-    refused(ask("POST", TEXT, {"prompt": "Once", "max_tokens": 2, name: value}), 400, f"completions: {name} = {str(value)[:40]}", None, has)
+refused(
+    ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "max_tokens": 1}),
+    400,
+    "no room for the form",
+    "max_tokens",
+    "shortest text has 2 bytes",
+)
+for schema, has in [
+    ({"type": "string", "pattern": "a(?!b)"}, "pattern"),
+    ({"type": "string", "format": "phone"}, "format"),
+    ({"oneOf": [{}, True]}, "oneOf"),
+    ({"not": {}}, "not"),
+    ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref"),
+    ({"$ref": "#"}, "no text fits"),
+    ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "begins with itself"),
+    ({"enum": []}, "no value"),
+    (False, "no text fits"),
+    ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 0}}}, "schema.properties.a"),
+]:
+    refused(
+        ask(
+            "POST",
+            CHAT,
+            {**good, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}},
+        ),
+        400,
+        f"schema {schema}",
+        "response_format",
+        has,
+    )
+for name, value, has in [
+    ("prompt", [], "token ids"),
+    ("prompt", ["a"] * 65, "at most 64"),
+    ("prompt", [4096], "0 .. 4095"),
+    ("prompt", [-1], "0 .. 4095"),
+    ("prompt", None, "a string"),
+    ("best_of", 3, "the same as n"),
+    ("echo", 1, "true or false"),
+    ("parse_special", 1, "true or false"),
+    ("suffix", "x", "around a gap"),
+    ("logprobs", 21, "0 .. 20"),
+    ("prompt", [[1], "x", 5], "a string or token ids"),
+]:
+    refused(
+        ask("POST", TEXT, {"prompt": "Once", "max_tokens": 2, name: value}),
+        400,
+        f"completions: {name} = {str(value)[:40]}",
+        None,
+        has,
+    )
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "walk"}), 400, "a walk without an index", "mode")
 refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "fly"}), 400, "no such mode", "mode")
 refused(ask("POST", "/detokenize", {"tokens": [1, 99999]}), 400, "detokenize", "tokens[1]")
 
-# JSON --------------------------------------------------------------------------------------------------------------------------------
-for body, what in [(b"", "nothing"), (b"{", "cut"), (b"[]", "an array"), (b"nul", "a word"), (b'{"messages": NaN}', "NaN"), (b'{"a":1e999}', "a huge number"), (b'{"a":"\xff"}', "no UTF-8"),
-                   (b'{"a":"\\ud800"}', "half a surrogate"), (b'{"a":1,"a":2}', "a key twice"), (b"[" * 100_000, "deep"), (b'{"a":"\x00"}', "NUL"), (b'{"a":' + b"[" * 70 + b"]" * 70 + b"}", "70 deep"),
-                   (b'{"a":[' + b"0," * 99_000 + b"0]}", "many values, and no messages")]:
+# JSON ---------------------------------------------------------------------------------------------
+for body, what in [
+    (b"", "nothing"),
+    (b"{", "cut"),
+    (b"[]", "an array"),
+    (b"nul", "a word"),
+    (b'{"messages": NaN}', "NaN"),
+    (b'{"a":1e999}', "a huge number"),
+    (b'{"a":"\xff"}', "no UTF-8"),
+    (b'{"a":"\\ud800"}', "half a surrogate"),
+    (b'{"a":1,"a":2}', "a key twice"),
+    (b"[" * 100_000, "deep"),
+    (b'{"a":"\x00"}', "NUL"),
+    (b'{"a":' + b"[" * 70 + b"]" * 70 + b"}", "70 deep"),
+    (b'{"a":[' + b"0," * 99_000 + b"0]}", "many values, and no messages"),
+]:
     answer = ask("POST", CHAT, body)
     refused(answer, 400, f"a body that is {what}")
-    check("\\xff" not in str(answer[2]) and len(str(answer[2])) < 400, f"{what}: the answer is short and has nothing of the input")
+    check(
+        "\\xff" not in str(answer[2]) and len(str(answer[2])) < 400,
+        f"{what}: the answer is short and has nothing of the input",
+    )
 
-# HTTP --------------------------------------------------------------------------------------------------------------------------------
+# HTTP ---------------------------------------------------------------------------------------------
 refused(ask("GET", "/nowhere"), 404, "no such path")
-for path in ["/../../etc/passwd", "/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/chat.js/../chat.html", "//etc/passwd"]:
+for path in [
+    "/../../etc/passwd",
+    "/%2e%2e/etc/passwd",
+    "/..%2f..%2fetc/passwd",
+    "/chat.js/../chat.html",
+    "//etc/passwd",
+]:
     refused(ask("GET", path), 404, path)
 check.equal(refused(ask("GET", CHAT), 405, "GET of chat").get("allow"), "POST", "Allow")
 refused(ask("DELETE", "/v1/models"), 405, "DELETE of models")
 refused(ask("POST", CHAT, good, {"Content-Type": "text/plain"}), 415, "text/plain")
 refused(ask("POST", CHAT, good, {"Content-Encoding": "gzip"}), 415, "gzip")
 refused(ask("POST", CHAT, "x" * 200_001), 413, "a large body", None, "200000")
-refused(parse(server.raw(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + b"10000\r\n" + b"x" * 65536 + b"\r\n" + b"10000\r\n" + b"x" * 65536 +
-                         b"\r\n10000\r\n" + b"x" * 65536 + b"\r\n10000\r\n" + b"x" * 65536 + b"\r\n0\r\n\r\n")), 413, "a large body in chunks")
+refused(
+    parse(
+        server.raw(
+            f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding:"
+            " chunked\r\n\r\n".encode()
+            + b"10000\r\n"
+            + b"x" * 65536
+            + b"\r\n"
+            + b"10000\r\n"
+            + b"x" * 65536
+            + b"\r\n10000\r\n"
+            + b"x" * 65536
+            + b"\r\n10000\r\n"
+            + b"x" * 65536
+            + b"\r\n0\r\n\r\n"
+        )
+    ),
+    413,
+    "a large body in chunks",
+)
 refused(ask("GET", "/" + "a" * 9000), 414, "a long address")
 refused(ask("GET", "/health", fields={"X-Large": "a" * 20_000}), 431, "a large field")
 refused(ask("GET", "/health", fields={f"X-{i}": "a" for i in range(120)}), 431, "many fields")
 json_type = "Content-Type: application/json\r\n"
-for head, what in [("GARBAGE\r\n\r\n", "no request"), ("GET / HTTP/9.9\r\n\r\n", "another version"), ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Content-Length: -2\r\n\r\n", "a negative length"),
-                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "two lengths"),
-                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcde", "two other lengths"),
-                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Transfer-Encoding: chunked\r\n\r\n-2\r\nab\r\n0\r\n\r\n", "a negative chunk"),
-                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nab\r\n", "a chunk past 2^64"),
-                   ("GET / HTTP/1.1\r\nHost: localhost\r\nBad Field: x\r\n\r\n", "a field with a blank"), ("GET http://x/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "no path"),
-                   ("GET /health HTTP/1.1\r\n\r\n", "no Host"), ("GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n", "two Hosts")]:
+for head, what in [
+    ("GARBAGE\r\n\r\n", "no request"),
+    ("GET / HTTP/9.9\r\n\r\n", "another version"),
+    ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Content-Length: -2\r\n\r\n", "a negative length"),
+    (
+        "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
+        + json_type
+        + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "two lengths",
+    ),
+    (
+        "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
+        + json_type
+        + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcde",
+        "two other lengths",
+    ),
+    (
+        "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
+        + json_type
+        + "Transfer-Encoding: chunked\r\n\r\n-2\r\nab\r\n0\r\n\r\n",
+        "a negative chunk",
+    ),
+    (
+        "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n"
+        + json_type
+        + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nab\r\n",
+        "a chunk past 2^64",
+    ),
+    ("GET / HTTP/1.1\r\nHost: localhost\r\nBad Field: x\r\n\r\n", "a field with a blank"),
+    ("GET http://x/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "no path"),
+    ("GET /health HTTP/1.1\r\n\r\n", "no Host"),
+    ("GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n", "two Hosts"),
+]:
     refused(parse(server.raw(head)), 400, what)
 refused(ask("GET", "/health", fields={"Host": "evil.example"}), 403, "a foreign Host")
 refused(ask("GET", "/health", fields={"Host": "127.0.0.1.evil.example:80"}), 403, "a Host that looks like an address")
@@ -113,16 +316,42 @@ for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8080"]:
     check.equal(ask("GET", "/health", fields={"Host": host})[0], 200, f"Host: {host}")
 refused(ask("POST", CHAT, good, {"Origin": "https://evil.example"}), 403, "a foreign Origin")
 check.equal(ask("POST", CHAT, good, {"Origin": server.url})[0], 200, "the server's own page")
-status, fields, _ = ask("OPTIONS", CHAT, fields={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"})
-check(status == 403 and not any(name.startswith("access-control") for name in fields), f"no CORS unless asked for: {status} {fields}")
+status, fields, _ = ask(
+    "OPTIONS", CHAT, fields={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+)
+check(
+    status == 403 and not any(name.startswith("access-control") for name in fields),
+    f"no CORS unless asked for: {status} {fields}",
+)
 status, fields, body = ask("HEAD", "/v1/models")
 check(status == 200 and body == "" and int(fields["content-length"]) > 0, f"HEAD: {status} {fields} {body!r}")
-two = server.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+two = server.raw(
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection:"
+    b" close\r\n\r\n"
+)
 check.equal(two.count(b"HTTP/1.1 200"), 1 if b'"object":"list"' not in two else 2, "requests one behind the other")
-check.equal(parse(server.raw(b'POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"content\r\n9\r\n":"mice"}\r\n0\r\n\r\n'))[0], 200, "a body in chunks")
+check.equal(
+    parse(
+        server.raw(
+            b'POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding:'
+            b' chunked\r\n\r\n9\r\n{"content\r\n9\r\n":"mice"}\r\n0\r\n\r\n'
+        )
+    )[0],
+    200,
+    "a body in chunks",
+)
 
-# Slow, rude and vanishing clients ----------------------------------------------------------------------------------------------------
-LONG = {"messages": MESSAGES, "max_tokens": 480, "temperature": 1, "seed": 5, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "minLength": 450}}}}
+# Slow, rude and vanishing clients -----------------------------------------------------------------
+LONG = {
+    "messages": MESSAGES,
+    "max_tokens": 480,
+    "temperature": 1,
+    "seed": 5,
+    "response_format": {
+        "type": "json_schema",
+        "json_schema": {"name": "x", "schema": {"type": "string", "minLength": 450}},
+    },
+}
 
 
 def gauge(name):
@@ -133,7 +362,11 @@ def gauge(name):
 def start_long(stream, **more):
     link = socket.create_connection(("127.0.0.1", server.port), 30)
     body = json.dumps({**LONG, "stream": stream, **more}).encode()
-    link.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    link.sendall(
+        f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+        f" {len(body)}\r\n\r\n".encode()
+        + body
+    )
     return link
 
 
@@ -150,7 +383,11 @@ for stream in (True, False):
     wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
     link.close()
     left = time.time()
-    wait_until(lambda: gauge("intaglio_cancelled_total") == cancelled + 1 and gauge("intaglio_running") == 0, 5, f"a client that goes (stream {stream}) ends its generation")
+    wait_until(
+        lambda: gauge("intaglio_cancelled_total") == cancelled + 1 and gauge("intaglio_running") == 0,
+        5,
+        f"a client that goes (stream {stream}) ends its generation",
+    )
     check(time.time() - left < 2, f"within a submission, found {time.time() - left:.2f} s")
 link = start_long(False, max_tokens=20, response_format={"type": "text"})
 link.shutdown(socket.SHUT_WR)
@@ -160,7 +397,11 @@ link.close()
 # The queue has room for 4 besides those that run.
 slots = int(gauge("intaglio_slots"))
 links = [start_long(True) for _ in range(slots + 4)]
-wait_until(lambda: gauge("intaglio_running") == slots and gauge("intaglio_queue") >= 4, 20, "as many generations as run and wait")
+wait_until(
+    lambda: gauge("intaglio_running") == slots and gauge("intaglio_queue") >= 4,
+    20,
+    "as many generations as run and wait",
+)
 check.equal(gauge("intaglio_running"), slots, "all slots are taken")
 full = ask("POST", CHAT, good)
 check(int(refused(full, 429, "a full queue").get("retry-after", 0)) >= 1, "Retry-After")
@@ -175,7 +416,9 @@ check.equal(gauge("intaglio_kv_pages_free"), gauge("intaglio_kv_pages"), "their 
 # Those that decode together give what they give alone, drawn on the device or on the host.
 def told(seed):
     more = {"logprobs": True} if seed % 3 == 2 else {}
-    return ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 40 + 15 * seed, "seed": seed, **more})[2]["choices"][0]["message"]["content"]
+    return ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 40 + 15 * seed, "seed": seed, **more})[2][
+        "choices"
+    ][0]["message"]["content"]
 
 
 alone = [told(seed) for seed in range(6)]
@@ -194,11 +437,22 @@ check.equal(together, alone, "the same texts side by side as one by one")
 # told although no second request comes.
 resting = Server("--gpu-idle", "0.75", "--batch-products", "halves")
 check.equal(resting.ask("POST", CHAT, {**good, "max_tokens": 6, "logit_bias": {}})[0], 200, "a short answer")
-wait_until(lambda: 'intaglio_kernel_seconds_total{pass="' in resting.ask("GET", "/metrics")[2], 10,
-           "times by kernel behind a short answer")
-resting_busy = lambda: float(next(line.split()[1] for line in resting.ask("GET", "/metrics")[2].splitlines() if line.startswith("intaglio_device_busy_seconds_total ")))
+wait_until(
+    lambda: 'intaglio_kernel_seconds_total{pass="' in resting.ask("GET", "/metrics")[2],
+    10,
+    "times by kernel behind a short answer",
+)
+resting_busy = lambda: float(
+    next(
+        line.split()[1]
+        for line in resting.ask("GET", "/metrics")[2].splitlines()
+        if line.startswith("intaglio_device_busy_seconds_total ")
+    )
+)
 before_it, begin = resting_busy(), time.time()
-text = resting.ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 55, "seed": 1})[2]["choices"][0]["message"]["content"]
+text = resting.ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 55, "seed": 1})[2]["choices"][0]["message"][
+    "content"
+]
 share = (resting_busy() - before_it) / (time.time() - begin)
 check.equal((text, resting.stop()), (alone[1], 0), "the text of a server that rests, and its exit code")
 # The answer does not wait for the rest behind its last submission, one of a few.
@@ -228,20 +482,41 @@ status, _, answer = ask("POST", TEXT, {"prompt": prompt, "max_tokens": 1, "tempe
 fed = time.time()
 over.set()
 beside = sum(count for at, count in pieces if sent <= at <= fed)
-check(status == 200 and beside >= 12, f"tokens beside a prompt of {len(prompt) // 32} chunks: expected at least 12, found {beside}")
+check(
+    status == 200 and beside >= 12,
+    f"tokens beside a prompt of {len(prompt) // 32} chunks: expected at least 12, found {beside}",
+)
 link.shutdown(socket.SHUT_RDWR)
 follower.join()
 link.close()
 status, _, again = ask("POST", TEXT, {"prompt": prompt, "max_tokens": 1, "temperature": 0})
 page = int(gauge("intaglio_kv_page_positions"))
-check.equal((again["usage"]["prompt_tokens_details"]["cached_tokens"], again["choices"][0]["text"]), ((len(prompt) - 1) // page * page, answer["choices"][0]["text"]), "pages of a prompt are shared")
+check.equal(
+    (again["usage"]["prompt_tokens_details"]["cached_tokens"], again["choices"][0]["text"]),
+    ((len(prompt) - 1) // page * page, answer["choices"][0]["text"]),
+    "pages of a prompt are shared",
+)
 
 # One schema stops nobody: ambiguous ones are followed or refused, and others' tokens come meanwhile.
 inner = {"type": "array", "items": {"$ref": "#"}}
-hostile = [{"anyOf": [inner, inner, {"type": "null"}]}, {"anyOf": [inner] * 20 + [{"type": "null"}]},
-           {"anyOf": [{"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "maxItems": 2}] * 300 + [{"type": "null"}]},
-           {"type": "string", "pattern": "(a|b)*a(a|b){12}"}, {"type": "object", "properties": {str(i): {"type": "string"} for i in range(1000)}},
-           {"$defs": {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(900)} | {"900": {"type": "null"}}, "$ref": "#/$defs/0"}]
+hostile = [
+    {"anyOf": [inner, inner, {"type": "null"}]},
+    {"anyOf": [inner] * 20 + [{"type": "null"}]},
+    {
+        "anyOf": (
+            [{"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "maxItems": 2}] * 300
+            + [{"type": "null"}]
+        )
+    },
+    {"type": "string", "pattern": "(a|b)*a(a|b){12}"},
+    {"type": "object", "properties": {str(i): {"type": "string"} for i in range(1000)}},
+    {
+        "$defs": (
+            {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(900)} | {"900": {"type": "null"}}
+        ),
+        "$ref": "#/$defs/0",
+    },
+]
 worst, over, statuses = [0.0], threading.Event(), []
 
 
@@ -255,7 +530,13 @@ def watch():
 
 
 def hurt(schema):
-    body = {**good, "temperature": 1, "seed": 3, "max_tokens": 120, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
+    body = {
+        **good,
+        "temperature": 1,
+        "seed": 3,
+        "max_tokens": 120,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
+    }
     statuses.append(ask("POST", CHAT, body, seconds=120)[0])
 
 
@@ -271,9 +552,16 @@ for each in hurting:
     each.join()
 over.set()
 watcher.join()
-check(set(statuses) <= {200, 400, 429} and len(statuses) == len(hurting), f"hostile schemas are followed or refused: {statuses}")
+check(
+    set(statuses) <= {200, 400, 429} and len(statuses) == len(hurting),
+    f"hostile schemas are followed or refused: {statuses}",
+)
 check(beside_hostile < 5, f"a request beside hostile schemas: {beside_hostile:.2f} s")
-check(worst[0] < 0.5, f"/health and /metrics beside hostile schemas: expected 0.1 s (5 times that where others use the machine), found {worst[0]:.3f} s")
+check(
+    worst[0] < 0.5,
+    "/health and /metrics beside hostile schemas: expected 0.1 s (5 times that where others use the machine), found"
+    f" {worst[0]:.3f} s",
+)
 
 # Idle and slow ones hold nobody up, and are dropped.
 files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # this process's; the server sees to its own
@@ -291,13 +579,16 @@ check(all(link.recv(1) == b"" for link in idle[:50]), "closed for the client too
 for link in idle + slow:
     link.close()
 
-# Access, files, the way out ----------------------------------------------------------------------------------------------------------
+# Access, files, the way out -----------------------------------------------------------------------
 link = start_long(True)
 wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
 server.process.terminate()
 server.event("draining")
 answer = read_answer(link)
-check(b"data: [DONE]" in answer or b"the server is stopping" in answer, "a stream ends with a reason when the server stops")
+check(
+    b"data: [DONE]" in answer or b"the server is stopping" in answer,
+    "a stream ends with a reason when the server stops",
+)
 check.equal(server.process.wait(20), 0, "exit code after SIGTERM")
 
 with tempfile.TemporaryDirectory() as folder:
@@ -305,8 +596,32 @@ with tempfile.TemporaryDirectory() as folder:
         file.write("secret-key\r\n")
     with open(f"{folder}/config", "w") as file:
         file.write('max-n = 3\nmodel-name = "from-file"\ncors-origin = "https://chat.example"\n')
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.pem", "-days", "2", "-subj", "/CN=localhost"], check=True, capture_output=True)
-    with_key = Server("--config", f"{folder}/config", environment={"INTAGLIO_SERVE_API_KEY_FILE": f"{folder}/key", "INTAGLIO_SERVE_MAX_N": "2"}, wait=False)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-keyout",
+            f"{folder}/tls.key",
+            "-out",
+            f"{folder}/tls.pem",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with_key = Server(
+        "--config",
+        f"{folder}/config",
+        environment={"INTAGLIO_SERVE_API_KEY_FILE": f"{folder}/key", "INTAGLIO_SERVE_MAX_N": "2"},
+        wait=False,
+    )
     for key in (None, "Bearer", "Bearer secret-ke", "Bearer secret-key2", "Bearer " + "x" * 9000, "Basic c2VjcmV0"):
         refused(with_key.ask("GET", "/v1/models", fields={"Authorization": key}), 401, f"key {str(key)[:30]}")
     check.equal(with_key.ask("GET", "/health")[0] in (200, 503), True, "health asks for no key")
@@ -314,22 +629,53 @@ with tempfile.TemporaryDirectory() as folder:
     with_key.event("ready")
     key = {"Authorization": "Bearer secret-key"}
     check.equal(with_key.ask("GET", "/v1/models", fields=key)[2]["data"][0]["id"], "from-file", "an option of the file")
-    check.equal(with_key.ask("GET", "/", fields={"Authorization": "Basic dXNlcjpzZWNyZXQta2V5"})[0], 200, "a browser's form of the key")
+    check.equal(
+        with_key.ask("GET", "/", fields={"Authorization": "Basic dXNlcjpzZWNyZXQta2V5"})[0],
+        200,
+        "a browser's form of the key",
+    )
     refused(with_key.ask("POST", CHAT, {**good, "n": 3}, key), 400, "the environment wins over the file", "n", "1 .. 2")
-    asked = "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout"
-    _, fields, _ = with_key.ask("OPTIONS", CHAT, fields={"Origin": "https://chat.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": asked})
+    of_client = ["arch", "lang", "os", "package-version", "retry-count", "runtime", "runtime-version", "timeout"]
+    asked = ",".join(["authorization", "content-type", *(f"x-stainless-{each}" for each in of_client)])
+    _, fields, _ = with_key.ask(
+        "OPTIONS",
+        CHAT,
+        fields={
+            "Origin": "https://chat.example",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": asked,
+        },
+    )
     check.equal(fields.get("access-control-allow-headers"), asked, "a preflight gives back what is asked for")
-    check.equal(with_key.ask("GET", "/v1/models", fields={"Authorization": "bearer secret-key", "X-Request-Id": "mine-1"})[1].get("x-request-id"), "mine-1", "the client's name of a request")
+    check.equal(
+        with_key.ask("GET", "/v1/models", fields={"Authorization": "bearer secret-key", "X-Request-Id": "mine-1"})[
+            1
+        ].get("x-request-id"),
+        "mine-1",
+        "the client's name of a request",
+    )
     status, fields, _ = with_key.ask("OPTIONS", CHAT, fields={"Origin": "https://chat.example"})
-    check(status == 204 and fields.get("access-control-allow-origin") == "https://chat.example", f"CORS where asked for: {status} {fields}")
+    check(
+        status == 204 and fields.get("access-control-allow-origin") == "https://chat.example",
+        f"CORS where asked for: {status} {fields}",
+    )
     check.equal(with_key.stop(), 0, "exit code")
-    if "this build has no TLS" not in subprocess.run([PROGRAM, "--port", "0", "--tls-certificate", "x", "--tls-key", "y"], capture_output=True, text=True).stderr:
+    if (
+        "this build has no TLS" not in subprocess.run(
+            [PROGRAM, "--port", "0", "--tls-certificate", "x", "--tls-key", "y"], capture_output=True, text=True
+        ).stderr
+    ):
         import ssl
         secure = Server("--tls-certificate", f"{folder}/tls.pem", "--tls-key", f"{folder}/tls.key", wait=False)
-        with ssl.create_default_context(cafile=f"{folder}/tls.pem").wrap_socket(socket.create_connection(("127.0.0.1", secure.port)), server_hostname="localhost") as link:
+        with ssl.create_default_context(cafile=f"{folder}/tls.pem").wrap_socket(
+            socket.create_connection(("127.0.0.1", secure.port)), server_hostname="localhost"
+        ) as link:
             link.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             check(read_answer(link).startswith(b"HTTP/1.1 "), "an answer over TLS")
-        check(not secure.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP"), "no answer without TLS")
+        check(
+            not secure.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP"),
+            "no answer without TLS",
+        )
         check.equal(secure.stop(), 0, "exit code with TLS")
     else:
         print("WARNING: this build has no TLS (libssl-dev): not tested", flush=True)
@@ -349,16 +695,39 @@ with tempfile.TemporaryDirectory() as folder:
     local.stop()
 
     taken = socket.create_server(("127.0.0.1", 0))
-    for name, content in [("misspelt", "api-key-flie = x\n"), ("underscores", 'api_key = "x"\n'), ("section", '[serve]\napi-key = "x"\n')]:
+    for name, content in [
+        ("misspelt", "api-key-flie = x\n"),
+        ("underscores", 'api_key = "x"\n'),
+        ("section", '[serve]\napi-key = "x"\n'),
+    ]:
         with open(f"{folder}/{name}", "w") as file:
             file.write(content)
-    for flags, variables, has in [(["--config", f"{folder}/misspelt"], {}, "api-key-flie"), (["--config", f"{folder}/underscores"], {}, "api_key"), (["--config", f"{folder}/section"], {}, "serve"),
-                                  ([], {"INTAGLIO_SERVE_API_KEYFILE": "x"}, "INTAGLIO_SERVE_API_KEYFILE"), (["--api-key", ""], {}, "--api-key"), (["--config", f"{folder}/nowhere"], {}, "nowhere")]:
-        run = subprocess.run([PROGRAM, "--port", "0", *flags], capture_output=True, text=True, timeout=60, env={**os.environ, **variables})
+    for flags, variables, has in [
+        (["--config", f"{folder}/misspelt"], {}, "api-key-flie"),
+        (["--config", f"{folder}/underscores"], {}, "api_key"),
+        (["--config", f"{folder}/section"], {}, "serve"),
+        ([], {"INTAGLIO_SERVE_API_KEYFILE": "x"}, "INTAGLIO_SERVE_API_KEYFILE"),
+        (["--api-key", ""], {}, "--api-key"),
+        (["--config", f"{folder}/nowhere"], {}, "nowhere"),
+    ]:
+        run = subprocess.run(
+            [PROGRAM, "--port", "0", *flags],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, **variables},
+        )
         check.equal(run.returncode, 1, f"exit code of {flags} {variables}")
         check(has in run.stderr + run.stdout, f"{flags} {variables}: expected '{has}', found {run.stderr!r}")
-    for flags, code, has in [(["--port", str(taken.getsockname()[1])], 1, str(taken.getsockname()[1])), (["--host", "0.0.0.0", "--port", "0"], 1, "--api-key-file"), (["--host", "here"], 1, "IP address"),
-                             (["--model", f"{folder}/none.gguf", "--port", "0"], 3, "none.gguf"), (["--unknown"], 1, "--unknown"), (["--api-key-file", f"{folder}/none"], 1, "none"), (["--queue", "0"], 1, "--queue")]:
+    for flags, code, has in [
+        (["--port", str(taken.getsockname()[1])], 1, str(taken.getsockname()[1])),
+        (["--host", "0.0.0.0", "--port", "0"], 1, "--api-key-file"),
+        (["--host", "here"], 1, "IP address"),
+        (["--model", f"{folder}/none.gguf", "--port", "0"], 3, "none.gguf"),
+        (["--unknown"], 1, "--unknown"),
+        (["--api-key-file", f"{folder}/none"], 1, "none"),
+        (["--queue", "0"], 1, "--queue"),
+    ]:
         run = subprocess.run([PROGRAM, *flags], capture_output=True, text=True, timeout=60)
         check.equal(run.returncode, code, f"exit code of {flags}")
         check(has in run.stderr + run.stdout, f"{flags}: expected '{has}', found {run.stderr!r}")
@@ -372,7 +741,13 @@ with tempfile.TemporaryDirectory() as folder:
         for _ in range(200):
             time.sleep(0.1)
             try:
-                status = int(subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"http://127.0.0.1:{number}/health"], capture_output=True, text=True).stdout)
+                status = int(
+                    subprocess.run(
+                        ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"http://127.0.0.1:{number}/health"],
+                        capture_output=True,
+                        text=True,
+                    ).stdout
+                )
             except ValueError:
                 continue
             if status == 200:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Load: many connections at once, mixed requests, some that go away and some that are malformed. Every accepted request has to be answered, with the text
-that the same request gets alone; memory of the process and of the device has to stay flat. Prints times to the first token and between tokens; --svg draws
-them and the memory."""
+"""Load: many connections at once, mixed requests, some that go away and some that are malformed. Every accepted request
+has to be answered, with the text that the same request gets alone; memory of the process and of the device has to stay
+flat. Prints times to the first token and between tokens; --svg draws them and the memory."""
 
 import argparse
 import asyncio
@@ -21,8 +21,18 @@ from spread import Spread
 options = argparse.ArgumentParser(description=__doc__)
 options.add_argument("--seconds", type=float, default=10)
 options.add_argument("--connections", type=int, default=200)
-options.add_argument("--processes", type=int, default=1, help="of clients, that these are not what is measured; they share the connections")
-options.add_argument("--memory-percent", type=float, default=2, help="by which memory may grow between the first third of the run and its end")
+options.add_argument(
+    "--processes",
+    type=int,
+    default=1,
+    help="of clients, that these are not what is measured; they share the connections",
+)
+options.add_argument(
+    "--memory-percent",
+    type=float,
+    default=2,
+    help="by which memory may grow between the first third of the run and its end",
+)
 options.add_argument("--seed", type=int, default=1)
 options.add_argument("--tell", type=float, default=0, help="seconds from a line of progress to the next; 0: none")
 options.add_argument("--svg")
@@ -38,13 +48,31 @@ def kinds():
     """Requests whose answers are known from when they ran alone."""
     topics = ["a brave mouse", "a cat and a kite", "the old oak tree", "a lost button", "rain"]
     for i in range(24):
-        draws = {"temperature": 0} if i % 4 == 0 else {"temperature": 0.9, "seed": i, "top_p": 0.95, "top_k": 60} if i % 4 != 3 else {"temperature": 1.2, "seed": i, "repetition_penalty": 1.2}
+        draws = (
+            {"temperature": 0}
+            if i % 4 == 0
+            else (
+                {"temperature": 0.9, "seed": i, "top_p": 0.95, "top_k": 60}
+                if i % 4 != 3
+                else {"temperature": 1.2, "seed": i, "repetition_penalty": 1.2}
+            )
+        )
         most = (1, 6, 16, 40)[i % 4] if i % 6 else 24
         if i % 3 == 0:
-            body = {"prompt": [(41 * i * j + 7 * j + i) % 4000 + 60 for j in range((5, 60, 200, 420)[i // 3 % 4])], **draws, "max_tokens": most}
+            body = {
+                "prompt": [(41 * i * j + 7 * j + i) % 4000 + 60 for j in range((5, 60, 200, 420)[i // 3 % 4])],
+                **draws,
+                "max_tokens": most,
+            }
             path = TEXT
         else:
-            body = {"messages": [{"role": "user", "content": f"Tell me a story about {topics[i % 5]}." + " Please." * (i % 7)}], **draws, "max_tokens": most}
+            body = {
+                "messages": [
+                    {"role": "user", "content": f"Tell me a story about {topics[i % 5]}." + " Please." * (i % 7)}
+                ],
+                **draws,
+                "max_tokens": most,
+            }
             path = CHAT
             if i % 8 == 1:
                 body |= {"logprobs": True, "top_logprobs": 3}
@@ -57,12 +85,28 @@ def kinds():
 
 def request(path, body, stream):
     text = json.dumps({**body, "stream": stream}).encode()
-    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+        f" {len(text)}\r\n\r\n".encode()
+        + text
+    )
 
 
-MALFORMED = [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40), b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n", b"\r\n\r\n\r\n \r\n\r\n",
-             request(CHAT, {"messages": 7}, True), request(TEXT, {"prompt": [10**9]}, False), request(CHAT, {}, False).replace(b"{", b"[", 1), request(TEXT, {"prompt": "x", "temperature": 99}, True),
-             b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{\"a\":\xff\xfe}", b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+MALFORMED = [
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40),
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+    b"\r\n\r\n\r\n \r\n\r\n",
+    request(CHAT, {"messages": 7}, True),
+    request(TEXT, {"prompt": [10**9]}, False),
+    request(CHAT, {}, False).replace(b"{", b"[", 1),
+    request(TEXT, {"prompt": "x", "temperature": 99}, True),
+    (
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+        b" 9\r\n\r\n{\"a\":\xff\xfe}"
+    ),
+    b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+]
 KINDS = list(kinds())
 
 
@@ -106,7 +150,18 @@ async def ask(link, path, body, stream, times=None, leave_after=None):
         if status != 200 or not stream:
             content = json.loads(await reader.readexactly(int(fields["content-length"])))
             kept = status == 200 and fields.get("connection") == "keep-alive"
-            return status, {each["index"]: each["message"]["content"] if path == CHAT else each["text"] for each in content.get("choices", [])} if status == 200 else fields, True
+            return (
+                status,
+                (
+                    {
+                        each["index"]: each["message"]["content"] if path == CHAT else each["text"]
+                        for each in content.get("choices", [])
+                    }
+                    if status == 200
+                    else fields
+                ),
+                True,
+            )
         while size := int(await reader.readline(), 16):
             piece = (await reader.readexactly(size + 2)).decode()
             now = time.perf_counter()
@@ -174,7 +229,10 @@ async def client(port, until, alone, counts, times, check, failures):
         try:
             if dice < 0.05:
                 status = await asyncio.wait_for(send_malformed(port, random.choice(MALFORMED)), 60)
-                check(status == 0 or 400 <= status < 500, f"a malformed request: expected 400 and up or a closed connection, found {status}")
+                check(
+                    status == 0 or 400 <= status < 500,
+                    f"a malformed request: expected 400 and up or a closed connection, found {status}",
+                )
                 add(counts, 2)
             elif dice < 0.15:
                 await asyncio.wait_for(ask(link, path, body, stream, None, random.random()), 300)
@@ -187,7 +245,10 @@ async def client(port, until, alone, counts, times, check, failures):
                     await asyncio.sleep(1)
                     continue
                 check(status == 200 and whole, f"an accepted request is answered: found {status} {texts}")
-                check(status != 200 or texts == alone[which], f"request {which}: expected what it gives alone, {alone[which]}, found {texts}")
+                check(
+                    status != 200 or texts == alone[which],
+                    f"request {which}: expected what it gives alone, {alone[which]}, found {texts}",
+                )
                 add(counts, 0)
                 if random.random() < 0.2:
                     link.close()
@@ -222,14 +283,20 @@ def gauges():
 def memory_of_card():
     """What all programs have of the first card, as NVIDIA's tool tells: bytes; None where there is none."""
     try:
-        told = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"], capture_output=True, text=True, timeout=30)
+        told = subprocess.run(
+            ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
         return float(told.stdout.strip()) * 2**20
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
 
 
 class Watch(threading.Thread):
-    """Memory over time: of the process, of the device as the server tells (used by it, and free), and of the whole card."""
+    """Memory over time: of the process, of the device as the server tells (used by it, and free), and of the whole
+    card."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -256,8 +323,14 @@ class Watch(threading.Thread):
             if wanted.tell and time.time() - told >= wanted.tell:
                 told = time.time()
                 of_card = f"{self.samples['card'][-1][1] / 2**20:.0f} MiB" if self.samples["card"] else "unknown"
-                print(f"{at:.0f} s: {' '.join(f'{name} {count}' for name, count in zip(COUNTED, counts))} failures {failures.value}; {now['intaglio_completion_tokens_total']:.0f} tokens, running "
-                      f"{now['intaglio_running']:.0f}, queue {now['intaglio_queue']:.0f}; resident {resident / 2**20:.1f} MiB, device {now['intaglio_device_used_bytes'] / 2**20:.1f} MiB, card {of_card}", flush=True)
+                print(
+                    f"{at:.0f} s: {' '.join(f'{name} {count}' for name, count in zip(COUNTED, counts))} failures"
+                    f" {failures.value}; {now['intaglio_completion_tokens_total']:.0f} tokens, running"
+                    f" {now['intaglio_running']:.0f}, queue {now['intaglio_queue']:.0f}; resident"
+                    f" {resident / 2**20:.1f} MiB, device {now['intaglio_device_used_bytes'] / 2**20:.1f} MiB, card"
+                    f" {of_card}",
+                    flush=True,
+                )
 
 
 def milliseconds(of):
@@ -296,8 +369,17 @@ before = gauges()["intaglio_completion_tokens_total"]
 processes = multiprocessing.get_context("fork")
 counts, failures, results = processes.Array("Q", len(COUNTED)), processes.Value("Q"), processes.SimpleQueue()
 start = time.time()
-shares = [wanted.connections // wanted.processes + (i < wanted.connections % wanted.processes) for i in range(wanted.processes)]
-workers = [processes.Process(target=clients, args=(wanted.seed + i, share, server.port, start + wanted.seconds, alone, counts, failures, results)) for i, share in enumerate(shares)]
+shares = [
+    wanted.connections // wanted.processes + (i < wanted.connections % wanted.processes)
+    for i in range(wanted.processes)
+]
+workers = [
+    processes.Process(
+        target=clients,
+        args=(wanted.seed + i, share, server.port, start + wanted.seconds, alone, counts, failures, results),
+    )
+    for i, share in enumerate(shares)
+]
 for each in workers:
     each.start()
 watch = Watch()
@@ -321,27 +403,60 @@ while time.time() < until:
     if after["intaglio_running"] == after["intaglio_queue"] == 0:
         break
     time.sleep(0.1)
-check.equal((after["intaglio_running"], after["intaglio_queue"], after["intaglio_device_restarts_total"]), (0, 0, 0), "nothing is left running, and the device was well")
+check.equal(
+    (after["intaglio_running"], after["intaglio_queue"], after["intaglio_device_restarts_total"]),
+    (0, 0, 0),
+    "nothing is left running, and the device was well",
+)
 check.equal(after["intaglio_kv_pages_free"], after["intaglio_kv_pages"], "all pages are free")
 check.equal(server.ask("GET", "/health")[0], 200, "health behind the load")
 told = []
-for name, what in [("resident", "resident memory"), ("device", "the device's memory that the server uses"), ("card", "the card's memory in use")]:
+for name, what in [
+    ("resident", "resident memory"),
+    ("device", "the device's memory that the server uses"),
+    ("card", "the card's memory in use"),
+]:
     grown = growth(name)
     if grown is None:
         told.append(f"{what}: not told here")
         check(name != "resident", "resident memory: expected samples, found none")
         continue
-    check(abs(grown[1]) <= wanted.memory_percent if name != "resident" else grown[1] <= wanted.memory_percent, f"{what}: expected flat to {wanted.memory_percent} %, found {grown[1]:+.2f} %")
+    check(
+        abs(grown[1]) <= wanted.memory_percent if name != "resident" else grown[1] <= wanted.memory_percent,
+        f"{what}: expected flat to {wanted.memory_percent} %, found {grown[1]:+.2f} %",
+    )
     told.append(f"{what} {grown[0] / 2**20:.1f} MiB ({grown[1]:+.2f} %)")
 free = [bytes for _, bytes in watch.samples["free"]]
-check(min(free) >= 0.98 * max(free), f"the device's free memory: expected flat to 2 %, found {min(free):.0f} .. {max(free):.0f}")
+check(
+    min(free) >= 0.98 * max(free),
+    f"the device's free memory: expected flat to 2 %, found {min(free):.0f} .. {max(free):.0f}",
+)
 check.equal(server.stop(), 0, "exit code")
 
-print(f"{wanted.connections} connections, {took:.0f} s: " + ", ".join(f"{count} {what}" for what, count in zip(("answered", "went away", "malformed", "told to come again"), counts)) +
-      f" ({counts[0] / took:.1f} answers/s); {(after['intaglio_completion_tokens_total'] - before) / took:.0f} tokens/s; {after['intaglio_slots']:.0f} slots")
+print(
+    f"{wanted.connections} connections, {took:.0f} s: "
+    + ", ".join(
+        f"{count} {what}" for what, count in zip(("answered", "went away", "malformed", "told to come again"), counts)
+    )
+    + f" ({counts[0] / took:.1f} answers/s); {(after['intaglio_completion_tokens_total'] - before) / took:.0f}"
+    f" tokens/s; {after['intaglio_slots']:.0f} slots"
+)
 print("; ".join(told))
-print(f"first token: {milliseconds(firsts)}; between tokens: {milliseconds(gaps)}; alone: first {milliseconds(lonely[0])}, between {milliseconds(lonely[1])}")
+print(
+    f"first token: {milliseconds(firsts)}; between tokens: {milliseconds(gaps)}; alone: first"
+    f" {milliseconds(lonely[0])}, between {milliseconds(lonely[1])}"
+)
 if wanted.svg and firsts.count and gaps.count:
     with open(wanted.svg, "w") as file:
-        file.write(drawing(wanted.title, {"between tokens": gaps, "to the first token": firsts}, {"resident memory": watch.samples["resident"], "device memory": watch.samples["device"], "card": watch.samples["card"]}))
+        file.write(
+            drawing(
+                wanted.title,
+                {"between tokens": gaps, "to the first token": firsts},
+                {
+                    "resident memory": watch.samples["resident"],
+                    "device memory": watch.samples["device"],
+                    "card": watch.samples["card"],
+                },
+            )
+        )
 check.end("load", begun)

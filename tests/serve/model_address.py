@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--model with an address: fetched while /health tells how far, kept for the next start, ended by a signal, and a clear end where there is nothing."""
+"""--model with an address: fetched while /health tells how far, kept for the next start, ended by a signal, and a clear
+end where there is nothing."""
 
 import http.server
 import os
@@ -50,10 +51,14 @@ with tempfile.TemporaryDirectory() as folder:
         time.sleep(0.02)
     far = [progress for status, detail, progress in seen if detail.startswith("downloading the model")]
     check(len(far) >= 5 and far == sorted(far) and 0 < far[-1] <= 1, f"/health tells how far: {far[:3]} .. {far[-3:]}")
-    text = server.ask("POST", "/v1/completions", {"prompt": "Once upon a", "max_tokens": 1, "temperature": 0})[2]["choices"][0]["text"]
+    text = server.ask("POST", "/v1/completions", {"prompt": "Once upon a", "max_tokens": 1, "temperature": 0})[2][
+        "choices"
+    ][0]["text"]
     check.equal((text, server.stop(), served["count"]), (" time", 0, 1), "the model from the net")
     server = Server("--model", f"{address}/fable.gguf", environment=kept)
-    check.equal((server.ask("GET", "/health")[0], server.stop(), served["count"]), (200, 0, 1), "the same from the cache")
+    check.equal(
+        (server.ask("GET", "/health")[0], server.stop(), served["count"]), (200, 0, 1), "the same from the cache"
+    )
 
     nothing = Server("--model", f"{address}/none.gguf", environment=kept, wait=False)
     found = nothing.event("load_failed")
@@ -62,7 +67,14 @@ with tempfile.TemporaryDirectory() as folder:
 
     # A signal ends a download at once.
     served["pieces"] = 4000
-    slow = Server("--model", f"{address}/fable.gguf", "--index", os.path.join(folder, "index"), environment={"XDG_CACHE_HOME": os.path.join(folder, "other")}, wait=False)
+    slow = Server(
+        "--model",
+        f"{address}/fable.gguf",
+        "--index",
+        os.path.join(folder, "index"),
+        environment={"XDG_CACHE_HOME": os.path.join(folder, "other")},
+        wait=False,
+    )
     time.sleep(1)
     start = time.time()
     check.equal(slow.stop(), 0, "exit code in the middle of a download")

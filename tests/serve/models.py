@@ -59,7 +59,8 @@ def tokens_of(path):
 
 
 def write(source, target, template, control=(), context=None):
-    """The model of `source` with this chat template, and with control tokens of these texts in place of its last plain tokens."""
+    """The model of `source` with this chat template, and with control tokens of these texts in place of its last plain
+    tokens."""
     version, tensors, members, infos, data, alignment = read(source)
     members["tokenizer.chat_template"] = (STRING, template.encode())
     texts, types = members["tokenizer.ggml.tokens"][1][1], members["tokenizer.ggml.token_type"][1][1]
@@ -75,7 +76,11 @@ def write(source, target, template, control=(), context=None):
     kept = {each.decode() for each in texts}
     if "tokenizer.ggml.merges" in members:  # what made a token that is gone
         merges = members["tokenizer.ggml.merges"][1][1]
-        merges[:] = [each for each in merges if each.decode().replace(" ", "") in kept and all(part in kept for part in each.decode().split(" "))]
+        merges[:] = [
+            each
+            for each in merges
+            if each.decode().replace(" ", "") in kept and all(part in kept for part in each.decode().split(" "))
+        ]
     if context:
         key = members["general.architecture"][1].decode() + ".context_length"
         members[key] = (UINT32, struct.pack("<I", context))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Schemas that pydantic writes for ordinary models: each is taken, and what is drawn in it is taken by pydantic and by jsonschema."""
+"""Schemas that pydantic writes for ordinary models: each is taken, and what is drawn in it is taken by pydantic and by
+jsonschema."""
 
 import datetime
 import decimal
@@ -174,7 +175,30 @@ class Any(BaseModel):
 
 
 Wrapped = pydantic.RootModel[list[Person]]
-models = [Address, Person, Strict, Extra, Times, Names, Money, Numbers, Lists, Maps, Choices, Pet, Either, Node, Expression, Reasoning, Defaults, Derived, Bytes, Alias, Any, Wrapped]
+models = [
+    Address,
+    Person,
+    Strict,
+    Extra,
+    Times,
+    Names,
+    Money,
+    Numbers,
+    Lists,
+    Maps,
+    Choices,
+    Pet,
+    Either,
+    Node,
+    Expression,
+    Reasoning,
+    Defaults,
+    Derived,
+    Bytes,
+    Alias,
+    Any,
+    Wrapped,
+]
 
 # Of a time it looks for one without a zone, which RFC 3339 asks for.
 formats = jsonschema.FormatChecker([each for each in jsonschema.FormatChecker.checkers if each != "time"])
@@ -184,8 +208,20 @@ for model in models:
     schema = model.model_json_schema()
     found = []
     for seed in range(2):
-        body = {"messages": [{"role": "user", "content": "Tell me a story."}], "temperature": 1, "seed": seed, "max_tokens": 450,
-                "response_format": {"type": "json_schema", "json_schema": {"name": model.__name__[:60].replace("[", "_").replace("]", "_"), "schema": schema, "strict": True}}}
+        body = {
+            "messages": [{"role": "user", "content": "Tell me a story."}],
+            "temperature": 1,
+            "seed": seed,
+            "max_tokens": 450,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": model.__name__[:60].replace("[", "_").replace("]", "_"),
+                    "schema": schema,
+                    "strict": True,
+                },
+            },
+        }
         status, _, answer = server.ask("POST", "/v1/chat/completions", body, seconds=120)
         if status != 200:
             check(False, f"{model.__name__}: {answer}")

@@ -18,7 +18,12 @@ class Server:
     """A running server; its log is read to the end, and kept but for the lines of single requests."""
 
     def __init__(self, *flags, environment=None, wait=True, port=0):
-        self.process = subprocess.Popen([PROGRAM, "--port", str(port), *flags], stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
+        self.process = subprocess.Popen(
+            [PROGRAM, "--port", str(port), *flags],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
         STARTED.append(self.process)
         self.log, self.events = [], threading.Condition()
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -47,7 +52,9 @@ class Server:
         """The first of these events."""
         found = lambda: next((each for each in self.log if each["event"] in (*names, "end")), None)
         with self.events:
-            assert self.events.wait_for(lambda: found() is not None, seconds), f"expected {names} within {seconds} s, found {self.log}"
+            assert self.events.wait_for(
+                lambda: found() is not None, seconds
+            ), f"expected {names} within {seconds} s, found {self.log}"
             assert found()["event"] in names, f"expected {names}, found the end: {self.log}"
             return found()
 
@@ -68,9 +75,19 @@ class Server:
 
     def ask(self, method, path, body=None, fields=None, seconds=60):
         """(status, fields, body as JSON or text)"""
-        text = body if isinstance(body, (bytes, type(None))) else (body if isinstance(body, str) else json.dumps(body)).encode()
-        head = {"Host": f"127.0.0.1:{self.port}", **({"Content-Type": "application/json", "Content-Length": str(len(text))} if text is not None else {}), **(fields or {})}
-        lines = [f"{method} {path} HTTP/1.1"] + [f"{name}: {value}" for name, value in head.items() if value is not None]
+        text = (
+            body
+            if isinstance(body, (bytes, type(None)))
+            else (body if isinstance(body, str) else json.dumps(body)).encode()
+        )
+        head = {
+            "Host": f"127.0.0.1:{self.port}",
+            **({"Content-Type": "application/json", "Content-Length": str(len(text))} if text is not None else {}),
+            **(fields or {}),
+        }
+        lines = [f"{method} {path} HTTP/1.1"] + [
+            f"{name}: {value}" for name, value in head.items() if value is not None
+        ]
         answer = self.raw("\r\n".join(lines).encode() + b"\r\n\r\n" + (text or b""), seconds)
         return parse(answer)
 
@@ -82,7 +99,9 @@ def read_answer(link):
         if found:
             if head.startswith(b"HTTP/1.1 204"):
                 return out
-            length = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            length = [
+                line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+            ]
             if length and len(body) >= int(length[0]) and not head.startswith(b"HTTP/1.1 1"):
                 return out
             if b"transfer-encoding: chunked" in head.lower() and body.endswith(b"0\r\n\r\n"):
@@ -105,7 +124,11 @@ def parse(answer):
         return 0, {}, ""
     fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     text = body.decode()
-    return int(first.split()[1]), fields, json.loads(text) if fields.get("content-type") == "application/json" and text else text
+    return (
+        int(first.split()[1]),
+        fields,
+        json.loads(text) if fields.get("content-type") == "application/json" and text else text,
+    )
 
 
 def stop_all():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Clients that do not read, or read a little now and then, of streams larger than sockets hold: they are dropped when a piece of their answer is not taken
-in time, their generations end, others' tokens come as fast as without them, and memory stays bounded."""
+"""Clients that do not read, or read a little now and then, of streams larger than sockets hold: they are dropped when a
+piece of their answer is not taken in time, their generations end, others' tokens come as fast as without them, and
+memory stays bounded."""
 
 import json
 import socket
@@ -32,12 +33,25 @@ def wait_until(found, seconds, what):
 
 def start(path=TEXT, **more):
     """A client whose side holds next to nothing."""
-    body = json.dumps({"prompt": "Once upon a time", "max_tokens": 480, "temperature": 1, "seed": 3, "logit_bias": {"0": -100}, **more}).encode()
+    body = json.dumps(
+        {
+            "prompt": "Once upon a time",
+            "max_tokens": 480,
+            "temperature": 1,
+            "seed": 3,
+            "logit_bias": {"0": -100},
+            **more,
+        }
+    ).encode()
     link = socket.socket()
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     link.settimeout(60)
     link.connect(("127.0.0.1", server.port))
-    link.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    link.sendall(
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+        f" {len(body)}\r\n\r\n".encode()
+        + body
+    )
     return link
 
 
@@ -79,9 +93,16 @@ for _ in range(4):  # other work of the machine comes and goes
     beside_slow = gaps(60)
     if statistics.median(beside_slow) <= 1.5 * statistics.median(beside_reader) + 0.002:
         break
-check(statistics.median(beside_slow) <= 1.5 * statistics.median(beside_reader) + 0.002,
-      f"tokens beside a slow reader: expected as often as beside one that reads ({1000 * statistics.median(beside_reader):.1f} ms), found {1000 * statistics.median(beside_slow):.1f} ms")
-wait_until(lambda: gauge("intaglio_cancelled_total") == cancelled + 1 and gauge("intaglio_running") == 0, 60, "it is dropped, and its generations end")
+check(
+    statistics.median(beside_slow) <= 1.5 * statistics.median(beside_reader) + 0.002,
+    "tokens beside a slow reader: expected as often as beside one that reads"
+    f" ({1000 * statistics.median(beside_reader):.1f} ms), found {1000 * statistics.median(beside_slow):.1f} ms",
+)
+wait_until(
+    lambda: gauge("intaglio_cancelled_total") == cancelled + 1 and gauge("intaglio_running") == 0,
+    60,
+    "it is dropped, and its generations end",
+)
 got = 0
 try:
     while piece := slow.recv(65536):
@@ -121,7 +142,10 @@ while time.time() < until:
         break
     time.sleep(0.05)
 check(gauge("intaglio_running") == gauge("intaglio_queue") == 0, "all of them end")
-check(most - memory < 64 << 20, f"memory beside twelve: expected less than 64 MiB more, found {(most - memory) / 2**20:.1f} MiB")
+check(
+    most - memory < 64 << 20,
+    f"memory beside twelve: expected less than 64 MiB more, found {(most - memory) / 2**20:.1f} MiB",
+)
 check.equal(gauge("intaglio_kv_pages_free"), gauge("intaglio_kv_pages"), "their pages are free")
 check.equal(server.ask("POST", TEXT, {"prompt": "Once", "max_tokens": 4})[0], 200, "the server behind them")
 for link in links:

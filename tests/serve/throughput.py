@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tokens a second of all connections together, for several numbers of them: each asks again as soon as it is answered. By turns, medians."""
+"""Tokens a second of all connections together, for several numbers of them: each asks again as soon as it is answered.
+By turns, medians."""
 
 import argparse
 import json
@@ -31,9 +32,21 @@ def tokens():
 def asks(until, seed, done):
     random.seed(seed)
     while time.time() < until:
-        body = json.dumps({"prompt": "Once upon a time", "max_tokens": wanted.max_tokens, "temperature": 1, "seed": random.randrange(1 << 30)}).encode()
+        body = json.dumps(
+            {
+                "prompt": "Once upon a time",
+                "max_tokens": wanted.max_tokens,
+                "temperature": 1,
+                "seed": random.randrange(1 << 30),
+            }
+        ).encode()
         with socket.create_connection(("127.0.0.1", server.port), 60) as link:
-            link.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            link.sendall(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+                b" %d\r\n\r\n"
+                % len(body)
+                + body
+            )
             answer = read_answer(link)
         check(answer.startswith(b"HTTP/1.1 200"), f"expected an answer, found {answer[:200]!r}")
         done.append((time.time(), json.loads(answer.partition(b"\r\n\r\n")[2])["usage"]["completion_tokens"]))
@@ -58,8 +71,15 @@ for turn in range(wanted.turns + 1):
             rates[each].append(found)
 for each in wanted.connections:
     middle = statistics.median(rates[each])
-    print(f"{each:3} connections: {middle:9.0f} tokens/s, {middle / statistics.median(rates[wanted.connections[0]]):5.2f} times; all turns: {' '.join(f'{one:.0f}' for one in rates[each])}", flush=True)
+    print(
+        f"{each:3} connections: {middle:9.0f} tokens/s, {middle / statistics.median(rates[wanted.connections[0]]):5.2f}"
+        f" times; all turns: {' '.join(f'{one:.0f}' for one in rates[each])}",
+        flush=True,
+    )
 between = tokens()
-print(f"between tokens (server): {1000 * between['intaglio_token_seconds_sum'] / between['intaglio_token_seconds_count']:.3f} ms on average")
+print(
+    "between tokens (server):"
+    f" {1000 * between['intaglio_token_seconds_sum'] / between['intaglio_token_seconds_count']:.3f} ms on average"
+)
 check.equal(server.stop(), 0, "exit code")
 check.end("throughput", begun)

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Usage: model_server.py FILE PORT_FILE LOG    serves FILE on a free port of this machine, by paths that are faulty each in its own way, and logs
-each request as PATH RANGE IF_RANGE. Files of the folder `hub` beside PORT_FILE are a repository someone/tales as the Hugging Face hub has it: a list,
-and addresses that redirect to where the files are; its list wants the token `secret` where the folder has a file `private`."""
+"""Usage: model_server.py FILE PORT_FILE LOG
+
+Serves FILE on a free port of this machine, by paths that are faulty each in its own way, and logs
+each request as PATH RANGE IF_RANGE. Files of the folder `hub` beside PORT_FILE are a repository someone/tales as the
+Hugging Face hub has it: a list, and addresses that redirect to where the files are; its list wants the token `secret`
+where the folder has a file `private`.
+"""
 
 import base64
 import hashlib
@@ -52,7 +56,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if self.headers.get("Authorization") != "Bearer secret":
                 return self.begin(401, 0)
         if self.path == "/api/models/someone/tales":
-            answer = json.dumps({"id": "someone/tales", "siblings": [{"rfilename": each.name} for each in sorted(hub.iterdir())]}).encode()
+            answer = json.dumps(
+                {"id": "someone/tales", "siblings": [{"rfilename": each.name} for each in sorted(hub.iterdir())]}
+            ).encode()
             self.begin(200, len(answer), Content_Type="application/json")
             return self.wfile.write(answer)
         if self.path.startswith("/api/"):
@@ -98,7 +104,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.begin(200, len(body), **fields)
         part = body[first:]
-        if kind in ("breaks", "grows", "changes") and seen[kind] < (4 if kind == "breaks" else 2) or kind in ("deaf", "crawls"):
+        if (
+            kind in ("breaks", "grows", "changes")
+            and seen[kind] < (4 if kind == "breaks" else 2)
+            or kind in ("deaf", "crawls")
+        ):
             self.wfile.write(part[: min(len(part), 1_000_000)])
             if kind == "crawls":
                 self.wfile.flush()

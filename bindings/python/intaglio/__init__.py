@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Iterator, Mapping, Sequence, Union
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["ArgumentError", "DeviceError", "DeviceLost", "Error", "FileError", "Model", "OutOfMemory", "Stream", "version"]
+__all__ = [
+    "ArgumentError",
+    "DeviceError",
+    "DeviceLost",
+    "Error",
+    "FileError",
+    "Model",
+    "OutOfMemory",
+    "Stream",
+    "version",
+]
 
 _OK, _END, _NO_ROOM = 0, 1, 7
 
@@ -53,19 +63,41 @@ _ERRORS = {2: ArgumentError, 3: FileError, 4: DeviceError, 5: DeviceLost, 6: Out
 
 
 class _ModelOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("allow_cpu", ctypes.c_int), ("context", ctypes.c_uint)]
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("device", ctypes.c_char_p),
+        ("allow_cpu", ctypes.c_int),
+        ("context", ctypes.c_uint),
+    ]
 
 
 class _GenerateOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("temperature", ctypes.c_float), ("top_k", ctypes.c_uint), ("top_p", ctypes.c_float),
-                ("min_p", ctypes.c_float), ("repeat_penalty", ctypes.c_float), ("repeat_last_n", ctypes.c_int), ("seed_low", ctypes.c_uint),
-                ("seed_high", ctypes.c_uint), ("max_tokens", ctypes.c_uint), ("stop", ctypes.POINTER(ctypes.c_char_p)),
-                ("stop_count", ctypes.c_size_t)]
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("temperature", ctypes.c_float),
+        ("top_k", ctypes.c_uint),
+        ("top_p", ctypes.c_float),
+        ("min_p", ctypes.c_float),
+        ("repeat_penalty", ctypes.c_float),
+        ("repeat_last_n", ctypes.c_int),
+        ("seed_low", ctypes.c_uint),
+        ("seed_high", ctypes.c_uint),
+        ("max_tokens", ctypes.c_uint),
+        ("stop", ctypes.POINTER(ctypes.c_char_p)),
+        ("stop_count", ctypes.c_size_t),
+    ]
 
 
 class _Result(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("finish", ctypes.c_int), ("prompt_tokens", ctypes.c_uint), ("cached_tokens", ctypes.c_uint),
-                ("generated_tokens", ctypes.c_uint), ("prompt_ms", ctypes.c_double), ("decode_ms", ctypes.c_double)]
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("finish", ctypes.c_int),
+        ("prompt_tokens", ctypes.c_uint),
+        ("cached_tokens", ctypes.c_uint),
+        ("generated_tokens", ctypes.c_uint),
+        ("prompt_ms", ctypes.c_double),
+        ("decode_ms", ctypes.c_double),
+    ]
 
 
 class _Message(ctypes.Structure):
@@ -81,16 +113,26 @@ def _open_library() -> ctypes.CDLL:
         getattr(library, "intaglio_" + function).restype = ctypes.c_uint
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     for function, arguments in {
-            "model_open": [ctypes.c_char_p, pointer, pointer], "model_close": [pointer], "model_device": [pointer], "model_context": [pointer],
-            "model_position": [pointer], "model_vocab_size": [pointer], "model_hidden_size": [pointer],
-            "model_options_init": [pointer], "generate_options_init": [pointer],
-            "tokenize": [pointer, ctypes.c_char_p, size, ctypes.c_int, pointer, pointer],
-            "tokenize_chat": [pointer, pointer, size, pointer, pointer],
-            "detokenize": [pointer, pointer, size, pointer, pointer],
-            "stream_open": [pointer, pointer, size, pointer, pointer], "stream_next": [pointer, pointer, pointer],
-            "stream_result": [pointer, pointer], "stream_close": [pointer],
-            "logits": [pointer, pointer, size, pointer, size], "embed": [pointer, ctypes.c_char_p, size, pointer, size],
-            "reset": [pointer]}.items():
+        "model_open": [ctypes.c_char_p, pointer, pointer],
+        "model_close": [pointer],
+        "model_device": [pointer],
+        "model_context": [pointer],
+        "model_position": [pointer],
+        "model_vocab_size": [pointer],
+        "model_hidden_size": [pointer],
+        "model_options_init": [pointer],
+        "generate_options_init": [pointer],
+        "tokenize": [pointer, ctypes.c_char_p, size, ctypes.c_int, pointer, pointer],
+        "tokenize_chat": [pointer, pointer, size, pointer, pointer],
+        "detokenize": [pointer, pointer, size, pointer, pointer],
+        "stream_open": [pointer, pointer, size, pointer, pointer],
+        "stream_next": [pointer, pointer, pointer],
+        "stream_result": [pointer, pointer],
+        "stream_close": [pointer],
+        "logits": [pointer, pointer, size, pointer, size],
+        "embed": [pointer, ctypes.c_char_p, size, pointer, size],
+        "reset": [pointer],
+    }.items():
         getattr(library, "intaglio_" + function).argtypes = arguments
     major = library.intaglio_c_version() // 1000
     if major != 1:
@@ -120,7 +162,11 @@ class Stream(Iterator[str]):
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         array = (ctypes.c_int * len(ids))(*ids)
         with model._lock:
-            _check(_library.intaglio_stream_open(model._open(), array, len(ids), ctypes.byref(options), ctypes.byref(self._handle)))
+            _check(
+                _library.intaglio_stream_open(
+                    model._open(), array, len(ids), ctypes.byref(options), ctypes.byref(self._handle)
+                )
+            )
 
     def __next__(self) -> str:
         if not self._handle:
@@ -186,9 +232,17 @@ class Stream(Iterator[str]):
 
 
 class Model:
-    """A model's file or folder on a device, with one history of tokens. Calls from several threads wait for each other."""
+    """A model's file or folder on a device, with one history of tokens. Calls from several threads wait for each
+    other."""
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"], *, device: Union[str, None] = None, allow_cpu: bool = True, context: int = 0) -> None:
+    def __init__(
+        self,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        device: Union[str, None] = None,
+        allow_cpu: bool = True,
+        context: int = 0,
+    ) -> None:
         self._lock = threading.RLock()
         self._handle = ctypes.c_void_p()
         options = _ModelOptions()
@@ -196,7 +250,9 @@ class Model:
         options.device = device.encode() if device is not None else None
         options.allow_cpu = int(allow_cpu)
         options.context = _unsigned("context", context)
-        _check(_library.intaglio_model_open(os.fspath(path).encode(), ctypes.byref(options), ctypes.byref(self._handle)))
+        _check(
+            _library.intaglio_model_open(os.fspath(path).encode(), ctypes.byref(options), ctypes.byref(self._handle))
+        )
 
     def _open(self) -> ctypes.c_void_p:
         if not self._handle:
@@ -227,12 +283,19 @@ class Model:
     def tokenize(self, text: str, *, special: bool = True) -> list[int]:
         """Tokens of a text; with special=False texts of control tokens are plain text and there is no BOS."""
         data = text.encode()
-        return self._ids(lambda ids, count: _library.intaglio_tokenize(self._open(), data, len(data), int(special), ids, count), len(data) + 8)
+        return self._ids(
+            lambda ids, count: _library.intaglio_tokenize(self._open(), data, len(data), int(special), ids, count),
+            len(data) + 8,
+        )
 
     def tokenize_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Tokens of a conversation ([{"role": "user", "content": "..."}]) up to where the answer begins."""
-        turns = (_Message * len(messages))(*[_Message(turn["role"].encode(), turn["content"].encode()) for turn in messages])
-        return self._ids(lambda ids, count: _library.intaglio_tokenize_chat(self._open(), turns, len(messages), ids, count), 256)
+        turns = (_Message * len(messages))(
+            *[_Message(turn["role"].encode(), turn["content"].encode()) for turn in messages]
+        )
+        return self._ids(
+            lambda ids, count: _library.intaglio_tokenize_chat(self._open(), turns, len(messages), ids, count), 256
+        )
 
     def _ids(self, call, room: int) -> list[int]:
         while True:
@@ -255,8 +318,20 @@ class Model:
                     return text.raw[:length.value].decode(errors="replace")
             room = length.value
 
-    def generate(self, prompt: Prompt, *, max_tokens: int = 0, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0,
-                 repeat_penalty: float = 1.0, repeat_last_n: int = -1, seed: int = 0, stop: Sequence[str] = ()) -> Stream:
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int = 0,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repeat_penalty: float = 1.0,
+        repeat_last_n: int = -1,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+    ) -> Stream:
         """Continues a text, tokens or a conversation. What it has in common with the history is not computed again."""
         if isinstance(prompt, str):
             ids: Sequence[int] = self.tokenize(prompt)

@@ -49,7 +49,7 @@ function trouble(text) {
   $('trouble').textContent = text || '';
 }
 
-// Server ----------------------------------------------------------------------------------------------------------------------------
+// Server ------------------------------------------------------------------------------------------
 async function health() {
   let next = 3000;
   try {
@@ -228,7 +228,7 @@ function figures(of) {
   $('room').querySelector('span').textContent = 'This conversation fills ' + Math.round(100 * share) + ' % of the model\'s context: about ' + (most - used) + ' tokens are left.';
 }
 
-// Conversations ---------------------------------------------------------------------------------------------------------------------
+// Conversations -----------------------------------------------------------------------------------
 function begin() {
   current = { id: Date.now() + '-' + Math.random().toString(36).slice(2), title: 'New chat', messages: [], touched: Date.now() };
   show();
@@ -398,7 +398,7 @@ function show() {
   $('log').setAttribute('aria-busy', String(!!running()));
 }
 
-// Walk trace ------------------------------------------------------------------------------------------------------------------------
+// Walk trace --------------------------------------------------------------------------------------
 async function trace(at) {
   const map = $('trace-map'), detail = $('trace-detail'), asked = told(current, at);
   map.replaceChildren('The answer is walked on the CPU …');
@@ -430,7 +430,7 @@ async function trace(at) {
   }
 }
 
-// Time by kernel, of what has been timed since the last look --------------------------------------------------------------------------
+// Time by kernel, of what has been timed since the last look --------------------------------------
 let seen = new Map();
 async function times() {
   if (!$('times').open) return;
@@ -452,7 +452,7 @@ async function times() {
 }
 $('times').ontoggle = times;
 
-// Controls --------------------------------------------------------------------------------------------------------------------------
+// Controls ----------------------------------------------------------------------------------------
 function close_menu() {
   $('side').classList.remove('open');
   $('menu').setAttribute('aria-expanded', 'false');
