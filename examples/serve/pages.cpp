@@ -9,35 +9,44 @@
 #error "expected INTAGLIO_SERVE_PAGES, the folder of the web page as a string"
 #endif
 
-#define INTAGLIO_SERVE_FILE(name, file) INTAGLIO_FILE_IN_PROGRAM(name, INTAGLIO_SERVE_PAGES "/" file)
+// Each file of the folder: its name in the program, its name, its address, its media type.
+// clang-format off
+#define INTAGLIO_SERVE_PAGES_OF(take)                                     \
+  take(chat_html, "chat.html", "/", html)                                 \
+  take(chat_css, "chat.css", "/chat.css", style)                          \
+  take(elements_js, "elements.js", "/elements.js", script)                \
+  take(store_js, "store.js", "/store.js", script)                         \
+  take(highlight_js, "highlight.js", "/highlight.js", script)             \
+  take(math_js, "math.js", "/math.js", script)                            \
+  take(markdown_js, "markdown.js", "/markdown.js", script)                \
+  take(conversations_js, "conversations.js", "/conversations.js", script) \
+  take(server_js, "server.js", "/server.js", script)                      \
+  take(answer_js, "answer.js", "/answer.js", script)                      \
+  take(attachments_js, "attachments.js", "/attachments.js", script)       \
+  take(turns_js, "turns.js", "/turns.js", script)                         \
+  take(trace_js, "trace.js", "/trace.js", script)                         \
+  take(chat_js, "chat.js", "/chat.js", script)                            \
+  take(tldr_js, "tldr.js", "/tldr.js", script)                            \
+  take(tldr_html, "tldr.html", "/tldr.html", html)
+// clang-format on
 
-INTAGLIO_SERVE_FILE(intaglio_serve_chat_html, "chat.html")
-INTAGLIO_SERVE_FILE(intaglio_serve_chat_css, "chat.css")
-INTAGLIO_SERVE_FILE(intaglio_serve_chat_js, "chat.js")
-INTAGLIO_SERVE_FILE(intaglio_serve_store_js, "store.js")
-INTAGLIO_SERVE_FILE(intaglio_serve_highlight_js, "highlight.js")
-INTAGLIO_SERVE_FILE(intaglio_serve_math_js, "math.js")
-INTAGLIO_SERVE_FILE(intaglio_serve_markdown_js, "markdown.js")
-INTAGLIO_SERVE_FILE(intaglio_serve_tldr_js, "tldr.js")
-INTAGLIO_SERVE_FILE(intaglio_serve_tldr_html, "tldr.html")
+#define INTAGLIO_SERVE_FILE(name, file, address, type) \
+  INTAGLIO_FILE_IN_PROGRAM(intaglio_serve_##name, INTAGLIO_SERVE_PAGES "/" file)
+INTAGLIO_SERVE_PAGES_OF(INTAGLIO_SERVE_FILE)
 
 namespace intaglio::serve {
 
 std::vector<page_file> page_files() {
-  const auto text = [](const std::byte* begin, const std::byte* end) {
-    return std::string_view(reinterpret_cast<const char*>(begin), static_cast<std::size_t>(end - begin));
-  };
   constexpr std::string_view html = "text/html; charset=utf-8", script = "text/javascript; charset=utf-8",
                              style = "text/css; charset=utf-8";
-  return {{"/", html, text(intaglio_serve_chat_html, intaglio_serve_chat_html_end)},
-          {"/chat.css", style, text(intaglio_serve_chat_css, intaglio_serve_chat_css_end)},
-          {"/chat.js", script, text(intaglio_serve_chat_js, intaglio_serve_chat_js_end)},
-          {"/store.js", script, text(intaglio_serve_store_js, intaglio_serve_store_js_end)},
-          {"/highlight.js", script, text(intaglio_serve_highlight_js, intaglio_serve_highlight_js_end)},
-          {"/math.js", script, text(intaglio_serve_math_js, intaglio_serve_math_js_end)},
-          {"/markdown.js", script, text(intaglio_serve_markdown_js, intaglio_serve_markdown_js_end)},
-          {"/tldr.js", script, text(intaglio_serve_tldr_js, intaglio_serve_tldr_js_end)},
-          {"/tldr.html", html, text(intaglio_serve_tldr_html, intaglio_serve_tldr_html_end)}};
+  std::vector<page_file> out;
+  const auto add = [&](std::string_view address, std::string_view type, const std::byte* begin, const std::byte* end) {
+    out.push_back({address, type, {reinterpret_cast<const char*>(begin), static_cast<std::size_t>(end - begin)}});
+  };
+#define INTAGLIO_SERVE_ADD(name, file, address, type) \
+  add(address, type, intaglio_serve_##name, intaglio_serve_##name##_end);
+  INTAGLIO_SERVE_PAGES_OF(INTAGLIO_SERVE_ADD)
+  return out;
 }
 
 }  // namespace intaglio::serve

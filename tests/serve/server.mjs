@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: MIT
 // The server as its JavaScript tests run it: on a free port of this machine, with fable.
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { createRequire } from 'node:module';
+import {spawn} from 'node:child_process';
+import {createRequire} from 'node:module';
+import {createInterface} from 'node:readline';
 
 export const packages = createRequire(process.env.INTAGLIO_PACKAGES + '/');
 
 export async function start(...flags) {
-  const child = spawn(process.env.INTAGLIO_SERVE, flags[0] === '--port' ? flags : ['--port', '0', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(
+      process.env.INTAGLIO_SERVE, flags[0] === '--port' ? flags : ['--port', '0', ...flags],
+      {stdio: ['ignore', 'ignore', 'pipe']});
   process.on('exit', () => child.kill('SIGKILL'));
   let port = 0;
   const ended = new Promise(done => child.on('exit', done));
   await new Promise((done, fail) => {
-    createInterface({ input: child.stderr }).on('line', line => {
+    createInterface({input: child.stderr}).on('line', line => {
       const told = JSON.parse(line);
       if (told.event === 'listening') port = told.port;
       if (told.event === 'ready') done();
     });
     ended.then(code => fail(new Error('the server ended with ' + code)));
   });
-  return { port, url: 'http://127.0.0.1:' + port, kill: () => (child.kill('SIGKILL'), ended), stop: () => (child.kill('SIGTERM'), ended) };
+  return {
+    port,
+    url: 'http://127.0.0.1:' + port,
+    kill: () => (child.kill('SIGKILL'), ended),
+    stop: () => (child.kill('SIGTERM'), ended)
+  };
 }
 
 let passed = 0, failed = 0;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# clang-format over every C++ and GLSL source of the tree that is not generated.
+# clang-format over every C++, JavaScript and GLSL source of the tree that is not generated.
 
 # format_sources CLANG_FORMAT_ARGUMENT...: -i writes, --dry-run -Werror fails where something would change
 format_sources() {
   local generated=(':!*/spirv/*' ':!*_emulated.hpp' ':!*unicode_tables*') list=(git ls-files -z --cached --others --exclude-standard --)
-  "${list[@]}" '*.hpp' '*.cpp' "${generated[@]}" | xargs -0 -r -n 60 -P "$(nproc)" "clang-format-$clang_version" "$@"
+  "${list[@]}" '*.hpp' '*.cpp' '*.js' '*.mjs' "${generated[@]}" | xargs -0 -r -n 60 -P "$(nproc)" "clang-format-$clang_version" "$@"
   # GLSL is read as C++, which the file's name must say; what differs is found by comparing.
   local source formatted differing=0
   while IFS= read -r -d '' source; do

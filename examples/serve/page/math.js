@@ -1,5 +1,5 @@
-// Formulas in TeX as MathML, which browsers draw themselves: letters, numbers, indices, fractions, roots, brackets that grow, matrices and the usual names.
-// What is not known stays as it was written.
+// Formulas in TeX as MathML, which browsers draw themselves: letters, numbers, indices, fractions, roots, brackets that
+// grow, matrices and the usual names. What is not known stays as it was written.
 'use strict';
 
 const formula = (() => {
@@ -10,13 +10,27 @@ const formula = (() => {
     return out;
   };
   const pairs = text => Object.fromEntries(text.trim().split(/\s+/).map(each => each.split(':')));
-  const letters = pairs('alpha:α beta:β gamma:γ delta:δ epsilon:ϵ varepsilon:ε zeta:ζ eta:η theta:θ vartheta:ϑ iota:ι kappa:κ lambda:λ mu:μ nu:ν xi:ξ pi:π rho:ρ sigma:σ tau:τ upsilon:υ phi:ϕ varphi:φ chi:χ psi:ψ omega:ω Gamma:Γ Delta:Δ Theta:Θ Lambda:Λ Xi:Ξ Pi:Π Sigma:Σ Phi:Φ Psi:Ψ Omega:Ω infty:∞ partial:∂ nabla:∇ hbar:ℏ ell:ℓ emptyset:∅ Re:ℜ Im:ℑ aleph:ℵ');
-  const signs = pairs('times:× cdot:⋅ div:÷ pm:± mp:∓ le:≤ leq:≤ ge:≥ geq:≥ ne:≠ neq:≠ approx:≈ equiv:≡ sim:∼ simeq:≃ cong:≅ propto:∝ in:∈ notin:∉ ni:∋ subset:⊂ subseteq:⊆ supset:⊃ supseteq:⊇ cup:∪ cap:∩ setminus:∖ to:→ rightarrow:→ leftarrow:← leftrightarrow:↔ Rightarrow:⇒ Leftarrow:⇐ Leftrightarrow:⇔ implies:⟹ iff:⟺ mapsto:↦ forall:∀ exists:∃ neg:¬ lnot:¬ land:∧ wedge:∧ lor:∨ vee:∨ oplus:⊕ otimes:⊗ circ:∘ bullet:∙ star:⋆ ast:∗ ldots:… cdots:⋯ dots:… vdots:⋮ ddots:⋱ mid:∣ parallel:∥ perp:⊥ angle:∠ ll:≪ gg:≫ prime:′ langle:⟨ rangle:⟩ lfloor:⌊ rfloor:⌋ lceil:⌈ rceil:⌉ lbrace:{ rbrace:} vert:| Vert:‖ colon:: cdotp:⋅');
+  const letters = pairs(`
+      alpha:α beta:β gamma:γ delta:δ epsilon:ϵ varepsilon:ε zeta:ζ eta:η theta:θ vartheta:ϑ iota:ι kappa:κ
+      lambda:λ mu:μ nu:ν xi:ξ pi:π rho:ρ sigma:σ tau:τ upsilon:υ phi:ϕ varphi:φ chi:χ psi:ψ omega:ω Gamma:Γ
+      Delta:Δ Theta:Θ Lambda:Λ Xi:Ξ Pi:Π Sigma:Σ Phi:Φ Psi:Ψ Omega:Ω infty:∞ partial:∂ nabla:∇ hbar:ℏ ell:ℓ
+      emptyset:∅ Re:ℜ Im:ℑ aleph:ℵ`);
+  const signs = pairs(`
+      times:× cdot:⋅ div:÷ pm:± mp:∓ le:≤ leq:≤ ge:≥ geq:≥ ne:≠ neq:≠ approx:≈ equiv:≡ sim:∼ simeq:≃ cong:≅
+      propto:∝ in:∈ notin:∉ ni:∋ subset:⊂ subseteq:⊆ supset:⊃ supseteq:⊇ cup:∪ cap:∩ setminus:∖ to:→ rightarrow:→
+      leftarrow:← leftrightarrow:↔ Rightarrow:⇒ Leftarrow:⇐ Leftrightarrow:⇔ implies:⟹ iff:⟺ mapsto:↦ forall:∀
+      exists:∃ neg:¬ lnot:¬ land:∧ wedge:∧ lor:∨ vee:∨ oplus:⊕ otimes:⊗ circ:∘ bullet:∙ star:⋆ ast:∗ ldots:…
+      cdots:⋯ dots:… vdots:⋮ ddots:⋱ mid:∣ parallel:∥ perp:⊥ angle:∠ ll:≪ gg:≫ prime:′ langle:⟨ rangle:⟩ lfloor:⌊
+      rfloor:⌋ lceil:⌈ rceil:⌉ lbrace:{ rbrace:} vert:| Vert:‖ colon:: cdotp:⋅`);
   const large = pairs('sum:∑ prod:∏ int:∫ iint:∬ oint:∮ bigcup:⋃ bigcap:⋂ bigoplus:⨁ coprod:∐');
-  const functions = new Set('sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf det dim ker gcd arg deg Pr mod'.split(' '));
+  const functions = new Set(`
+      sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf det dim ker
+      gcd arg deg Pr mod`.trim().split(/\s+/));
   const above = pairs('hat:^ bar:¯ vec:→ tilde:~ dot:˙ ddot:¨ overline:‾ widehat:^ widetilde:~');
-  const fonts = pairs('mathbb:double-struck mathcal:script mathbf:bold mathrm:normal mathfrak:fraktur boldsymbol:bold mathsf:sans-serif mathit:italic');
-  const double = { C: 'ℂ', H: 'ℍ', N: 'ℕ', P: 'ℙ', Q: 'ℚ', R: 'ℝ', Z: 'ℤ' };
+  const fonts = pairs(`
+      mathbb:double-struck mathcal:script mathbf:bold mathrm:normal mathfrak:fraktur boldsymbol:bold
+      mathsf:sans-serif mathit:italic`);
+  const double = {C: 'ℂ', H: 'ℍ', N: 'ℕ', P: 'ℙ', Q: 'ℚ', R: 'ℝ', Z: 'ℤ'};
 
   class unknown extends Error {}
   class reader {
@@ -25,8 +39,13 @@ const formula = (() => {
       this.at = 0;
       this.depth = 0;
     }
-    blank() { while (/^\s+$/.test(this.pieces[this.at] || '')) ++this.at; }
-    look() { this.blank(); return this.pieces[this.at]; }
+    blank() {
+      while (/^\s+$/.test(this.pieces[this.at] || '')) ++this.at;
+    }
+    look() {
+      this.blank();
+      return this.pieces[this.at];
+    }
     next() {
       const out = this.look();
       if (out === undefined) throw new unknown('end');
@@ -36,7 +55,7 @@ const formula = (() => {
     raw() {  // between braces, as it is written
       if (this.next() !== '{') throw new unknown('{');
       let out = '', open = 1;
-      for (; ;) {
+      for (;;) {
         const piece = this.pieces[this.at++];
         if (piece === undefined) throw new unknown('}');
         open += piece === '{' ? 1 : piece === '}' ? -1 : 0;
@@ -62,16 +81,19 @@ const formula = (() => {
       const first = this.look();
       const base = first === '^' || first === '_' ? make('mrow') : this.atom();
       let under = null, over = null, primes = '';
-      for (let piece; (piece = this.look()) === '^' || piece === '_' || piece === "'";) {
+      for (let piece; (piece = this.look()) === '^' || piece === '_' || piece === '\'';) {
         this.next();
-        if (piece === "'") primes += '′';
+        if (piece === '\'') primes += '′';
         else if (piece === '^') over = this.group();
         else under = this.group();
       }
       if (primes) over = over ? make('mrow', make('mo', primes), over) : make('mo', primes);
       if (!under && !over) return base;
       const limits = base.limits;
-      const name = under && over ? (limits ? 'munderover' : 'msubsup') : under ? (limits ? 'munder' : 'msub') : limits ? 'mover' : 'msup';
+      const name = under && over ? (limits ? 'munderover' : 'msubsup') :
+          under                  ? (limits ? 'munder' : 'msub') :
+          limits                 ? 'mover' :
+                                   'msup';
       return make(name, base, ...(under ? [under] : []), ...(over ? [over] : []));
     }
     bracket() {
@@ -79,16 +101,31 @@ const formula = (() => {
       if (piece === '.') return '';
       if (piece === '\\{' || piece === '\\}') return name;
       if (piece === '\\|') return '‖';
-      if (piece.startsWith('\\')) { if (!Object.hasOwn(signs, name)) throw new unknown(piece); return signs[name]; }
+      if (piece.startsWith('\\')) {
+        if (!Object.hasOwn(signs, name)) throw new unknown(piece);
+        return signs[name];
+      }
       return piece;
     }
     table(kind) {
-      const sides = { pmatrix: '()', bmatrix: '[]', vmatrix: '||', Bmatrix: '{}', cases: '{', matrix: '', aligned: '', align: '', 'align*': '', array: '', gathered: '' };
+      const sides = {
+        pmatrix: '()',
+        bmatrix: '[]',
+        vmatrix: '||',
+        Bmatrix: '{}',
+        cases: '{',
+        matrix: '',
+        aligned: '',
+        align: '',
+        'align*': '',
+        array: '',
+        gathered: ''
+      };
       if (!Object.hasOwn(sides, kind)) throw new unknown(kind);
       if (kind === 'array') this.raw();
       const rows = [];
       let cells = [];
-      for (; ;) {
+      for (;;) {
         const cell = this.row(['&', '\\\\', '\\end']), end = this.next();
         cells.push(make('mtd', cell));
         if (end === '&') continue;
@@ -98,22 +135,31 @@ const formula = (() => {
       }
       if (this.raw() !== kind) throw new unknown('\\end');
       const table = make('mtable', ...rows), side = sides[kind];
-      if (kind.startsWith('align') || kind === 'cases') table.setAttribute('columnalign', kind === 'cases' ? 'left' : 'right left');
+      if (kind.startsWith('align') || kind === 'cases')
+        table.setAttribute('columnalign', kind === 'cases' ? 'left' : 'right left');
       return make('mrow', ...(side ? [make('mo', side[0])] : []), table, ...(side[1] ? [make('mo', side[1])] : []));
     }
     atom() {
       const piece = this.next(), name = piece.startsWith('\\') ? piece.slice(1) : '';
-      if (piece === '{') { --this.at; return this.group(); }
+      if (piece === '{') {
+        --this.at;
+        return this.group();
+      }
       if (piece === '}' || piece === '&') throw new unknown(piece);
       if (/^\d/.test(piece)) return make('mn', piece);
       if (/^\p{L}$/u.test(piece)) return make('mi', piece);
       if (!name) return make('mo', piece === '-' ? '−' : piece === '*' ? '∗' : piece);
       if (Object.hasOwn(letters, name)) return make('mi', letters[name]);
       if (Object.hasOwn(signs, name)) return make('mo', signs[name]);
-      if (Object.hasOwn(large, name)) return Object.assign(make('mo', large[name]), { limits: !name.includes('int') });
-      if (functions.has(name)) return Object.assign(make('mi', name), { limits: ['lim', 'max', 'min', 'sup', 'inf'].includes(name) });
+      if (Object.hasOwn(large, name)) return Object.assign(make('mo', large[name]), {limits: !name.includes('int')});
+      if (functions.has(name))
+        return Object.assign(make('mi', name), {limits: ['lim', 'max', 'min', 'sup', 'inf'].includes(name)});
       if (name === 'frac' || name === 'dfrac' || name === 'tfrac') return make('mfrac', this.group(), this.group());
-      if (name === 'binom') { const inside = make('mfrac', this.group(), this.group()); inside.setAttribute('linethickness', '0'); return make('mrow', make('mo', '('), inside, make('mo', ')')); }
+      if (name === 'binom') {
+        const inside = make('mfrac', this.group(), this.group());
+        inside.setAttribute('linethickness', '0');
+        return make('mrow', make('mo', '('), inside, make('mo', ')'));
+      }
       if (name === 'sqrt') {
         if (this.look() !== '[') return make('msqrt', this.group());
         this.next();
@@ -128,7 +174,8 @@ const formula = (() => {
         return make('mrow', ...(open ? [make('mo', open)] : []), inside, ...(close ? [make('mo', close)] : []));
       }
       if (/^[bB]ig+[lrm]?$/.test(name)) return make('mo', this.bracket());
-      if (['text', 'textbf', 'textit', 'mbox', 'operatorname'].includes(name)) return make(name === 'operatorname' ? 'mi' : 'mtext', this.raw());
+      if (['text', 'textbf', 'textit', 'mbox', 'operatorname'].includes(name))
+        return make(name === 'operatorname' ? 'mi' : 'mtext', this.raw());
       if (Object.hasOwn(above, name)) return make('mover', this.group(), make('mo', above[name]));
       if (name === 'underline') return make('munder', this.group(), make('mo', '_'));
       if (Object.hasOwn(fonts, name)) {
@@ -142,11 +189,21 @@ const formula = (() => {
         return inside;
       }
       if (name === 'begin') return this.table(this.raw());
-      if ([',', ';', ':', '!', ' ', 'quad', 'qquad'].includes(name)) { const out = make('mspace'); out.setAttribute('width', { ',': '.17em', ';': '.28em', ':': '.22em', '!': '0', ' ': '.3em', quad: '1em', qquad: '2em' }[name]); return out; }
+      if ([',', ';', ':', '!', ' ', 'quad', 'qquad'].includes(name)) {
+        const out = make('mspace');
+        out.setAttribute(
+            'width',
+            {',': '.17em', ';': '.28em', ':': '.22em', '!': '0', ' ': '.3em', quad: '1em', qquad: '2em'}[name]);
+        return out;
+      }
       if (['displaystyle', 'textstyle', 'limits', 'nolimits'].includes(name)) return make('mrow');
       if (['{', '}', '%', '$', '#', '&', '_'].includes(name)) return make('mo', name);
       if (name === '|') return make('mo', '‖');
-      if (name === '\\') { const out = make('mspace'); out.setAttribute('linebreak', 'newline'); return out; }
+      if (name === '\\') {
+        const out = make('mspace');
+        out.setAttribute('linebreak', 'newline');
+        return out;
+      }
       throw new unknown(piece);
     }
   }
@@ -161,7 +218,7 @@ const formula = (() => {
       return out;
     } catch (problem) {
       if (!(problem instanceof unknown)) throw problem;
-      return Object.assign(document.createElement('code'), { textContent: text });
+      return Object.assign(document.createElement('code'), {textContent: text});
     }
   };
 })();

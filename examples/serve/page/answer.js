@@ -1,0 +1,112 @@
+// Answers: streamed from the server into a conversation, stopped, and gone on with.
+'use strict';
+
+function settings() {
+  const out = {}, form = new FormData($('settings'));
+  for (const [name, value] of form)
+    if (value !== '' && name !== 'system') out[name] = Number(value);
+  return out;
+}
+
+// One answer into messages[at]; what is there is kept as another branch, or gone on with.
+async function answer(chat, at, goes_on = false) {
+  if (runs.has(chat)) return;
+  const stop = new AbortController();
+  runs.set(chat, stop);
+  show();
+  const free = await kept.alone(chat.id, () => answer_alone(chat, at, goes_on, stop));
+  runs.delete(chat);
+  if (!free) trouble('Another tab answers in this conversation.');
+  show();
+  if (chat === current) $('input').focus();
+}
+async function answer_alone(chat, at, goes_on, stop) {
+  const message = goes_on ? chat.messages[at] : {role: 'assistant', id: fresh(), content: ''};
+  if (!goes_on) branch(chat, at, [message]);
+  for (const each of ['finish', 'problem', 'full', 'left_out']) delete message[each];
+  message.open = true;
+  if (models.length) chat.model = model;
+  show();
+  const asked = told(chat, at), begun = !!message.content;
+  if (begun) asked.push({role: 'assistant', content: message.content});
+  const start = performance.now();
+  let first = 0, tokens = 0, saved = start;
+  const numbers = () => {
+    const seconds = (performance.now() - first) / 1000,
+          speed = first && tokens > 1 && seconds > 0.02 ? (tokens - 1) / seconds : 0;
+    message.stats = {
+      first_ms: Math.round((first || performance.now()) - start),
+      tokens,
+      speed: Math.round(speed * 10) / 10
+    };
+    if (chat === current) figures(message.stats);
+  };
+  try {
+    const reply = await fetch('/v1/chat/completions', {
+      method: 'POST',
+      signal: stop.signal,
+      headers: {'Content-Type': 'application/json'},
+      body: JSON.stringify({
+        messages: asked,
+        stream: true,
+        stream_options: {include_usage: true, continuous_usage_stats: true},
+        ...settings(),
+        ...(begun ? {continue_final_message: true} : {}),
+        ...(chat.model ? {model: chat.model} : {}),
+        ...(chat.truncate ? {truncation: 'auto'} : {}),
+      }),
+    });
+    if (!reply.ok) {
+      const {error} = await reply.json();
+      message.full = error.code === 'context_length_exceeded';
+      throw new Error(error.message);
+    }
+    const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+    let ended = false;
+    for (let rest = '';;) {
+      const {value, done} = await reader.read();
+      if (done) break;
+      const events = (rest + value).split('\n\n');
+      rest = events.pop();
+      for (const each of events) {
+        if (!each.startsWith('data: ')) continue;
+        if (each === 'data: [DONE]') {
+          ended = true;
+          continue;
+        }
+        const told = JSON.parse(each.slice(6));
+        if (told.error) throw new Error(told.error.message);
+        if (told.usage) {
+          tokens = told.usage.completion_tokens;
+          message.used = told.usage.prompt_tokens + tokens;
+          message.left_out = told.usage.prompt_tokens_details?.truncated_messages || 0;
+        }
+        const choice = told.choices[0];
+        if (choice?.delta.content || choice?.delta.reasoning_content) first ||= performance.now();
+        if (choice?.delta.reasoning_content) message.thought = (message.thought || '') + choice.delta.reasoning_content;
+        if (choice?.delta.content) message.content += choice.delta.content;
+        if (choice?.finish_reason) message.finish = choice.finish_reason;
+      }
+      numbers();
+      if (chat === current) draw(at);
+      if (performance.now() - saved > 500) saved = performance.now(), save(chat);
+    }
+    if (!ended) throw new Error('the answer was cut off');
+    if (chat === current) $('said').textContent = message.content;
+  } catch (problem) {
+    if (stop.signal.aborted) message.finish = 'stopped';
+    else {
+      message.finish = 'error';
+      message.problem = problem.message;
+      if (problem instanceof TypeError) healthy = false;  // no connection
+    }
+  }
+  delete message.open;
+  chat.touched = Date.now();
+  await save(chat);
+}
+// What a page that went away has left: an answer that no tab writes is gone on with.
+function go_on(chat) {
+  const at = chat.messages.length - 1;
+  if (chat.messages[at]?.open && !runs.has(chat)) answer(chat, at, true);
+}

@@ -1,0 +1,87 @@
+// The server: whether it answers, which models it has, and where its device's time goes.
+'use strict';
+
+let healthy = false, walks = false, model = '', models = [], contexts = {};
+
+async function health() {
+  let next = 3000;
+  try {
+    const reply = await fetch('/health', {cache: 'no-store'}), found = await reply.json();
+    if (!healthy && reply.ok) trouble('');
+    healthy = reply.ok;
+    if (found.models) await list_models(found);
+    else {
+      model = found.model || model;
+      contexts[model] = found.context;
+    }
+    if (walks !== !!found.walk) {
+      walks = !!found.walk;
+      if (!running()) show();
+    }
+    if (model) $('model').textContent = model;
+    $('state').textContent = found.models ?
+        found.models.filter(each => each.status === 'loaded').length + ' of ' + found.models.length + ' models loaded' :
+        found.status === 'ok' ? found.device :
+                                found.status + (found.detail ? ': ' + found.detail : '');
+    $('loading').hidden = found.status !== 'loading';
+    $('progress').value = found.progress || 0;
+    $('loading-text').textContent = 'The model is being loaded: ' + Math.round(100 * (found.progress || 0)) + ' %';
+    if (found.status === 'loading') next = 200;
+    if (found.status === 'failed' || found.status === 'recovering')
+      trouble('The server says: ' + (found.detail || found.status));
+  } catch {
+    healthy = false;
+    $('state').textContent = 'no connection';
+    trouble('The server does not answer. Trying again …');
+    next = 1000;
+  }
+  $('send').disabled = !healthy || !!running();
+  setTimeout(health, next);
+}
+// A server with a folder of models: the conversation says which one answers.
+async function list_models(found) {
+  for (const each of found.models) contexts[each.model] = each.context || contexts[each.model];
+  const names = found.models.map(each => each.model);
+  if (names.join('\n') === models.join('\n')) return;
+  models = names;
+  $('models').replaceChildren(...names.map(each => element('option', {value: each, textContent: each})));
+  $('models').hidden = false;
+  $('model').hidden = true;
+  pick();
+}
+function pick() {
+  if (!models.length) return;
+  model = models.includes(current?.model)     ? current.model :
+      models.includes(read('intaglio.model')) ? read('intaglio.model') :
+                                                models[0];
+  $('models').value = model;
+}
+
+// Time by kernel, of what has been timed since the last look.
+let seen = new Map();
+async function times() {
+  if (!$('times').open) return;
+  try {
+    const lines = (await (await fetch('/metrics', {cache: 'no-store'})).text())
+                      .matchAll(/^intaglio_kernel_seconds_total\{pass="(\w+)",kernel="(\w+)"\} (\S+)$/gm);
+    const now = new Map([...lines].map(
+        ([, pass, kernel, seconds]) => [kernel + (pass === 'prefill' ? ' (prompts)' : ''), Number(seconds)]));
+    const since =
+        [...now]
+            .map(([name, seconds]) => [name, seconds - (seconds >= (seen.get(name) || 0) ? seen.get(name) || 0 : 0)])
+            .filter(([, seconds]) => seconds > 0)
+            .sort((a, b) => b[1] - a[1]);
+    if (since.length) {
+      const all = since.reduce((sum, [, seconds]) => sum + seconds, 0);
+      $('times').querySelector('ul').replaceChildren(...since.slice(0, 8).map(([name, seconds]) => {
+        const item = element('li', {textContent: name + ' ' + (100 * seconds / all).toFixed(0) + ' %'});
+        item.style.setProperty('--share', (100 * seconds / all).toFixed(1) + '%');
+        return item;
+      }));
+      seen = now;
+    }
+  } catch { /* the health check tells */
+  }
+  setTimeout(times, 2000);
+}
+$('times').ontoggle = times;
