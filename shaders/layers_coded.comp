@@ -65,8 +65,12 @@ layout(constant_id = 33) const uint more_values_low = 0;
 layout(constant_id = 34) const uint more_values_high = 0;
 #endif
 layout(constant_id = 31) const float softcap = 0.0;  // of scores
+layout(constant_id = 35) const uint ffns = 16;  // of a layer: before attention, 0 or 1, and 16 times behind it, 1 or 2
 layout(local_size_x_id = 0) in;
 
+const uint ffns_before = ffns & 15u;
+const uint halves_each = 1u + ffns_before + (ffns >> 4);  // attention and FFNs
+const bool two_halves = halves_each == 2u;
 const bool outer_norms = inner_norms != 2u;  // norms before attention and the FFN
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
 const uint narrow = hidden_size > q_size ? hidden_size : q_size,
@@ -118,8 +122,9 @@ layout(push_constant, scalar) uniform Push {
 
 // kernels::layers: the words of `progress` in use; kernels::layers_coded: places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 23u, argument_keys = 1u, argument_values = 2u, argument_partials = 20u,
-           argument_biases = 21u, argument_v = 22u;
+const uint argument_further = 23u;  // of an FFN before attention and of a second one behind it
+const uint argument_count = argument_further + 8u * (halves_each - 2u), argument_keys = 1u, argument_values = 2u,
+           argument_partials = 20u, argument_biases = 21u, argument_v = 22u;
 const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u,
            argument_result = 17u, argument_after_down = 19u;
 
@@ -171,10 +176,31 @@ uint64_t read_place(uint layer) {
 void keep_place(uint layer, uint64_t its) {
   if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = its;
 }
-uint64_t weight_of(uint layer, uint product, uint which) { return place(layer, 8u + 3u * product + which); }
+// Where halves are two, all that depends on `ffns` folds away: instructions are those of a module without it, in their
+// order (docs/lab/bitnet_decode.md).
+bool attends(uint at) { return at % halves_each == ffns_before; }
+// Of a half of the pass: how far the places of its FFN are from those of the FFN that all layers have.
+uint half_;
+uint shift_of(uint at) {
+  uint ffn = at % halves_each - (at % halves_each > ffns_before ? 1u : 0u);
+  return ffn == ffns_before ? 0u : argument_further - 12u + 8u * min(ffn, ffns_before);
+}
+uint64_t weight_of(uint layer, uint product, uint which, uint shift) {
+  return place(layer, 8u + 3u * product + which + (two_halves || product < gate_up ? 0u : shift));
+}
 // What a product reads and writes.
 uint64_t input_of(uint layer, uint product) { return place(layer, product == 0u ? 0u : product + 3u); }
-uint64_t output_of(uint layer, uint product) { return place(layer, product == 0u ? 3u : product + 4u); }
+uint64_t output_of(uint layer, uint product, uint shift) {
+  return place(
+      layer, (product == 0u ? 3u : product + 4u) + (two_halves || product < gate_up || shift == 0u ? 0u : shift + 6u));
+}
+// Weights of the product behind one.
+uint64_t next_weight_of(uint layer, uint product, uint shift) {
+  if (two_halves) return weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u, 0u);
+  if (product == qkv || product == gate_up) return weight_of(layer, product + 1u, 1u, shift);
+  uint next = half_ + 1u;
+  return weight_of(next / halves_each, next % halves_each == ffns_before ? qkv : gate_up, 1u, shift_of(next));
+}
 
 // Of a product.
 uint columns_of(uint product) {
@@ -419,7 +445,8 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
 #endif
   if (product != qkv && inner_norms == 0u) {
     const uint most = hidden_size / 2u / parts + 2u;
-    precise vec2 sum = kept[(product == down ? most : 0u) + own] + y;
+    bool second = two_halves ? product == down : (half_ & 1u) != 0u;
+    precise vec2 sum = kept[(second ? most : 0u) + own] + y;
     y = sum;
   }
   SharedPairs(to).at[pair] = something(y);
@@ -610,11 +637,11 @@ void hand_on(uint64_t to) {
 uint64_t weight, x;  // of the product that comes: weights and input
 void step(uint layer, uint product, bool normalises) {
   // Addresses are read before the wait.
-  uint64_t to = output_of(layer, product),
-           next_weight = weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u), norm = 0ul,
+  uint shift = two_halves ? 0u : shift_of(half_);
+  uint64_t to = output_of(layer, product, shift), next_weight = next_weight_of(layer, product, shift), norm = 0ul,
            next_place = 0ul;
   if (normalises) {
-    norm = outer_norms ? weight_of(layer, product, 0u) : place(layer, argument_after_attention);
+    norm = outer_norms ? weight_of(layer, product, 0u, shift) : place(layer, argument_after_attention);
     load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm
               : product == qkv                                     ? place(layer - 1u, argument_after_down)
                                                                    : place(layer, argument_after_attention),
@@ -652,7 +679,7 @@ void step(uint layer, uint product, bool normalises) {
 #endif
   if (normalises) {
     if (inner_norms == 0u) {
-      keep(product == qkv ? 0u : 1u);
+      keep(two_halves ? (product == qkv ? 0u : 1u) : half_ & 1u);
     } else if (product == qkv && layer == 0u) {
       [[unroll]] for (uint i = 0u; i < 4u; ++i)
         stream[i] = v[i];
@@ -718,11 +745,13 @@ void main() {
     end = 0u;
     give_up();
   }
-  weight = weight_of(0u, qkv, 1u), x = input_of(0u, qkv);
-  BY_CODEC for (uint half_layer = 0u; half_layer < 2u * end; ++half_layer) {
-    uint layer = half_layer >> 1;
-    step(layer, qkv + (half_layer & 1u) * gate_up, true);
-    if ((half_layer & 1u) == 0u) step(layer, projection, false);
+  weight = weight_of(0u, ffns_before == 0u ? qkv : gate_up, 1u, two_halves ? 0u : shift_of(0u));
+  x = input_of(0u, qkv);
+  BY_CODEC for (uint half_layer = 0u; half_layer < halves_each * end; ++half_layer) {
+    if (!two_halves) half_ = half_layer;
+    uint layer = two_halves ? half_layer >> 1 : half_layer / halves_each;
+    step(layer, two_halves ? qkv + (half_layer & 1u) * gate_up : attends(half_layer) ? qkv : gate_up, true);
+    if (two_halves ? (half_layer & 1u) == 0u : attends(half_layer)) step(layer, projection, false);
     else step(layer, down, false);
   }
   uint64_t result = inner_norms != 0u ? place(layers - 1u, argument_result) : x;

@@ -33,20 +33,23 @@ using namespace intaglio;
 
 namespace {
 
-/// The block of examples/custom_model: FFNs of ternary weights before and behind attention. 3.7 billion weights in
-/// layers.
+/// The block of examples/custom_model: FFNs before and behind attention, 3.7 billion weights in layers, ternary ones or
+/// of a codec.
 constexpr const decoder_config& custom_config = models::bitnet_2b_4t_config;
+template <dtype W>
 struct half_step {
   std::string_view gate, up, norm, down;
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const std::uint32_t width = custom_config.hidden_size, inner = custom_config.intermediate_size;
-    const ir::value_id h = t.quantize(x, gate);
-    const ir::value_id g = t.matmul(h, gate, inner, width, dtype::i2_s), u = t.matmul(h, up, inner, width, dtype::i2_s);
-    return t.matmul(t.quantize(t.rms_norm(t.gated(g, u, activation::silu), norm, 1e-5f), down), down, width, inner,
-                    dtype::i2_s);
+    constexpr bool ternary = W == dtype::i2_s;
+    const ir::value_id h = ternary ? t.quantize(x, gate) : x;
+    const ir::value_id g = t.matmul(h, gate, inner, width, W), u = t.matmul(h, up, inner, width, W);
+    const ir::value_id y = t.gated(g, u, activation::silu);
+    return t.matmul(ternary ? t.quantize(t.rms_norm(y, norm, 1e-5f), down) : y, down, width, inner, W);
   }
 };
+template <dtype W>
 struct custom_model {
   static constexpr std::string_view name = "custom";
   static constexpr const decoder_config& config = custom_config;
@@ -54,17 +57,20 @@ struct custom_model {
   static constexpr auto graph() {
     using namespace intaglio::graph;
     constexpr const decoder_config& c = config;
+    constexpr auto attention = [] {
+      constexpr auto front = rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<W>{c};
+      constexpr auto back = linear<W>{"attn_output.weight", c.q_size(), c.hidden_size};
+      if constexpr (W == dtype::i2_s) return residual(front | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps} | back);
+      else return residual(front | back);
+    }();
     return embedding{"token_embd.weight", c.vocab_size, c.hidden_size} |
-           repeat(c.num_hidden_layers,
-                  residual(
-                      rms_norm{"first_norm.weight", c.rms_norm_eps} |
-                      half_step{"first_gate.weight", "first_up.weight", "first_sub_norm.weight", "first_down.weight"}) |
-                      residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<dtype::i2_s>{c} |
-                               rms_norm{"attn_sub_norm.weight", c.rms_norm_eps} |
-                               linear<dtype::i2_s>{"attn_output.weight", c.q_size(), c.hidden_size}) |
-                      residual(rms_norm{"last_norm.weight", c.rms_norm_eps} |
-                               half_step{"last_gate.weight", "last_up.weight", "last_sub_norm.weight",
-                                         "last_down.weight"})) |
+           repeat(c.num_hidden_layers, residual(rms_norm{"first_norm.weight", c.rms_norm_eps} |
+                                                half_step<W>{"first_gate.weight", "first_up.weight",
+                                                             "first_sub_norm.weight", "first_down.weight"}) |
+                                           attention |
+                                           residual(rms_norm{"last_norm.weight", c.rms_norm_eps} |
+                                                    half_step<W>{"last_gate.weight", "last_up.weight",
+                                                                 "last_sub_norm.weight", "last_down.weight"})) |
            rms_norm{"output_norm.weight", c.rms_norm_eps} | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
   }
 };
@@ -150,7 +156,9 @@ int main(int count, char** arguments) try {
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
   measure<models::bitnet_2b_4t>(device, "bitnet_2b", how);
-  measure<custom_model>(device, "custom_4b", how);
+  measure<custom_model<dtype::i2_s>>(device, "custom_4b", how);
+  measure<custom_model<dtype::q8_0>>(device, "custom_4b q8_0", how);
+  measure<custom_model<dtype::bf16>>(device, "custom_4b bf16", how);
   measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
   measure<models::mistral_7b<dtype::q4_1>>(device, "mistral_7b q4_1", how);
   measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);

@@ -246,7 +246,8 @@ TEST_CASE("the room in shared memory holds what the shader declares for Mistral 
                                                          {"head_dim", head_dim},
                                                          {"heads", 8},
                                                          {"full_every", full_every},
-                                                         {"parts", 132}});
+                                                         {"parts", 132},
+                                                         {"ffns", 16}});
   };
   const std::uint64_t stated_mistral = bytes(14336, 4096, 128, 1), stated_gemma = bytes(10240, 2560, 256, 6);
   CHECK(stated_mistral >= mistral);
@@ -262,7 +263,8 @@ TEST_CASE("the room in shared memory holds what the shader declares for Mistral 
                                                          {"head_dim", 128},
                                                          {"heads", 32},
                                                          {"full_every", 1},
-                                                         {"parts", 128}});
+                                                         {"parts", 128},
+                                                         {"ffns", 16}});
   };
   CHECK(dense(11264) - dense(10240) == 4 * 1024);
   CHECK(dense(11264) <= kernels::layers::resident_shared_memory_bytes);

@@ -81,6 +81,8 @@ TEST_CASE("all layers of ternary weights in long contexts have the chain's bits"
   REQUIRE_FALSE(made.table().decode_in_one.in_one_long.empty());
   agrees(made.table(), kernels::whole(kernels::spirv::layers_long_parts), {1500}, 1);
 }
+constexpr decoder_config wide =
+    with(tiny, [](decoder_config& c) { c.intermediate_size = 512, c.num_hidden_layers = 3; });
 /// down(norm(gate(x) / (1 + |gate(x)|) * up(x))), of ternary weights.
 struct softsign {
   static constexpr std::string_view name = "softsign";
@@ -148,6 +150,50 @@ TEST_CASE("all layers of halves in another sequence have the chain's bits", "[re
   holds(plan::planned::of<of_halves<around>>(with_workgroups(4), 1024), 1, 1);
   holds(plan::planned::of<of_halves<behind>>(with_workgroups(4), 1024), 0, 2);
   holds(plan::planned::of<of_halves<both>>(with_workgroups(4), 1024), 1, 2);
+}
+/// down(softsign(gate x) * up x), of weights in a codec.
+template <dtype W>
+struct coded_step {
+  std::string_view gate, up, down;
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const ir::value_id g = t.matmul(x, gate, wide.intermediate_size, wide.hidden_size, W);
+    const ir::value_id u = t.matmul(x, up, wide.intermediate_size, wide.hidden_size, W);
+    return t.matmul(t.gated(g, u, softsign{}), down, wide.hidden_size, wide.intermediate_size, W);
+  }
+};
+template <dtype W, bool before, bool twice>
+struct of_coded_halves {
+  static constexpr std::string_view name = "halves";
+  static constexpr const decoder_config& config = wide;
+  static constexpr auto graph() {
+    using namespace intaglio::graph;
+    constexpr auto ffn = [](std::string_view norm, std::string_view gate, std::string_view up, std::string_view down) {
+      return residual(rms_norm{norm, 1e-5f} | coded_step<W>{gate, up, down});
+    };
+    constexpr auto attention = residual(rms_norm{"attn_norm.weight", 1e-5f} | self_attention<W>{wide} |
+                                        linear<W>{"attn_output.weight", wide.q_size(), wide.hidden_size});
+    constexpr auto early = ffn("first_norm.weight", "first_gate.weight", "first_up.weight", "first_down.weight"),
+                   middle = ffn("second_norm.weight", "second_gate.weight", "second_up.weight", "second_down.weight"),
+                   last = ffn("third_norm.weight", "third_gate.weight", "third_up.weight", "third_down.weight");
+    const auto whole = [&](const auto& block) {
+      return embedding{"token_embd.weight", wide.vocab_size, wide.hidden_size} | repeat(wide.num_hidden_layers, block) |
+             rms_norm{"output_norm.weight", 1e-5f} | lm_head{"token_embd.weight", wide.vocab_size, wide.hidden_size};
+    };
+    if constexpr (before && twice) return whole(early | attention | middle | last);
+    else if constexpr (before) return whole(early | attention | middle);
+    else return whole(attention | middle | last);
+  }
+};
+TEST_CASE("all layers of coded halves in another sequence have the chain's bits", "[reference][machine][unsanitized]") {
+  const auto holds = [&](const plan::planned& made, std::span<const std::byte> module) {
+    REQUIRE(plan::verify(made.table()).view() == "");
+    agrees(made.table(), module, {300});
+  };
+  const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
+  holds(plan::planned::of<of_coded_halves<dtype::q8_0, true, false>>(with_workgroups(2), 1024), coded);
+  holds(plan::planned::of<of_coded_halves<dtype::q4_0, false, true>>(with_workgroups(2), 1024), coded);
+  holds(plan::planned::of<of_coded_halves<dtype::bf16, true, true>>(with_workgroups(2), 1024),
+        kernels::whole(kernels::spirv::layers_dense_parts));
 }
 TEST_CASE("all layers of coded weights have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);

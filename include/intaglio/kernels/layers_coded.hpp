@@ -18,6 +18,7 @@ namespace intaglio::kernels {
 /// turn_norms. biased 1: biases of q, k and v. turned 1: rows of q, k and v as in `turn`, whose rope_factor there is;
 /// 0: as in matmul with rope_cache. inner_norms: of layers_coded::norms_around. window, ring: of the layers that do not
 /// see all positions, as attention has them; full_every: the last of this number of layers sees all positions, 1: each.
+/// ffns: of layers_coded::ffns_word, FFNs of a layer before attention, 0 or 1, and behind it, 1 or 2.
 /// scale, softcap: as attention's. codec_values and what follows it: of layers_coded::codec_word.
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
@@ -55,7 +56,8 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"softcap", field_type::f32},
                                                            {"codec_more_values"},
                                                            {"more_values_low"},
-                                                           {"more_values_high"}}}};
+                                                           {"more_values_high"},
+                                                           {"ffns"}}}};
 
 namespace layers_coded {
 /// Where the norms of a block stand: before its halves, there and before additions to the stream, or before these
@@ -64,10 +66,13 @@ enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, beh
 /// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in
 /// the place of scales; of attention's projection k's head norm and the norm behind it; of gate and up q's head norm in
 /// the place of scales; of down the address of the result, where norms stand before additions, and the norm behind it.
-/// Behind these the biases of q, k and v, and v's matrix where it is one of its own.
+/// Behind these the biases of q, k and v, and v's matrix where it is one of its own; then of an FFN before attention,
+/// and of a second one behind it, as of layers.
 inline constexpr std::uint32_t argument_count = layers::argument_count + 2;
+/// FFNs of a layer in one word.
+constexpr std::uint32_t ffns_word(const layers::ffns& of) { return of.before | of.behind << 4; }
+constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4}; }
 inline constexpr std::uint32_t most_mixed_layers = 64;  ///< of several codecs: bits of values_apart and more_down
-constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
 inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments that workgroups wait for
 inline constexpr std::uint32_t most_patience = 1u << 20;                 ///< reads of one value, 0.2 s
 inline constexpr std::uint32_t resident_subgroups = 16;
@@ -152,7 +157,14 @@ struct layers_coded_kernel {
     std::uint32_t codec_more_values{};
     std::uint32_t more_values_low{};
     std::uint32_t more_values_high{};
+    std::uint32_t ffns{};
   };
+  static constexpr std::uint32_t argument_count(const constants& c) {
+    return layers_coded::ffns_in(c.ffns).arguments(layers_coded::argument_count, layers::arguments_of_ffn);
+  }
+  static constexpr layers::exchanged_arguments exchanged(const constants& c) {
+    return layers_coded::ffns_in(c.ffns).exchanged(layers_coded::argument_count, layers::arguments_of_ffn);
+  }
 
   static constexpr variant module_of(const constants& c) {
     using layers_coded::codec_in;

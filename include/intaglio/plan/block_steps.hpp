@@ -17,6 +17,12 @@ inline constexpr std::size_t no_step = ~std::size_t{0};
 struct block_steps {
   std::size_t first = 0, end = 0, qkv = no_step, v = no_step, turn = no_step, attends = no_step, projection = no_step,
               behind_projection = no_step, gated = no_step, down = no_step, behind_down = no_step;
+  /// An FFN before attention, and a second one behind it.
+  struct ffn {
+    std::size_t gated = no_step, down = no_step;
+    constexpr bool is_there() const { return gated != no_step; }
+  } early, late;
+  constexpr kernels::layers::ffns ffns() const { return {early.is_there() ? 1u : 0u, late.is_there() ? 2u : 1u}; }
   constexpr bool apart() const { return v != no_step; }
 };
 
@@ -30,6 +36,12 @@ constexpr bool find_steps(std::span<const dispatch> period, std::uint8_t kind, b
   const auto take = [&](std::size_t& step, kernel wanted) {
     if (at < out.end && period[at].kernel == wanted) step = at++;
   };
+  const auto gates = [&] {
+    return at < out.end && period[at].kernel == kernel::matmul &&
+           kernels::constants_of<kernels::matmul_kernel>(period[at].specialization).epilogue ==
+               kernels::epilogue::gated;
+  };
+  if (gates()) take(out.early.gated, kernel::matmul), take(out.early.down, kernel::matmul);
   take(out.qkv, kernel::matmul);
   take(out.v, kernel::matmul);
   take(out.turn, kernel::turn);
@@ -39,8 +51,10 @@ constexpr bool find_steps(std::span<const dispatch> period, std::uint8_t kind, b
   take(out.gated, kernel::matmul);
   take(out.down, kernel::matmul);
   take(out.behind_down, kernel::norm_add);
+  if (gates()) take(out.late.gated, kernel::matmul), take(out.late.down, kernel::matmul);
   return at == out.end && out.down != no_step && out.attends != no_step && out.projection != no_step &&
-         out.qkv != no_step;
+         out.qkv != no_step && out.early.is_there() == (out.early.down != no_step) &&
+         out.late.is_there() == (out.late.down != no_step);
 }
 
 }  // namespace intaglio::plan

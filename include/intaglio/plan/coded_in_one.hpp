@@ -91,7 +91,7 @@ class coded_layers_in_one : public one_dispatch {
   }
   constexpr bool normalises_heads() const { return head_norms_ != kernels::turn_norms::none; }
   constexpr bool resident_fits_with(std::uint32_t workgroup_count) const {
-    return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_);
+    return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_, ffns_);
   }
 
   /// Whether a kind's q, k and v come to attention as those of the first kind do.
@@ -133,14 +133,18 @@ class coded_layers_in_one : public one_dispatch {
     const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
     if (!product(at(of.projection), false, adds, q, hidden) || !takes(projection_, codec_of(of.projection)))
       return false;
-    if (!product(at(of.gated), outer_norms_, epilogue::gated, hidden, 2 * ffn) || codec_of(of.gated) != most ||
-        at(of.gated).activation != at(blocks_[0].gated).activation)
-      return false;
+    if (of.ffns() != ffns_ || (ffns_.further() != 0 && inner_norms_)) return false;
+    for (const auto& [gated, down] : {block_steps::ffn{of.gated, of.down}, of.early, of.late}) {
+      if (gated == no_step) continue;
+      if (!product(at(gated), outer_norms_, epilogue::gated, hidden, 2 * ffn) || codec_of(gated) != most ||
+          at(gated).activation != at(blocks_[0].gated).activation || !product(at(down), false, adds, ffn, hidden) ||
+          codec_of(down) != codec_of(of.down))
+        return false;
+    }
     // What most have comes first: a model of one codec then has no second one.
-    return product(at(of.down), false, adds, ffn, hidden) &&
-           takes(codec_of(of.down) == most || more_down_.value_or(codec_of(of.down)) != codec_of(of.down) ? down_
-                                                                                                          : more_down_,
-                 codec_of(of.down));
+    return takes(
+        codec_of(of.down) == most || more_down_.value_or(codec_of(of.down)) != codec_of(of.down) ? down_ : more_down_,
+        codec_of(of.down));
   }
 
   /// What attention of a layer sees, and how it turns.
@@ -189,6 +193,7 @@ class coded_layers_in_one : public one_dispatch {
     for (std::uint32_t kind = 0; kind < kinds; ++kind)
       if (!find_steps(period, static_cast<std::uint8_t>(kind), blocks_[kind])) return false;
     inner_norms_ = blocks_[0].behind_down != no_step;
+    ffns_ = blocks_[0].ffns();
     turns_ = blocks_[0].turn != no_step;
     if (turns_) head_norms_ = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization).norms;
     outer_norms_ =
@@ -222,6 +227,10 @@ class coded_layers_in_one : public one_dispatch {
     if (inner_norms_) {
       projected_ = place("projection", config_.hidden_size, layers);
       lowered_ = place("down", config_.hidden_size, layers);
+    }
+    for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
+      further_[i].gated = place(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
+      further_[i].stream = place(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
     }
     std::uint32_t splits = 1;
     for (const block_steps& each : blocks_) splits = (std::max)(splits, constant(period[each.attends], "splits"));
@@ -312,12 +321,12 @@ class coded_layers_in_one : public one_dispatch {
 
   constexpr void bind_attention(const block_steps& of) {
     dispatch& qkv = period[of.qkv];
-    between(qkv, stream_, query_, nullptr);
+    between(qkv, behind_early(), query_, nullptr);
     const std::uint64_t behind = std::uint64_t{4} * (config_.q_size() + config_.kv_size());
     for (std::size_t i = 0; i < qkv.access_count; ++i)
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
         a.bytes = behind + (of.apart() ? 0 : std::uint64_t{4} * config_.kv_size());
-    if (of.apart()) between(period[of.v], stream_, query_behind(behind), nullptr);
+    if (of.apart()) between(period[of.v], behind_early(), query_behind(behind), nullptr);
     if (of.turn != no_step) turns(period[of.turn]);
     const operand& query = of.turn != no_step ? turned_ : query_;
     dispatch& attends = period[of.attends];
@@ -345,9 +354,17 @@ class coded_layers_in_one : public one_dispatch {
       between(at(of.down), gated_, lowered_, nullptr);
       between(at(of.behind_down), lowered_, next_, &middle_);
     } else {
-      between(at(of.projection), attended_, middle_, &stream_);
+      between(at(of.projection), attended_, middle_, &behind_early());
       between(at(of.gated), middle_, gated_, nullptr);
-      between(at(of.down), gated_, next_, &middle_);
+      between(at(of.down), gated_, behind_first(), &middle_);
+    }
+    if (of.early.is_there()) {
+      between(at(of.early.gated), stream_, further_[0].gated, nullptr);
+      between(at(of.early.down), further_[0].gated, further_[0].stream, &stream_);
+    }
+    if (const further_ffn& late = further_[ffns_.before]; of.late.is_there()) {
+      between(at(of.late.gated), late.stream, late.gated, nullptr);
+      between(at(of.late.down), late.gated, next_, &late.stream);
     }
 
     // kernels::layers, and kernels::layers_coded where it differs. With inner norms what crosses workgroups has not been normalised.
@@ -359,7 +376,7 @@ class coded_layers_in_one : public one_dispatch {
                        attended_,
                        inner_norms_ ? projected_ : middle_,
                        gated_,
-                       inner_norms_ ? lowered_ : next_,
+                       inner_norms_ ? lowered_ : behind_first(),
                        outer_norms_ ? push(at(of.qkv), "norm_weight") : none,
                        push(at(of.qkv), "weight"),
                        push(first_with_cache(of), "rope"),
@@ -376,7 +393,17 @@ class coded_layers_in_one : public one_dispatch {
                        biased_ ? push(at(of.turn), "bias") : none,
                        of.apart() ? push(at(of.v), "weight") : none};
     arguments.insert(arguments.end(), list.begin(), list.end());
+    const auto further = [&](const block_steps::ffn& its, const operand& gated, const operand& out) {
+      if (!its.is_there()) return;
+      arguments.insert(arguments.end(), {gated, out, push(at(its.gated), "norm_weight"), push(at(its.gated), "weight"),
+                                         none, none, push(at(its.down), "weight"), none});
+    };
+    further(of.early, further_[0].gated, further_[0].stream);
+    further(of.late, further_[ffns_.before].gated, next_);
   }
+  /// The stream that attention's half reads, and the one behind the FFN that follows it.
+  constexpr const operand& behind_early() const { return ffns_.before != 0 ? further_[0].stream : stream_; }
+  constexpr const operand& behind_first() const { return ffns_.behind > 1 ? further_[ffns_.before].stream : next_; }
   /// The dispatch that writes the caches.
   constexpr dispatch& first_with_cache(const block_steps& of) { return period[of.turn != no_step ? of.turn : of.qkv]; }
 
@@ -414,8 +441,13 @@ class coded_layers_in_one : public one_dispatch {
     const auto attends =
         kernels::constants_of<kernels::attention_kernel>(period[blocks_[pattern_(0)].attends].specialization);
     out.scale = attends.scale, out.softcap = attends.softcap;
+    out.ffns = kernels::layers_coded::ffns_word(ffns_);
     out.window = window_, out.ring = full_every_ != 1 ? ring_ : 256, out.full_every = full_every_;
     return out;
+  }
+  constexpr std::uint64_t argument_bytes() const {
+    return std::uint64_t{8} * config_.num_hidden_layers *
+           ffns_.arguments(kernels::layers_coded::argument_count, kernels::layers::arguments_of_ffn);
   }
   constexpr void add_dispatch() {
     dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
@@ -426,7 +458,7 @@ class coded_layers_in_one : public one_dispatch {
     push(d, "arguments") = {region::arguments};
     push(d, "progress") = {region::state, 0, counters_end_};
     push(d, "state") = {region::state};
-    note(region::arguments, false, 0, kernels::layers_coded::argument_bytes(config_.num_hidden_layers));
+    note(region::arguments, false, 0, argument_bytes());
     note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
     note(region::state, false, 0, 16 * 4);
     note(region::arena, true, 0, layers_bytes_);

@@ -47,7 +47,8 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
 constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatch& all) {
   if (all.kernel == kernels::kernel::layers)
     return kernels::layers_kernel::exchanged(kernels::constants_of<kernels::layers_kernel>(all.specialization));
-  return kernels::layers::ffns{}.exchanged(0, 0);
+  return kernels::layers_coded_kernel::exchanged(
+      kernels::constants_of<kernels::layers_coded_kernel>(all.specialization));
 }
 /// What layers and layers_coded wait for, by its place among a layer's arguments: what q, k and v, attention, its
 /// projection, gate and up, and down projections give. Each is written by one step, before the step that is the next

@@ -268,12 +268,6 @@ class layers_in_one : public one_dispatch {
     d.label.append(", from position ", long_from);
     in_one_long.push_back(d);
   }
-
-  kernels::layers::ffns ffns_;
-  struct further_ffn {
-    operand gated, stream;
-  };
-  std::array<further_ffn, 3> further_;  ///< before attention, then behind it
 };
 
 }  // namespace intaglio::plan

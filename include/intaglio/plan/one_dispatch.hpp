@@ -115,6 +115,11 @@ class one_dispatch {
   std::uint64_t counters_end_, layers_bytes_ = 0;
   operand stream_, middle_, query_, attended_, gated_, partials_, logits_, scratch_, firsts_, normalised_, lowest_,
       next_, last_;
+  kernels::layers::ffns ffns_;
+  struct further_ffn {
+    operand gated, stream;
+  };
+  std::array<further_ffn, 3> further_;  ///< before attention, then behind it
 };
 
 }  // namespace intaglio::plan

@@ -102,7 +102,7 @@ constexpr bool has_pairs(kernels::codec type) {
 /// @param ring of those that do not, `context` where it has room for all of them; 0: there are none
 constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
                                    kernels::turn_norms head_norms, std::uint32_t workgroups, std::uint32_t context,
-                                   std::uint32_t ring) {
+                                   std::uint32_t ring, kernels::layers::ffns ffns = {}) {
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const auto takes = [&](kernels::codec type, std::uint32_t columns) {
@@ -133,6 +133,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
                       {"head_dim", c.head_dim},
                       {"heads", c.num_attention_heads},
                       {"full_every", ring != 0 ? 2u : 1u},
+                      {"ffns", kernels::layers_coded::ffns_word(ffns)},
                       {"parts", workgroups}});
 }
 

@@ -80,10 +80,11 @@ struct sequence {
   constexpr std::size_t argument_count() const {
     if (in_one.empty()) return kernels::layers::argument_count;
     const dispatch& all = in_one.front();
-    if (all.kernel == kernels::kernel::layers)
-      return kernels::layers_kernel::argument_count(kernels::constants_of<kernels::layers_kernel>(all.specialization));
-    return all.kernel == kernels::kernel::layers_coded ? kernels::layers_coded::argument_count
-                                                       : kernels::layers::argument_count;
+    using namespace kernels;
+    return all.kernel == kernel::layers ? layers_kernel::argument_count(constants_of<layers_kernel>(all.specialization))
+           : all.kernel == kernel::layers_coded
+               ? layers_coded_kernel::argument_count(constants_of<layers_coded_kernel>(all.specialization))
+               : layers::argument_count;
   }
   constexpr std::uint64_t argument_bytes() const { return std::uint64_t{8} * argument_count() * layers; }
   /// The arguments of a layer.
