@@ -95,16 +95,45 @@ io::vocabulary arbitrary_vocabulary(input& in, bool sentences) {
   return out;
 }
 
+/// A Unigram vocabulary of the input, with a map that a trie of two blocks and the input make.
+io::vocabulary arbitrary_unigram(input& in) {
+  io::vocabulary out;
+  out.source = "fuzz", out.model = "t5", out.unknown_id = 0;
+  out.tokens = {"<unk>"}, out.scores = {0}, out.token_types = {2};
+  for (int i = in.byte() % 32; i > 0; --i) {
+    const std::string text = in.text(6);
+    const bool byte = in.byte() % 8 == 0;
+    out.tokens.push_back(byte ? "<0x4" + std::to_string(i % 10) + ">" : text), out.token_types.push_back(byte ? 6 : 1);
+    out.scores.push_back(static_cast<float>(static_cast<int>(in.byte()) - 128));
+  }
+  std::string units(2048, '\0');
+  units[2] = 4;  // the root's children are in the second block
+  for (int i = in.byte() % 32; i > 0; --i) {
+    const std::size_t label = in.byte(), unit = 4 * (256 + label);
+    units[unit] = static_cast<char>(label);
+    for (std::size_t k = 1; k < 3; ++k) units[unit + k] = static_cast<char>(in.byte() % 8);
+  }
+  if (in.byte() % 8 != 0) out.charsmap = std::string("\0\10\0\0", 4) + units + in.text(32) + '\0';
+  out.add_space_prefix = in.byte() % 2 == 0, out.remove_extra_whitespaces = in.byte() % 2 == 0;
+  for (bool* way : {&out.spaces.merged, &out.spaces.end_stripped, &out.spaces.split, &out.spaces.words})
+    *way = in.byte() % 2 == 0;
+  return out;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   input in{{reinterpret_cast<const char*>(data), size}};
-  const std::uint8_t mode = in.byte() % 3;
+  const std::uint8_t mode = in.byte() % 4;
   if (mode == 0) {
     try {
       const auto file = io::vocabulary_from_tokenizer_json(in.left, "fuzz");
       check_vocabulary(file, in.left);
     } catch (const file_error&) {}
+    return 0;
+  }
+  if (mode == 3) {
+    check_vocabulary(arbitrary_unigram(in), in.left);
     return 0;
   }
   const auto file = arbitrary_vocabulary(in, mode == 2);

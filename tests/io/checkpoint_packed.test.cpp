@@ -139,7 +139,7 @@ TEST_CASE("checkpoint_packed: opened, checked and inspected as any model", "[pac
   for (const auto& finding : report.errors) FAIL_CHECK(finding.text);
   CHECK((report.packed && report.tensors == 5 && report.values == 3 + 3 * 70'000 + 131'072));
   const auto seen = io::inspect(path);
-  CHECK((seen.form == "packed" && seen.version == 3 && seen.tensors.size() == 3 && !seen.tokens && !seen.problem));
+  CHECK((seen.form == "packed" && seen.version == 4 && seen.tensors.size() == 3 && !seen.tokens && !seen.problem));
   CHECK_THROWS_AS(io::convert(path, folder / "out.gguf", {.codec = dtype::f16}), file_error);
 }
 

@@ -240,11 +240,11 @@ TEST_CASE("components that we do not have are refused by name") {
   expect(with([](json& j) { j["pre_tokenizer"] = {{"type", "Whitespace"}}; }), "byte_fallback");
   expect(with([](json& j) { j["pre_tokenizer"] = 7; }), "pre_tokenizer: expected an object");
   expect(with([](json& j) { j["normalizer"] = {{"type", "NFKC"}}; }), "normalizer: expected none, or NFC");
-  expect(with([](json& j) { j["model"]["type"] = "Unigram"; }),
-         "model.type: expected BPE or WordPiece, found \"Unigram\"");
+  expect(with([](json& j) { j["model"]["type"] = "WordLevel"; }),
+         "model.type: expected BPE, WordPiece or Unigram, found \"WordLevel\"");
   expect(with([](json& j) { j["model"]["dropout"] = 0.1; }), "model.dropout");
   expect(with([](json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }), "model.end_of_word_suffix");
-  expect(with([](json& j) { j["post_processor"] = {{"type", "RobertaProcessing"}}; }), "post_processor.type");
+  expect(with([](json& j) { j["post_processor"] = {{"type", "StripProcessing"}}; }), "post_processor.type");
   expect(with([](json& j) {
            j["post_processor"] = {{"type", "BertProcessing"}};
          }),

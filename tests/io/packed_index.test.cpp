@@ -59,6 +59,7 @@ packed_index full_index() {
   words.nfc = true;
   words.add_bos = true, words.add_eos = false, words.add_space_prefix = true, words.remove_extra_whitespaces = false,
   words.space_prefix_once = true, words.ignore_merges = false;
+  words.charsmap = std::string("a\0b", 3), words.spaces.split = true, words.doubles_separator = true;
   words.chat_template = "{{ x }}";
   out.weights = {{.layout = "one", .copies = 1, .bytes = 3},
                  {.layout = "", .copies = 30, .bytes = std::uint64_t{1} << 40}};
@@ -179,6 +180,8 @@ TEST_CASE("packed index: every field comes back", "[packed]") {
   CHECK((words.eom_id == 6 && words.end_ids == std::vector<std::int64_t>{7, -8}));
   CHECK((words.added == wanted.added && words.nfc));
   CHECK((words.add_bos == true && words.add_eos == false && words.add_space_prefix == true));
+  CHECK((words.charsmap == std::string_view("a\0b", 3) && words.doubles_separator));
+  CHECK(words.spaces == wanted.spaces);
   CHECK((words.remove_extra_whitespaces == false && words.space_prefix_once == true && words.ignore_merges == false));
   CHECK(words.chat_template == "{{ x }}");
   REQUIRE(out.weights.size() == 2);

@@ -74,8 +74,8 @@ const std::vector<fault> common_faults{
     {"unknown out of range", [](auto& v) { v.unknown_id = 1 << 30; }, "tokenizer.ggml.unknown_token_id"},
     {"bos wanted, absent", [](auto& v) { v.bos_id.reset(), v.add_bos = true; }, "add_bos_token"},
     {"eos wanted, absent", [](auto& v) { v.eos_id.reset(), v.add_eos = true; }, "add_eos_token"},
-    {"model unknown", [](auto& v) { v.model = "t5"; },
-     "tokenizer.ggml.model: expected gpt2, llama or bert, found 't5'"},
+    {"model unknown", [](auto& v) { v.model = "plamo2"; },
+     "tokenizer.ggml.model: expected gpt2, llama, bert or t5, found 'plamo2'"},
     {"model absent", [](auto& v) { v.model.clear(); }, "found none"},
     {"a normaliser we lack", [](auto& v) { v.remove_extra_whitespaces = true; }, "remove_extra_whitespaces"},
 };

@@ -57,6 +57,20 @@ inline bool write_end_keys(gguf_writer& out, const vocabulary& from) {
   return misses;
 }
 
+/// What Unigram has besides.
+[[gnu::cold]] inline void write_unigram_keys(gguf_writer& out, const vocabulary& from,
+                                             std::vector<std::string>& warnings) {
+  if (!from.charsmap.empty()) {
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(from.charsmap.data());
+    out.set_array<std::uint8_t>("tokenizer.ggml.precompiled_charsmap", std::span(bytes, from.charsmap.size()));
+  }
+  const unigram_spaces& spaces = from.spaces;
+  if (spaces == unigram_spaces{}) return;
+  out.set("tokenizer.ggml.remove_extra_whitespaces", spaces.merged || spaces.split);
+  if (!spaces.split && !(spaces.merged && spaces.end_stripped))
+    warnings.push_back("GGUF takes spaces from both ends of a text or keeps all: the model's tokenizer does otherwise");
+}
+
 /// A tokenizer's keys; what llama.cpp will not see goes to `warnings`. @param model tokenizer.ggml.model where it is
 /// not the tokenizer's own
 inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std::vector<std::string>& warnings,
@@ -94,6 +108,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (from.add_space_prefix) out.set("tokenizer.ggml.add_space_prefix", *from.add_space_prefix);
   if (from.remove_extra_whitespaces) out.set("tokenizer.ggml.remove_extra_whitespaces", *from.remove_extra_whitespaces);
   if (from.chat_template) out.set("tokenizer.chat_template", *from.chat_template);
+  if (from.model == "t5") write_unigram_keys(out, from, warnings);
   if (from.model != "bert") return;
   id("cls_token_id", from.bos_id);
   id("seperator_token_id", from.eos_id);  // so llama.cpp spells it

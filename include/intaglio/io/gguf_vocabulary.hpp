@@ -42,6 +42,21 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
   out.lowercase = flag("normalizer.lowercase"), out.strip_accents = flag("normalizer.strip_accents");
 }
 
+/// What Unigram has: the map of its normaliser, as bytes with a sign or without, and llama.cpp's defaults.
+[[gnu::cold]] inline void read_unigram(const gguf& file, vocabulary& out) {
+  const std::string key = "tokenizer.ggml.precompiled_charsmap";
+  const auto take = [&](const auto& bytes) {
+    for (const auto byte : bytes) out.charsmap.push_back(static_cast<char>(byte));
+  };
+  const gguf_value* const found = file.first().find(key);
+  if (found != nullptr && found->element == gguf_type::i8) take(*file.array<std::int8_t>(key));
+  else if (found != nullptr) take(*file.array<std::uint8_t>(key));
+  if (!out.eos_id) out.eos_id = 1;
+  if (!out.unknown_id) out.unknown_id = 2;
+  out.add_bos = out.add_bos.value_or(false), out.add_eos = out.add_eos.value_or(true);
+  out.doubles_separator = true;  // as in XLM-RoBERTa; no key says it
+}
+
 /// The tokenizer.* keys, with what llama.cpp takes for keys that are absent. @throws file_error for a key of another
 /// type
 [[gnu::cold]] inline vocabulary gguf_vocabulary(const gguf& file) {
@@ -76,6 +91,8 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
     out.scores.clear();
   } else if (out.model == "bert") {
     read_bert(file, out);
+  } else if (out.model == "t5") {
+    read_unigram(file, out);
   } else if (out.model == "llama" && out.tokens.size() > 2) {  // llama.cpp's defaults for such a vocabulary
     if (!out.unknown_id) out.unknown_id = 0;
     if (!out.bos_id) out.bos_id = 1;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The tokenizer of a Hugging Face directory: tokenizer.json, with tokenizer_config.json, chat_template.jinja and
-// config.json where present. Only BPE in the two forms that io::tokenizer has, and WordPiece; every other component is
-// refused by name.
+// config.json where present. Only BPE in the two forms that io::tokenizer has, WordPiece and Unigram; every other
+// component is refused by name.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,7 @@
 #include "intaglio/io/pretokenizer_names.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
 #include "intaglio/io/strict_json.hpp"
+#include "intaglio/io/tiktoken_list.hpp"
 #include "intaglio/io/vocabulary.hpp"
 #include "intaglio/io/wordpiece.hpp"
 
@@ -30,6 +33,7 @@ class tokenizer_json : public strict_json {
   using strict_json::strict_json;
   std::vector<std::pair<std::string, std::uint64_t>> entries;  ///< text and id, in file order
   std::vector<std::string> merges;                             ///< "left right"
+  std::vector<float> scores;                                   ///< of Unigram's entries, whose ids are their places
 
   bool key(string_t& name) override {
     if (part_ == part::vocab) return entries.emplace_back(std::move(name), 0), true;
@@ -48,22 +52,26 @@ class tokenizer_json : public strict_json {
   }
   bool start_array(std::size_t size) override {
     if (part_ == part::merges) return part_ = part::pair, sides_ = 0, true;
+    if (part_ == part::pieces) return part_ = part::piece, sides_ = 0, true;
     if (part_ != part::none) refuse_element();
     if (at("merges")) return part_ = part::merges, true;
+    if (at("vocab")) return part_ = part::pieces, true;
     return strict_json::start_array(size);
   }
   bool end_array() override {
-    if (part_ == part::merges) return part_ = part::none, true;
-    if (part_ != part::pair) return strict_json::end_array();
+    if (part_ == part::merges || part_ == part::pieces) return part_ = part::none, true;
+    if (part_ != part::pair && part_ != part::piece) return strict_json::end_array();
     if (sides_ != 2) refuse_element();
-    return part_ = part::merges, true;
+    return part_ = part_ == part::pair ? part::merges : part::pieces, true;
   }
   bool number_unsigned(number_unsigned_t value) override {
     if (part_ == part::vocab) return entries.back().second = value, true;
+    if (part_ == part::piece) return score(static_cast<double>(value));
     return part_ == part::none ? strict_json::number_unsigned(value) : refuse_element();
   }
   bool string(string_t& value) override {
     if (part_ == part::merges) return merges.push_back(std::move(value)), true;
+    if (part_ == part::piece && sides_++ == 0) return entries.emplace_back(std::move(value), entries.size()), true;
     if (part_ != part::pair) return part_ == part::none ? strict_json::string(value) : refuse_element();
     if (value.empty() || sides_ == 2 || (sides_ == 0 && value.find(' ', 1) != std::string::npos)) refuse_element();
     if (sides_++ == 0) merges.push_back(std::move(value));
@@ -73,18 +81,29 @@ class tokenizer_json : public strict_json {
   bool null() override { return part_ == part::none ? strict_json::null() : refuse_element(); }
   bool boolean(bool value) override { return part_ == part::none ? strict_json::boolean(value) : refuse_element(); }
   bool number_integer(number_integer_t value) override {
+    if (part_ == part::piece) return score(static_cast<double>(value));
     return part_ == part::none ? strict_json::number_integer(value) : refuse_element();
   }
   bool number_float(number_float_t value, const string_t& text) override {
+    if (part_ == part::piece) return score(value);
     return part_ == part::none ? strict_json::number_float(value, text) : refuse_element();
   }
 
  private:
-  enum class part { none, vocab, merges, pair };
+  enum class part { none, vocab, merges, pair, pieces, piece };
+  bool score(double value) {
+    if (sides_++ != 1) refuse_element();
+    if (!(std::abs(value) <= double{(std::numeric_limits<float>::max)()}))
+      refuse("model.vocab", "scores in the range of float", "another at entry " + std::to_string(entries.size()));
+    return scores.push_back(static_cast<float>(value)), true;
+  }
   bool at(std::string_view name) const { return depth() == 2 && outer_ == "model" && inner_ == name; }
   [[noreturn]] bool refuse_element() const {
     if (part_ == part::vocab)
       refuse("model.vocab", "texts with natural numbers",
+             "another kind of value at entry " + std::to_string(entries.size()));
+    if (part_ == part::pieces || part_ == part::piece)
+      refuse("model.vocab", "pairs of a text and a score",
              "another kind of value at entry " + std::to_string(entries.size()));
     refuse("model.merges", "texts or pairs of texts",
            "another kind of value at entry " + std::to_string(merges.size()));
@@ -198,7 +217,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   for (const json_place& step : steps) {
     const std::string kind = step["type"].text();
     if (kind == "ByteLevel") continue;
-    if (kind == "BertProcessing" && !out.first) {
+    if ((kind == "BertProcessing" || kind == "RobertaProcessing") && !out.first) {
       const auto text = [&](const char* key) {
         const std::vector<json_place> pair = step[key].elements();
         if (pair.empty()) step[key].refuse("a token and its id");
@@ -207,7 +226,8 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
       out = {text("cls"), text("sep")};
       continue;
     }
-    if (kind != "TemplateProcessing") step["type"].refuse("ByteLevel, BertProcessing or TemplateProcessing");
+    if (kind != "TemplateProcessing")
+      step["type"].refuse("ByteLevel, BertProcessing, RobertaProcessing or TemplateProcessing");
     bool after = false;
     for (const json_place& part : step["single"].elements()) {
       if (part["Sequence"].present()) {
@@ -222,9 +242,26 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   return out;
 }
 
+/// Whether the post-processor puts two special tokens between two texts, as RoBERTa's does.
+[[gnu::cold]] inline bool doubles_separator(const json_place& field) {
+  if (!field.present()) return false;
+  std::vector<json_place> steps{field};
+  if (field["type"].text() == "Sequence") steps = field["processors"].elements();
+  for (const json_place& step : steps) {
+    if (step["type"].text() == "RobertaProcessing") return true;
+    if (step["type"].text() != "TemplateProcessing") continue;
+    std::size_t sequences = 0, between = 0;
+    for (const json_place& part : step["pair"].elements())
+      if (part["Sequence"].present()) ++sequences;
+      else if (sequences == 1) ++between;
+    if (sequences == 2 && between == 2) return true;
+  }
+  return false;
+}
+
 /// Puts vocab and added_tokens in the order of their ids; gaps become unused tokens. @throws file_error
 [[gnu::cold]] inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_place& root,
-                                       vocabulary& out) {
+                                       vocabulary& out, const std::string& unknown) {
   struct token {
     std::uint64_t id;
     std::string text;
@@ -232,7 +269,6 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   };
   std::vector<token> all;
   all.reserve(file.entries.size() + 64);
-  const std::string unknown = root["model"]["unk_token"].text_or("");
   for (auto& [text, id] : file.entries) {
     const auto type = byte_fallback && byte_token_value(text) ? token_type::byte
                       : !unknown.empty() && text == unknown   ? token_type::unknown
@@ -287,11 +323,76 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   out.model = "bert";
   out.lowercase = normalizer["lowercase"].boolean_or(true);
   out.strip_accents = normalizer["strip_accents"].boolean_or(*out.lowercase);
-  place_tokens(file, false, root, out);
+  place_tokens(file, false, root, out, model["unk_token"].text_or(""));
   for (std::string& token : out.tokens) {
     if (token.size() > 1 && token.front() == '[' && token.back() == ']') continue;
     token = token.starts_with(continues) ? token.substr(continues.size()) : std::string(lower_block) + token;
   }
+}
+
+/// What a Unigram file does to text: its normaliser's map, and white space. @throws file_error: another component
+[[gnu::cold]] inline void read_unigram_rules(const json_place& normalizer, const json_place& pre_tokenizer,
+                                             vocabulary& out) {
+  const auto steps_of = [](const json_place& field, const char* key) {
+    if (!field.present()) return std::vector<json_place>{};
+    return field["type"].text() == "Sequence" ? field[key].elements() : std::vector<json_place>{field};
+  };
+  unigram_spaces& spaces = out.spaces;
+  bool written = false;  // runs become U+2581 by the normaliser itself
+  for (const json_place& step : steps_of(normalizer, "normalizers")) {
+    const std::string type = step["type"].text();
+    const bool first = out.charsmap.empty() && !spaces.merged && !spaces.end_stripped;
+    if (type == "Precompiled" && first) {
+      const auto bytes = decode_base64(step["precompiled_charsmap"].text());
+      if (!bytes || bytes->empty())
+        throw file_error(step.file(), std::nullopt, step.where() + ".precompiled_charsmap", "base64", "another text");
+      out.charsmap = *bytes;
+    } else if (type == "Strip" && !spaces.merged && !step["strip_left"].boolean_or(false) &&
+               step["strip_right"].boolean_or(false)) {
+      spaces.end_stripped = true;
+    } else if (const std::string content = step["content"].text_or("");
+               type == "Replace" && step["pattern"]["Regex"].text_or("") == " {2,}" &&
+               (content == " " || content == lower_block)) {
+      spaces.merged = true, written = content == lower_block;
+    } else {
+      step.refuse("Precompiled, Strip at the right, or Replace of runs of spaces, in this order");
+    }
+  }
+  bool prefixed = false;
+  for (const json_place& step : steps_of(pre_tokenizer, "pretokenizers")) {
+    const std::string type = step["type"].text();
+    if (type == "WhitespaceSplit" && !spaces.split && !prefixed && !written) {
+      spaces.split = true;
+    } else if (type == "Metaspace" && !prefixed) {
+      if (step["replacement"].text_or(lower_block) != lower_block) step["replacement"].refuse("U+2581");
+      const bool always = step["add_prefix_space"].boolean_or(true);
+      const std::string scheme = step["prepend_scheme"].text_or(always ? "always" : "never");
+      if (scheme != "always" && scheme != "never" && (scheme != "first" || spaces.split))
+        step["prepend_scheme"].refuse(spaces.split ? "always or never" : "first, always or never");
+      out.add_space_prefix = scheme != "never";
+      out.space_prefix_once = scheme == "first";
+      spaces.words = step["split"].boolean_or(true);
+      prefixed = true;
+    } else {
+      step.refuse("WhitespaceSplit, then Metaspace");
+    }
+  }
+  if (!prefixed) pre_tokenizer.refuse("Metaspace");
+}
+
+/// Unigram: texts with their scores, whose ids are their places. @throws file_error: another component
+[[gnu::cold]] inline void read_unigram_json(tokenizer_json& file, const json_place& root, vocabulary& out) {
+  const json_place unknown = root["model"]["unk_id"];
+  if (file.scores.size() != file.entries.size()) file.refuse("model.vocab", "pairs of a text and a score", "an object");
+  if (unknown.natural() >= file.entries.size())
+    unknown.refuse("an id below " + std::to_string(file.entries.size()) + ", of a token");
+  out.model = "t5";
+  out.unknown_id = static_cast<std::int64_t>(unknown.natural());
+  const std::string text = file.entries[static_cast<std::size_t>(*out.unknown_id)].first;
+  read_unigram_rules(root["normalizer"], root["pre_tokenizer"], out);
+  place_tokens(file, root["model"]["byte_fallback"].boolean_or(false), root, out, text);
+  out.scores = std::move(file.scores);
+  out.scores.resize(out.tokens.size());
 }
 
 /// BPE, byte-level or of SentencePiece's kind. @throws file_error: another component
@@ -307,14 +408,14 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
       model["byte_fallback"].refuse("false with a byte-level pre-tokenizer");
     out.ignore_merges = model["ignore_merges"].boolean_or(false);
     out.pre_tokenizer = std::string(name_of(*pre, *out.ignore_merges).name);
-    place_tokens(file, false, root, out);
+    place_tokens(file, false, root, out, model["unk_token"].text_or(""));
   } else {
     out.model = "llama";
     if (!model["byte_fallback"].boolean_or(false)) model["byte_fallback"].refuse("true, or a byte-level pre-tokenizer");
     if (model["ignore_merges"].boolean_or(false)) model["ignore_merges"].refuse("false");
     if (file.merges.empty()) file.refuse("model.merges", "merges", "none");
     read_space_rules(root["normalizer"], root["pre_tokenizer"], out);
-    place_tokens(file, true, root, out);
+    place_tokens(file, true, root, out, model["unk_token"].text_or(""));
   }
 }
 
@@ -333,16 +434,20 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
   if (model["merges"].present()) model["merges"].refuse("an array");
   vocabulary out;
   out.source = std::move(name);
-  const bool pieces = model["type"].text_or("BPE") == "WordPiece";
-  if (!pieces && model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE or WordPiece");
+  const std::string kind = model["type"].text_or("BPE");
+  if (kind != "BPE" && kind != "WordPiece" && kind != "Unigram") model["type"].refuse("BPE, WordPiece or Unigram");
   if (file.entries.empty()) file.refuse("model.vocab", "tokens", "none");
-  if (pieces) hf::read_wordpiece(file, root, out);
+  if (kind == "Unigram") hf::read_unigram_json(file, root, out);
+  else if (!file.scores.empty())
+    file.refuse("model.vocab", "texts with natural numbers", "pairs of a text and a score");
+  else if (kind == "WordPiece") hf::read_wordpiece(file, root, out);
   else hf::read_bpe(file, root, out);
   out.merges = std::move(file.merges);
   const auto [before, after] = hf::template_tokens(root["post_processor"]);
   const bool templated = root["post_processor"].present();
   out.bos_id = hf::id_of(out, before, "post_processor");
   out.eos_id = hf::id_of(out, after, "post_processor");
+  out.doubles_separator = hf::doubles_separator(root["post_processor"]);
   if (templated) out.add_bos = before.has_value(), out.add_eos = after.has_value();
   if (const auto unknown = root["model"]["unk_token"].text_or(""); !unknown.empty())
     out.unknown_id = hf::id_of(out, unknown, "model.unk_token");

@@ -216,7 +216,10 @@ void packed_fields(Stream& with, Index& index) {
       number(token.id);
       for (auto* rule : {&token.single_word, &token.lstrip, &token.rstrip, &token.normalized}) flag(*rule);
     });
-    flag(words.nfc);
+    text(words.charsmap);
+    for (auto* rule : {&words.nfc, &words.doubles_separator, &words.spaces.merged, &words.spaces.end_stripped,
+                       &words.spaces.split, &words.spaces.words})
+      flag(*rule);
     for (auto* way : {&words.add_bos, &words.add_eos, &words.add_space_prefix, &words.remove_extra_whitespaces,
                       &words.space_prefix_once, &words.ignore_merges, &words.lowercase, &words.strip_accents})
       with.maybe(*way, "way of the tokenizer", flag);

@@ -31,10 +31,12 @@ struct text_pair {
   std::vector<std::int32_t> ids;
   std::uint32_t second = 0;
 };
-/// The first text as for an embedding, then the second one and the EOS that ends it, as BERT was trained.
+/// The first text as for an embedding, then the second one and the EOS that ends it, as BERT was trained; RoBERTa has
+/// another EOS in front of the second one.
 /// @throws argument_error: more than 1 GiB of text
 inline text_pair encode_pair(const tokenizer& tokens, std::string_view first, std::string_view second) {
   text_pair out{encode_for_embedding(tokens, first), 0};
+  if (tokens.doubles_separator() && tokens.adds_eos()) out.ids.push_back(*tokens.eos());
   out.second = static_cast<std::uint32_t>(out.ids.size());
   const std::vector<std::int32_t> behind = tokens.encode(second, {.add_eos = tokens.adds_eos()});
   out.ids.insert(out.ids.end(), behind.begin(), behind.end());

@@ -42,6 +42,23 @@ inline std::string unescape_spaces(std::string_view text) {
   return out;
 }
 
+/// Whether a file has U+2581 for the spaces of tokens of this type.
+constexpr bool is_spaced(token_type type) {
+  return type == token_type::normal || type == token_type::user_defined || type == token_type::unused;
+}
+/// The bytes of tokens whose file has U+2581 for spaces, and names of bytes.
+[[gnu::cold]] inline token_texts spaced_texts(const vocabulary& file, const std::vector<token_type>& types) {
+  token_texts out;
+  out.reserve(types.size());
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const auto value = types[i] == token_type::byte ? byte_token_value(file.tokens[i]) : std::nullopt;
+    out.add(value                 ? std::string(1, static_cast<char>(*value))
+            : is_spaced(types[i]) ? unescape_spaces(file.tokens[i])
+                                  : file.tokens[i]);
+  }
+  return out;
+}
+
 /// Whether a Hugging Face file adds that token to its model: then it is found as it stands, before spaces are escaped.
 inline bool is_added(const vocabulary& file, std::size_t id) {
   return std::any_of(file.added.begin(), file.added.end(),
@@ -54,6 +71,33 @@ inline bool is_found_escaped(const vocabulary& file, const added_token& token) {
   return token.normalized && file.model == "llama" && !file.merges.empty() && !file.space_prefix_once;
 }
 
+/// Token of each byte, -1 for bytes that have none. @throws file_error: a byte token without a byte, a byte twice
+[[gnu::cold]] inline std::array<std::int32_t, 256> byte_tokens(const vocabulary& file,
+                                                               const std::vector<token_type>& types) {
+  std::array<std::int32_t, 256> out;
+  out.fill(-1);
+  for (std::size_t id = 0; id < types.size(); ++id) {
+    if (types[id] != token_type::byte) continue;
+    const auto where = "tokenizer.ggml.tokens[" + std::to_string(id) + "]";
+    const auto value = byte_token_value(file.tokens[id]);
+    if (!value)
+      throw file_error(file.source, std::nullopt, where, "a byte token <0x00> .. <0xFF>",
+                       "'" + printable(file.tokens[id]) + "'");
+    if (out[*value] >= 0)
+      throw file_error(file.source, std::nullopt, where, "each byte token once",
+                       "'" + file.tokens[id] + "' again, first at " + std::to_string(out[*value]));
+    out[*value] = static_cast<std::int32_t>(id);
+  }
+  return out;
+}
+
+/// True where U+2581 follows another character: such a token reaches from word to word.
+inline bool crosses_words(std::string_view text) {
+  for (std::size_t at = text.find(lower_block, 1); at != std::string_view::npos; at = text.find(lower_block, at + 1))
+    if (at < lower_block.size() || text.substr(at - lower_block.size(), lower_block.size()) != lower_block) return true;
+  return false;
+}
+
 /// The encoder of "llama" vocabularies.
 class sentencepiece_bpe {
  public:
@@ -63,7 +107,11 @@ class sentencepiece_bpe {
                                   const token_texts& escaped, token_index ordinary)
       : ordinary_(std::move(ordinary)), texts_(escaped), add_space_prefix_(file.add_space_prefix.value_or(true)),
         prefix_once_(file.space_prefix_once) {
-    read_byte_tokens(file, types);
+    bytes_ = byte_tokens(file, types);
+    for (std::size_t byte = 0; byte < 256; ++byte)
+      if (bytes_[byte] < 0)
+        throw file_error(file.source, std::nullopt, "tokenizer.ggml.tokens", "a byte token for each of the 256 bytes",
+                         "none for byte " + hexadecimal(byte));
     if (!file.merges.empty()) {
       merges_ = read_merges(file, [&](std::string_view part) { return ordinary_.find(texts_, part); });
       collect_escaped(file, types);
@@ -116,34 +164,6 @@ class sentencepiece_bpe {
       entries.emplace_back(texts.back(), static_cast<std::int32_t>(id));
     }
     user_defined_ = {std::move(entries), file.added};
-  }
-
-  [[gnu::cold]] void read_byte_tokens(const vocabulary& file, const std::vector<token_type>& types) {
-    bytes_.fill(-1);
-    for (std::size_t id = 0; id < types.size(); ++id) {
-      if (types[id] != token_type::byte) continue;
-      const auto where = "tokenizer.ggml.tokens[" + std::to_string(id) + "]";
-      const auto value = byte_token_value(file.tokens[id]);
-      if (!value)
-        throw file_error(file.source, std::nullopt, where, "a byte token <0x00> .. <0xFF>",
-                         "'" + printable(file.tokens[id]) + "'");
-      if (bytes_[*value] >= 0)
-        throw file_error(file.source, std::nullopt, where, "each byte token once",
-                         "'" + file.tokens[id] + "' again, first at " + std::to_string(bytes_[*value]));
-      bytes_[*value] = static_cast<std::int32_t>(id);
-    }
-    for (std::size_t byte = 0; byte < 256; ++byte)
-      if (bytes_[byte] < 0)
-        throw file_error(file.source, std::nullopt, "tokenizer.ggml.tokens", "a byte token for each of the 256 bytes",
-                         "none for byte " + hexadecimal(byte));
-  }
-
-  /// True where U+2581 follows another character: then merges may cross from word to word.
-  static bool crosses_words(std::string_view text) {
-    for (std::size_t at = text.find(lower_block, 1); at != std::string_view::npos; at = text.find(lower_block, at + 1))
-      if (at < lower_block.size() || text.substr(at - lower_block.size(), lower_block.size()) != lower_block)
-        return true;
-    return false;
   }
 
   /// Where no token crosses from word to word no merge can, so words are merged one by one: same tokens, small pieces.

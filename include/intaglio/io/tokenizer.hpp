@@ -19,6 +19,7 @@
 #include "intaglio/io/end_of_generation.hpp"
 #include "intaglio/io/nfc.hpp"
 #include "intaglio/io/sentencepiece_bpe.hpp"
+#include "intaglio/io/unigram.hpp"
 #include "intaglio/io/vocabulary.hpp"
 #include "intaglio/io/vocabulary_check.hpp"
 #include "intaglio/io/wordpiece.hpp"
@@ -47,16 +48,15 @@ inline constexpr std::size_t longest_text_bytes = std::size_t{1} << 30;
 
 /// Built from a vocabulary that it validates to the last entry; immutable, so any number of threads may use it.
 /// Bytes that are not UTF-8 are kept: decode(encode(text)) == text for every byte string, but for a literal U+2581 in
-/// SentencePiece models, which decodes to a space, and but for
-/// WordPiece, which forgets case, accents and white space.
+/// SentencePiece models, which decodes to a space, and but for WordPiece, which forgets case, accents and white space,
+/// and Unigram, which normalises.
 class tokenizer {
  public:
   /// @param embedding_rows rows of the model's token embedding, where known
   /// @throws file_error naming the entry of the vocabulary at fault
   [[gnu::cold]] explicit tokenizer(const vocabulary& file, std::optional<std::uint64_t> embedding_rows = std::nullopt) {
-    const bool bytes = file.model == "gpt2", pieces = file.model == "bert";
-    if (!bytes && !pieces && file.model != "llama")
-      throw file_error(file.source, std::nullopt, "tokenizer.ggml.model", "gpt2, llama or bert",
+    if (file.model != "gpt2" && file.model != "bert" && file.model != "t5" && file.model != "llama")
+      throw file_error(file.source, std::nullopt, "tokenizer.ggml.model", "gpt2, llama, bert or t5",
                        file.model.empty() ? "none" : "'" + printable(file.model) + "'");
     warnings_ = file.warnings;
     if (file.token_types.empty() && !file.tokens.empty())
@@ -65,11 +65,16 @@ class tokenizer {
     check_token_texts(file, types_, embedding_rows);
     check_scores(file);
     rows_ = (std::max)(size(), static_cast<std::size_t>(embedding_rows.value_or(0)));
-    read_special_ids(file);
+    const special_ids ids = checked_special_ids(file, warnings_);
+    bos_ = ids.bos, eos_ = ids.eos, unknown_ = ids.unknown, padding_ = ids.padding;
     check_special_types(file, types_);
     if (std::string line = empty_tokens_warning(file); !line.empty()) warnings_.push_back(std::move(line));
     nfc_ = file.nfc;
-    bytes ? build_byte_level(file) : pieces ? build_wordpiece(file) : build_sentencepiece(file);
+    doubles_separator_ = file.doubles_separator;
+    if (file.model == "gpt2") build_byte_level(file);
+    else if (file.model == "bert") build_wordpiece(file);
+    else if (file.model == "t5") build_unigram(file);
+    else build_sentencepiece(file);
     read_defaults(file);
   }
 
@@ -81,6 +86,8 @@ class tokenizer {
   /// What the model wants around a whole text; encode does it only when its options say so.
   bool adds_bos() const { return adds_bos_; }
   bool adds_eos() const { return adds_eos_; }
+  /// Whether two EOS are between two texts that an encoder reads together.
+  bool doubles_separator() const { return doubles_separator_; }
   /// Tokens after which a model has said what it wanted: EOS, EOT, others that the files name, and control tokens known
   /// by their text, ascending.
   const std::vector<std::int32_t>& end_of_generation_ids() const { return end_of_generation_; }
@@ -160,7 +167,9 @@ class tokenizer {
     const token_type kind = type(id);
     if (skip_control && kind == token_type::control) return {};
     const auto* model = std::get_if<sentencepiece_bpe>(&model_);
-    const bool spaced = std::holds_alternative<wordpiece>(model_) || (model && model->adds_space_prefix());
+    const auto* best = std::get_if<unigram>(&model_);
+    const bool spaced = std::holds_alternative<wordpiece>(model_) || (model && model->adds_space_prefix()) ||
+                        (best && best->adds_space_prefix());
     if (text_start && spaced && kind == token_type::normal && text.starts_with(' ')) text.remove_prefix(1);
     return text;
   }
@@ -184,6 +193,8 @@ class tokenizer {
           if (const auto* model = std::get_if<byte_level_bpe>(&model_))
             model->encode(plain, texts_, ordinary_, work.scratch, work.out);
           else if (const auto* pieces = std::get_if<wordpiece>(&model_)) pieces->encode(plain, work.out);
+          else if (const auto* best = std::get_if<unigram>(&model_))
+            best->encode(plain, begin == 0 && from == 0, work.out);
           else
             std::get<sentencepiece_bpe>(model_).encode(plain, begin == 0 && from == 0, work.scratch, work.escaped,
                                                        work.out);
@@ -195,24 +206,6 @@ class tokenizer {
     if (id < 0 || static_cast<std::size_t>(id) >= rows_)
       throw argument_error("token id", "0 .. " + std::to_string(rows_ - 1), std::to_string(id));
     return static_cast<std::size_t>(id);
-  }
-
-  [[gnu::cold]] void read_special_ids(const vocabulary& file) {
-    bos_ = checked_special_id(file, "tokenizer.ggml.bos_token_id", file.bos_id);
-    eos_ = checked_special_id(file, "tokenizer.ggml.eos_token_id", file.eos_id);
-    checked_special_id(file, "tokenizer.ggml.eot_token_id", file.eot_id);
-    checked_special_id(file, "tokenizer.ggml.eom_token_id", file.eom_id);
-    for (const added_token& token : file.added) checked_special_id(file, "added token", token.id);
-    for (const std::int64_t id : file.end_ids)
-      if (id < 0 || id >= static_cast<std::int64_t>(size()))
-        warnings_.push_back("eos_token_id " + std::to_string(id) + " is not a token and is ignored");
-    unknown_ = checked_special_id(file, "tokenizer.ggml.unknown_token_id", file.unknown_id);
-    if (file.padding_id && (*file.padding_id < 0 || *file.padding_id >= static_cast<std::int64_t>(size())))
-      warnings_.push_back("tokenizer.ggml.padding_token_id " + std::to_string(*file.padding_id) +
-                          " is not a token and is ignored");
-    else padding_ = checked_special_id(file, "tokenizer.ggml.padding_token_id", file.padding_id);
-    if (file.remove_extra_whitespaces.value_or(false))
-      throw file_error(file.source, std::nullopt, "tokenizer.ggml.remove_extra_whitespaces", "false", "true");
   }
 
   /// @param raw raw(id) -> the bytes that the token stands for, for those that plain text may become
@@ -248,18 +241,11 @@ class tokenizer {
   }
 
   [[gnu::cold]] void build_sentencepiece(const vocabulary& file) {
-    texts_.reserve(size());
+    texts_ = spaced_texts(file, types_);
     token_texts escaped;
     escaped.reserve(size());
-    for (std::size_t i = 0; i < size(); ++i) {
-      const bool text =
-          types_[i] == token_type::normal || types_[i] == token_type::user_defined || types_[i] == token_type::unused;
-      const auto value = types_[i] == token_type::byte ? byte_token_value(file.tokens[i]) : std::nullopt;
-      texts_.add(value  ? std::string(1, static_cast<char>(*value))
-                 : text ? unescape_spaces(file.tokens[i])
-                        : file.tokens[i]);
-      escaped.add(text ? escape_spaces(file.tokens[i]) : file.tokens[i]);
-    }
+    for (std::size_t i = 0; i < size(); ++i)
+      escaped.add(is_spaced(types_[i]) ? escape_spaces(file.tokens[i]) : file.tokens[i]);
     token_index ordinary{size()};
     std::size_t duplicates = 0;
     for (std::size_t i = 0; i < size(); ++i)
@@ -290,6 +276,18 @@ class tokenizer {
     }
     warn_duplicates(duplicates);
     model_.emplace<wordpiece>(file, std::move(written), std::move(ordinary), *unknown_);
+    collect_special(file, true);
+  }
+
+  [[gnu::cold]] void build_unigram(const vocabulary& file) {
+    if (!unknown_)
+      throw file_error(file.source, std::nullopt, "tokenizer.ggml.unknown_token_id",
+                       "a token for characters without pieces", "none");
+    texts_ = spaced_texts(file, types_);
+    token_texts written;
+    written.reserve(size());
+    for (const std::string& token : file.tokens) written.add(token);
+    model_.emplace<unigram>(file, types_, written, *unknown_);
     collect_special(file, true);
   }
 
@@ -339,11 +337,11 @@ class tokenizer {
   std::size_t rows_ = 0;  ///< ids that a model may draw: tokens, and rows of its embedding behind them
   token_texts texts_;
   token_index ordinary_;
-  std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe, wordpiece> model_;
+  std::variant<std::monostate, byte_level_bpe, sentencepiece_bpe, wordpiece, unigram> model_;
   added_tokens special_, always_;  ///< all; those that are found without parse_special
   added_tokens normalized_;        ///< those that are found in normalised text
   std::optional<std::int32_t> bos_, eos_, unknown_, padding_;
-  bool adds_bos_ = false, adds_eos_ = false, pretokenizer_adds_bos_ = false, nfc_ = false;
+  bool adds_bos_ = false, adds_eos_ = false, pretokenizer_adds_bos_ = false, nfc_ = false, doubles_separator_ = false;
   std::vector<std::int32_t> end_of_generation_;
   std::vector<std::string> warnings_;
 };

@@ -36,6 +36,15 @@ constexpr std::optional<std::uint8_t> byte_token_value(std::string_view text) {
   return static_cast<std::uint8_t>(high * 16 + low);
 }
 
+/// What a Hugging Face file of a Unigram vocabulary does to white space before it looks for tokens.
+struct unigram_spaces {
+  bool merged = false;        ///< runs of spaces become one
+  bool end_stripped = false;  ///< white space at the end goes
+  bool split = false;         ///< white space goes, and what was between it has a space in front, each
+  bool words = false;         ///< a space begins a word, and tokens do not reach from word to word
+  friend bool operator==(const unigram_spaces&, const unigram_spaces&) = default;
+};
+
 /// Our own key of a GGUF file: ids that end a generation, where there are more than llama.cpp has keys for.
 inline constexpr std::string_view end_ids_key = "intaglio.end_of_generation_ids";
 
@@ -45,7 +54,7 @@ struct vocabulary {
   std::string
       architecture;   ///< general.architecture, or model_type of a config.json: "bitnet-b1.58", "llama", "gemma3", ...
   std::string model;  ///< tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" is SentencePiece-style BPE, "bert"
-                      ///< is WordPiece, whose tokens that begin a word have U+2581 in front
+                      ///< is WordPiece, whose tokens that begin a word have U+2581 in front, "t5" is Unigram
   std::optional<std::string> pre_tokenizer;  ///< tokenizer.ggml.pre
 
   std::vector<std::string> tokens;        ///< byte-level BPE: in the printable byte alphabet, as in the file
@@ -65,6 +74,9 @@ struct vocabulary {
   bool nfc = false;                   ///< text is brought to Unicode's normalization form C first
   /// WordPiece: text becomes lower case, and loses its accents, unless this says otherwise.
   std::optional<bool> lowercase, strip_accents;
+  std::string charsmap;                      ///< Unigram: tokenizer.ggml.precompiled_charsmap (io::charsmap)
+  unigram_spaces spaces;                     ///< Unigram
+  bool doubles_separator = false;            ///< two EOS are between two texts that an encoder reads together
   std::optional<std::string> chat_template;  ///< tokenizer.chat_template: Jinja text, recognised and never executed
   std::vector<std::string> warnings{};       ///< what the reader found odd but harmless
 };

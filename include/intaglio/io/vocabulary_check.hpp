@@ -116,6 +116,32 @@ inline std::optional<std::int32_t> checked_special_id(const vocabulary& file, co
   return static_cast<std::int32_t>(*id);
 }
 
+/// Tokens that a tokenizer knows by their ids.
+struct special_ids {
+  std::optional<std::int32_t> bos, eos, unknown, padding;
+};
+/// @throws file_error: an id of no token, a normaliser of another model
+[[gnu::cold]] inline special_ids checked_special_ids(const vocabulary& file, std::vector<std::string>& warnings) {
+  special_ids out;
+  out.bos = checked_special_id(file, "tokenizer.ggml.bos_token_id", file.bos_id);
+  out.eos = checked_special_id(file, "tokenizer.ggml.eos_token_id", file.eos_id);
+  checked_special_id(file, "tokenizer.ggml.eot_token_id", file.eot_id);
+  checked_special_id(file, "tokenizer.ggml.eom_token_id", file.eom_id);
+  const auto size = static_cast<std::int64_t>(file.tokens.size());
+  for (const added_token& token : file.added) checked_special_id(file, "added token", token.id);
+  for (const std::int64_t id : file.end_ids)
+    if (id < 0 || id >= size)
+      warnings.push_back("eos_token_id " + std::to_string(id) + " is not a token and is ignored");
+  out.unknown = checked_special_id(file, "tokenizer.ggml.unknown_token_id", file.unknown_id);
+  if (file.padding_id && (*file.padding_id < 0 || *file.padding_id >= size))
+    warnings.push_back("tokenizer.ggml.padding_token_id " + std::to_string(*file.padding_id) +
+                       " is not a token and is ignored");
+  else out.padding = checked_special_id(file, "tokenizer.ggml.padding_token_id", file.padding_id);
+  if (file.remove_extra_whitespaces.value_or(false) && file.model != "t5")
+    throw file_error(file.source, std::nullopt, "tokenizer.ggml.remove_extra_whitespaces", "false", "true");
+  return out;
+}
+
 /// Merges against the tokens that they are to make: one of several bytes comes out of text by a merge alone, unless a
 /// whole piece is looked up first.
 /// @param ordinary tokens that text may become  @param texts their bytes
