@@ -74,6 +74,63 @@ void check_batch(const plan::planned& made) {
     CHECK(each.bytes % 4 == 0);
     CHECK(each.written <= each.read);
   }
+  // A writer behind its reader, and a place that ends inside of a word.
+  const auto refuses = [&](std::size_t which, auto&& change) {
+    kernels::exchange_places other;
+    for (std::size_t i = 0; i < places.all().size(); ++i) {
+      kernels::exchange_place its = places.all()[i];
+      if (i == which) change(its);
+      other.add(its);
+    }
+    text<256> why;
+    CHECK_FALSE(plan::verification::has_room(table.batch_in_one, all, other, why));
+    return std::string(why.view());
+  };
+  text<256> none;
+  CHECK(plan::verification::has_room(table.batch_in_one, all, places, none));
+  for (std::size_t i = 0; i < places.all().size(); ++i) {
+    const std::string name(places.all()[i].name);
+    CAPTURE(name);
+    if (places.all()[i].read != kernels::layer_step::down)
+      CHECK_THAT(refuses(i, [](kernels::exchange_place& its) { its.written = kernels::layer_step::down; }),
+                 ContainsSubstring("expected " + name + " to be written before it is waited for"));
+    CHECK_THAT(refuses(i,
+                       [](kernels::exchange_place& its) {
+                         its.read = kernels::layer_step::before, its.written = kernels::layer_step::qkv;
+                       }),
+               ContainsSubstring("expected " + name + " to be written before it is waited for"));
+    CHECK_THAT(refuses(i, [](kernels::exchange_place& its) { its.bytes += 2; }),
+               ContainsSubstring("expected whole words for " + name));
+  }
+}
+
+/// A writer behind its reader: steps of a layer in another order, and one that waits for what a later one writes.
+void check_order(const plan::table& table) {
+  const plan::sequence& one = table.decode_in_one;
+  const plan::dispatch& all = one.in_one[0];
+  const auto found = [&](const std::vector<plan::dispatch>& period) {
+    plan::sequence other = one;
+    other.period = period;
+    text<256> why;
+    return plan::verification::exchanges(other, all, why) ? std::string() : std::string(why.view());
+  };
+  const std::vector<plan::dispatch> period(one.period.begin(), one.period.end());
+  CHECK(found(period) == "");
+  for (std::size_t i = 0; i + 1 < period.size(); ++i) {
+    CAPTURE(i);
+    auto swapped = period;
+    std::swap(swapped[i], swapped[i + 1]);
+    CHECK_THAT(found(swapped), ContainsSubstring("that workgroups wait for"));
+  }
+  for (std::size_t n = kernels::layers_coded::first_exchanged + 1; n <= kernels::layers_coded::last_exchanged; ++n) {
+    CAPTURE(n);
+    auto early = period;
+    plan::dispatch& first = early[0];
+    const plan::operand& what = one.arguments[n];
+    REQUIRE(first.access_count < plan::max_accesses);
+    first.accesses[first.access_count++] = {what.where, false, what.slot, what.offset, 4, what.layer_stride};
+    CHECK_THAT(found(early), ContainsSubstring("to be written before it is waited for, found step 0 that waits"));
+  }
 }
 
 /// Names of a shader's places in their order, those under `normed` alone or not.
@@ -108,6 +165,7 @@ TEST_CASE("what a token's workgroups exchange is proven", "[plan][in_one]") {
   const auto mistral = plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 4096);
   for (const plan::table* whole : {&bitnet.table(), &mistral.table()}) {
     check_waits(*whole, &plan::table::decode_in_one);
+    check_order(*whole);
     // Two values in one place, and in each other's.
     for (std::size_t n = kernels::layers_coded::first_exchanged; n < kernels::layers_coded::last_exchanged; ++n) {
       CAPTURE(n);

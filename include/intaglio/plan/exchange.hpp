@@ -52,7 +52,7 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
 }
 /// What layers and layers_coded wait for, by its place among a layer's arguments: what q, k and v, attention, its
 /// projection, gate and up, and down projections give. Each is written by one step, before the step that is the next
-/// to write one reads it.
+/// to write one reads it, and no step before that one waits for it.
 [[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
   for (std::uint32_t kind = 0; kind < s.pattern.kinds(); ++kind) {
     const auto steps = s.block(static_cast<std::uint8_t>(kind));
@@ -74,11 +74,18 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
       bool before = k == 0;  // reads what the value before it is
       for (std::size_t step = from; step <= writes && step < steps.size(); ++step)
         before = before || touches(step, arguments[order.items[k - 1]], false);
-      if (writes < steps.size() && before) {
+      std::size_t too_early = 0;  // waits for what is written behind it
+      while (too_early < writes && !touches(too_early, arguments[n], false)) ++too_early;
+      if (writes < steps.size() && before && too_early == writes) {
         from = writes + 1;
         continue;
       }
       begin(out, s, all);
+      if (writes < steps.size() && before) {
+        out.append("expected value ", n, " of those that workgroups wait for to be written before it is waited for, ",
+                   "found step ", too_early, " that waits and step ", writes, " that writes");
+        return false;
+      }
       out.append("expected value ", n, " of those that workgroups wait for to be written by a step that follows the ",
                  "one before it, found ", writes < steps.size() ? "none that reads that" : "no write");
       return false;
@@ -97,13 +104,18 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   return out;
 }
 /// Its places have room in a layer's bytes, whole words each, and what a step waits for is not written behind it.
-[[gnu::cold]] constexpr bool has_room(const sequence& s, const dispatch& all, text<256>& out) {
-  const kernels::exchange_places places = exchange_of(all);
+[[gnu::cold]] constexpr bool has_room(const sequence& s, const dispatch& all, const kernels::exchange_places& places,
+                                      text<256>& out) {
   for (const kernels::exchange_place& each : places.all()) {
     if (each.bytes != 0 && each.bytes % 4 == 0 && each.written <= each.read) continue;
     begin(out, s, all);
-    out.append("expected whole words for ", each.name, " that are written before they are waited for, found ",
-               each.bytes, " bytes");
+    if (each.written > each.read) {
+      out.append("expected ", each.name, " to be written before it is waited for, found step ",
+                 static_cast<std::uint32_t>(each.read), " of a layer that waits and step ",
+                 static_cast<std::uint32_t>(each.written), " that writes");
+      return false;
+    }
+    out.append("expected whole words for ", each.name, ", found ", each.bytes, " bytes");
     return false;
   }
   for (std::size_t n = 0; n < s.arguments.size(); n += s.argument_count()) {
@@ -120,7 +132,8 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
 /// nothing to prove
 [[gnu::cold]] constexpr bool exchanges(const sequence& s, const dispatch& all, text<256>& out) {
   if (!is_resident(all)) return true;
-  return waits_end(s, all, out) && (has_exchange(all) ? has_room(s, all, out) : steps_follow(s, all, out));
+  return waits_end(s, all, out) &&
+         (has_exchange(all) ? has_room(s, all, exchange_of(all), out) : steps_follow(s, all, out));
 }
 
 }  // namespace intaglio::plan::verification
