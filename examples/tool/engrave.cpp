@@ -186,6 +186,11 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   count("num_kv_shared_layers", c.num_kv_shared_layers);
   count("shared_intermediate_size", c.shared_intermediate_size);
   count("hidden_size_per_layer_input", c.hidden_size_per_layer_input);
+  count("vocab_size_per_layer_input", c.vocab_size_per_layer_input);
+  count("altup_num_inputs", c.altup_num_inputs);
+  count("laurel_rank", c.laurel_rank);
+  layers("sparse_layers", c.sparse_layers);
+  if (c.sparse_deviations != 0.f) field("sparse_deviations", number(c.sparse_deviations));
   if (const delta_net_config& delta = c.delta_net; delta.key_heads != 0)
     field("delta_net", "{" + std::to_string(delta.key_heads) + ", " + std::to_string(delta.value_heads) + ", " +
                            std::to_string(delta.key_dim) + ", " + std::to_string(delta.value_dim) +

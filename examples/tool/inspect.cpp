@@ -77,6 +77,11 @@ json config_json(const decoder_config& c) {
   count("num_kv_shared_layers", c.num_kv_shared_layers);
   count("shared_intermediate_size", c.shared_intermediate_size);
   count("hidden_size_per_layer_input", c.hidden_size_per_layer_input);
+  count("vocab_size_per_layer_input", c.vocab_size_per_layer_input);
+  count("altup_num_inputs", c.altup_num_inputs);
+  count("laurel_rank", c.laurel_rank);
+  if (!c.sparse_layers.empty())
+    out["sparse_layers"] = c.sparse_layers.count(c.num_hidden_layers), out["sparse_deviations"] = c.sparse_deviations;
   if (c.attn_logit_softcapping != 0.f) out["attn_logit_softcapping"] = c.attn_logit_softcapping;
   if (c.final_logit_softcapping != 0.f) out["final_logit_softcapping"] = c.final_logit_softcapping;
   if (c.num_local_experts != 0)

@@ -53,6 +53,16 @@ TEST_CASE("hf_names: an expert's matrices have Mixtral's names or those of a gat
           "blk.2." + std::string(gguf));
     CHECK(hf_name("blk.2." + std::string(gguf), architecture::gemma4) == "model.layers.2." + std::string(hf));
   }
+  for (const auto& [hf, gguf] : {std::pair{"layers.2.altup.correct_output_scale", "blk.2.altup_correct_scale.weight"},
+                                 {"layers.2.altup.modality_router.weight", "blk.2.altup_router.weight"},
+                                 {"layers.2.laurel.linear_left.weight", "blk.2.laurel_l.weight"},
+                                 {"altup_projections.2.weight", "altup_proj.2.weight"},
+                                 {"altup_unembed_projections.0.weight", "altup_unembd_proj.0.weight"}}) {
+    CHECK(gguf_name("model.language_model." + std::string(hf), architecture::gemma3n) == gguf);
+    CHECK(hf_name(gguf, architecture::gemma3n) == "model." + std::string(hf));
+  }
+  CHECK_FALSE(gguf_name("model.layers.2.altup.correct_output_scale", architecture::gemma4));
+  CHECK_FALSE(gguf_name("model.altup_projections.2.weight", architecture::gemma4));
   CHECK_FALSE(gguf_name("model.layers.2.mlp.gate.weight", architecture::llama));
 }
 

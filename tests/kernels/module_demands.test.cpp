@@ -63,6 +63,7 @@
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
 #include "intaglio/kernels/spirv/short_conv.hpp"
+#include "intaglio/kernels/spirv/streams.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
@@ -319,6 +320,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"short_conv", words_of(spirv::short_conv_spirv)},
       {"delta_net", words_of(spirv::delta_net_spirv)},
       {"head_gate", words_of(spirv::head_gate_spirv)},
+      {"streams", words_of(spirv::streams_spirv)},
   };
   REQUIRE(std::size(modules) == declared_modules.size());
   std::mt19937 random(20261126);

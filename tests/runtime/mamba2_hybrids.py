@@ -267,7 +267,8 @@ def write_gguf(path, architecture, keys, tensors):
         if isinstance(v, list) and isinstance(v[0], str):
             return struct.pack("<IIQ", 9, 8, len(v)) + b"".join(text(s) for s in v)
         if isinstance(v, list):
-            return struct.pack("<IIQ", 9, 5, len(v)) + struct.pack(f"<{len(v)}i", *v)
+            code, letter = {bool: (7, "?"), float: (6, "f"), int: (5, "i")}[type(v[0])]
+            return struct.pack("<IIQ", 9, code, len(v)) + struct.pack(f"<{len(v)}{letter}", *v)
         return struct.pack("<II", 4, v) if isinstance(v, int) else struct.pack("<I", 8) + text(v)
 
     pairs = [("general.architecture", architecture)] + [(f"{architecture}.{k}", v) for k, v in keys.items()]

@@ -28,6 +28,7 @@ enum class architecture : std::uint8_t {
   lfm2,
   gemma2,
   gemma4,
+  gemma3n,
   gptoss,
   qwen35,
   qwen3next,
@@ -151,8 +152,15 @@ struct decoder_config {
                                                  ///< their kind before them
   std::uint32_t shared_intermediate_size = 0;    ///< intermediate_size of these; 0: as the others
   std::uint32_t hidden_size_per_layer_input =
-      0;                            ///< width of what each layer has of a token besides the stream; 0: none
-  delta_net_config delta_net = {};  ///< of theirs
+      0;  ///< width of what each layer has of a token besides the stream; 0: none
+  std::uint32_t vocab_size_per_layer_input = 0;  ///< rows of these embeddings: tokens behind them have row 0; 0: as
+                                                 ///< vocab_size
+  // Gemma 3n's.
+  std::uint32_t altup_num_inputs = 0;  ///< streams beside each other; 0: one
+  std::uint32_t laurel_rank = 0;       ///< of the branch beside attention
+  layer_set sparse_layers = {};        ///< whose FFNs leave features out
+  float sparse_deviations = 0.f;       ///< standard deviations from the mean of gates to where features begin there
+  delta_net_config delta_net = {};     ///< of theirs
   std::uint32_t shared_expert_intermediate_size = 0;  ///< a gated unit beside a layer's experts; 0: none
   std::uint32_t type_vocab_size = 0;  ///< of encoders: kinds of texts, a row of token_types each; 0: none
   bool norm_topk_prob = true;         ///< what a token's experts count adds up to 1; else: softmax over all experts
@@ -199,10 +207,10 @@ struct decoder_config {
 
 /// As config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",    "llama",         "gemma3",     "qwen3",   "qwen3moe",
-                                        "qwen2",     "smollm3",       "granite",    "olmo2",   "phi3",
-                                        "lfm2",      "gemma2",        "gemma4",     "gpt-oss", "qwen35",
-                                        "qwen3next", "granitehybrid", "nemotron_h", "bert",    "nomic-bert"};
+  constexpr std::string_view names[] = {"bitnet",     "llama",   "gemma3",    "qwen3",  "qwen3moe",  "qwen2",
+                                        "smollm3",    "granite", "olmo2",     "phi3",   "lfm2",      "gemma2",
+                                        "gemma4",     "gemma3n", "gpt-oss",   "qwen35", "qwen3next", "granitehybrid",
+                                        "nemotron_h", "bert",    "nomic-bert"};
   return names[static_cast<std::size_t>(value)];
 }
 /// As config.json's hidden_act spells it.

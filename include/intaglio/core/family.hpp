@@ -59,13 +59,14 @@ struct family {
   bool biases = false;             ///< all matrices of an encoder have biases, and its FFN has no gate
   bool kinds_of_layers = false;    ///< heads, caches and FFNs of a layer are of its kind; each has a factor; experts
                                    ///< stand beside an FFN
+  bool streams = false;            ///< streams run beside each other, FFNs leave features out: Gemma 3n
   std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 20> families_table{{
+inline constexpr std::array<family, 21> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -172,6 +173,19 @@ inline constexpr std::array<family, 20> families_table{{
      .kinds_of_layers = true,
      .default_head_dim = 256,
      .act = activation::gelu_tanh},
+    {.type = architecture::gemma3n,
+     .config_names = "gemma3n gemma3n_text",
+     .gguf_names = "gemma3n",
+     .layers = "gemma3n",
+     .head_norms = true,
+     .norms_behind = true,
+     .window_interval = 5,
+     .default_window = 512,
+     .softcaps = true,
+     .final_softcap = 30.f,
+     .streams = true,
+     .default_head_dim = 256,
+     .act = activation::gelu_tanh},
     {.type = architecture::gptoss,
      .config_names = "gpt_oss",
      .gguf_names = "gpt-oss",
@@ -258,7 +272,8 @@ constexpr bool has_shared_expert(const family& of) {
 }
 /// Whether a model is one of Gemma's.
 constexpr bool is_gemma(architecture type) {
-  return type == architecture::gemma2 || type == architecture::gemma3 || type == architecture::gemma4;
+  return type == architecture::gemma2 || type == architecture::gemma3 || type == architecture::gemma4 ||
+         type == architecture::gemma3n;
 }
 
 /// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.
@@ -278,12 +293,16 @@ constexpr const family* family_named(std::string_view model_type) {
   return family_with(&family::config_names, model_type);
 }
 
-/// All names of families in config.json or GGUF, for messages.
+/// All names of families in config.json or GGUF, for messages; NAME_text stands for NAME.
 constexpr auto family_names(std::string_view family::*member = &family::config_names) {
   text<256> out;
   for (const family& each : families_table) {
-    if (&each != families_table.data()) out.append(", ");
-    for (const char letter : each.*member) letter == ' ' ? out.append(", ") : out.append(letter);
+    std::string_view names = each.*member;
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(' '));
+      names.remove_prefix(name.size() == names.size() ? names.size() : name.size() + 1);
+      if (!name.ends_with("_text")) out.append(out.empty() ? "" : ", ", name);
+    }
   }
   return out;
 }

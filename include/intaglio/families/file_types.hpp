@@ -129,6 +129,10 @@ struct file_types {
   bool recoded = false;   ///< some are in codecs that no plan computes in
   std::string list = {};  ///< the file's codecs, each with a tensor that has it
 };
+/// A matrix outside of the layers whose codec is its own, neither the embedding nor the head.
+constexpr bool is_global_matrix(std::string_view name) {
+  return name.starts_with("per_layer_") || name.starts_with("altup_");
+}
 inline file_types types_of(const io::checkpoint& file) {
   file_types out;
   if (family_of(file.config().model_type).ternary) return out;
@@ -141,7 +145,7 @@ inline file_types types_of(const io::checkpoint& file) {
     for (const packed_tensor& each : packed_tensors(*file.packed())) {
       if (each.layers.empty() && each.name == "token_embd.weight") types.embedding = each.type;
       if (each.layers.empty() && each.name == "output.weight") head = each.type;
-      if (each.layers.empty() && each.name.starts_with("per_layer_"))
+      if (each.layers.empty() && is_global_matrix(each.name))
         types.globals.push_back({std::string(each.name), each.type});
       for (std::uint32_t layer = 0; !each.layers.empty() && layer < file.config().num_hidden_layers; ++layer)
         if (!each.name.starts_with("ffn_gate_inp") && lists_layer(each.layers, layer))
@@ -172,7 +176,7 @@ inline file_types types_of(const io::checkpoint& file) {
     if (name == "token_embd.weight") types.embedding = type;
     if (name == "output.weight") head = type;
     std::uint32_t layer = 0;
-    if (name.starts_with("per_layer_")) types.globals.push_back({std::string(name), type});
+    if (is_global_matrix(name)) types.globals.push_back({std::string(name), type});
     if (!name.starts_with("blk.")) continue;
     const auto [end, failure] = std::from_chars(name.data() + 4, name.data() + name.size(), layer);
     if (failure != std::errc{} || end == name.data() + name.size()) continue;

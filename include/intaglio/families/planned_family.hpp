@@ -14,6 +14,7 @@
 #include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/gemma3n.hpp"
 #include "intaglio/models/gemma4.hpp"
 #include "intaglio/models/gptoss.hpp"
 #include "intaglio/models/granite.hpp"
@@ -87,6 +88,8 @@ inline constexpr auto layer_matrices = std::to_array<std::string_view>({"attn_q.
                                                                         "ffn_gate_shexp.weight",
                                                                         "ffn_up_shexp.weight",
                                                                         "ffn_down_shexp.weight",
+                                                                        "laurel_l.weight",
+                                                                        "laurel_r.weight",
                                                                         "inp_gate.weight",
                                                                         "proj.weight"});
 
@@ -97,7 +100,12 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
     for (const matrix_type& each : types.matrices)
       if (!c.ternary) held.push_back({each.name, each.type, each.set});
     if (held.empty())
-      for (const std::string_view each : layer_matrices) held.push_back({each, c.ternary ? dtype::i2_s : types.layers});
+      for (const std::string_view each : layer_matrices) {
+        const bool narrow = each == "laurel_r.weight";
+        held.push_back({each, c.ternary ? dtype::i2_s
+                              : narrow  ? models::laurel_type(types.layers, c.laurel_rank)
+                                        : types.layers});
+      }
   }
   for (const matrix_type& each : types.globals) held.push_back({each.name, each.type, each.set});
   constexpr dtype any = dtype::f16;
@@ -160,6 +168,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::gemma4:
       models::gemma4_graph<any>(c, types.embedding, types.layers).forward(t);
+      break;
+    case architecture::gemma3n:
+      models::gemma3n_graph<any>(c, types.embedding, types.layers).forward(t);
       break;
   }
   return t.graph();

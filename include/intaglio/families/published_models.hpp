@@ -86,6 +86,8 @@ inline constexpr std::array published_models{
     coded_entry<models::gemma2_2b>(),
     coded_entry<models::gemma2_9b>(),
     coded_entry<models::gemma2_27b>(),
+    coded_entry<models::gemma3n_e2b>(),
+    coded_entry<models::gemma3n_e4b>(),
     coded_entry<models::gemma4_e2b>(),
     coded_entry<models::gemma4_e4b>(),
     coded_entry<models::gemma4_31b>(),

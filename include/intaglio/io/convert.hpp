@@ -297,7 +297,9 @@ class model_converter {
         const std::array<std::uint64_t, 3> shape{stored.columns, whole->second / experts, experts};
         const std::uint64_t of = model_.config().num_local_experts;
         const std::array<std::uint64_t, 2> biases{stored.columns / (std::max<std::uint64_t>)(1, of), of};
-        if (stored.name.ends_with("_exps.bias")) gguf_->add_tensor(whole->first, type, biases);
+        const std::array<std::uint64_t, 3> streams{stored.columns, stored.rows, whole->second / stored.rows};
+        if (whole->first.starts_with("altup_")) gguf_->add_tensor(whole->first, type, streams);
+        else if (stored.name.ends_with("_exps.bias")) gguf_->add_tensor(whole->first, type, biases);
         else if (const std::uint64_t rows = mamba2_rows(model_.config(), stored.name); rows != 0)
           gguf_->add_tensor(whole->first, type, std::array{stored.columns / rows, rows});
         else gguf_->add_tensor(whole->first, type, std::span(shape).first(tensor.dimensions));
@@ -306,7 +308,10 @@ class model_converter {
       // Hugging Face's norms of Gemma hold w for 1 + w.
       if (tensor.role == tensor_role::norm)
         planned_tensor.addend = family_of(model_.config().model_type).hf_norm_addend;
-      if (const auto whole = fused_into(model_.config(), stored)) {
+      const auto whole = family_of(model_.config().model_type).streams
+                             ? std::optional(std::pair(stored.name, stored.rows))
+                             : fused_into(model_.config(), stored);
+      if (whole) {
         if (tensor.role == tensor_role::taps) {  // a convolution of channels for themselves
           const std::array<std::uint64_t, 3> shape{stored.rows, 1, stored.columns};
           safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type, shape);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Matrices that files of a family hold as one, one behind the other, and models apart: q, k and v, gate and up, what
-// Mamba-2 reads.
+// Mamba-2 reads, what streams are made of.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,7 @@ namespace intaglio::io {
 
 /// Whether files of a family have such matrices in GGUF.
 constexpr bool has_fused_matrices(const family& of) {
-  return of.fused || of.fused_qkv || of.recurrent == recurrence::mamba2;
+  return of.fused || of.fused_qkv || of.streams || of.recurrent == recurrence::mamba2;
 }
 
 /// Some rows of a fused matrix.
@@ -30,6 +31,13 @@ struct fused_part {
   const bool fused = family_of(c.model_type).fused, fused_qkv = fused || family_of(c.model_type).fused_qkv;
   const std::uint64_t q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
   const auto before = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
+  if (family_of(c.model_type).streams && (name == "altup_proj.weight" || name == "altup_unembd_proj.weight")) {
+    std::vector<fused_part> out;
+    for (std::uint32_t i = 1; i < c.altup_num_inputs; ++i)
+      out.push_back({before("weight") + std::to_string(i - 1) + ".weight", (i - 1) * std::uint64_t{c.hidden_size},
+                     c.hidden_size});
+    return out;
+  }
   constexpr std::string_view qkv = "attn_qkv.weight", up = "ffn_up.weight", gate_up = "ffn_gate_up.weight";
   if (fused_qkv && name.ends_with(qkv)) {
     const std::string block = before(qkv);
@@ -56,14 +64,16 @@ struct fused_part {
   const std::string block = before(both ? gate_up : up);
   return {{block + "ffn_gate.weight", 0, inner}, {block + "ffn_up.weight", inner, inner}};
 }
-/// The matrix that files have a tensor in, with its rows: its own; nothing where it stands behind the one before it.
+/// The matrix that files of GGUF have a tensor in, with its rows: its own; nothing where it stands behind the one
+/// before it.
 [[gnu::cold]] inline std::optional<std::pair<std::string, std::uint64_t>> fused_into(const decoder_config& c,
                                                                                      const stored_tensor& tensor) {
   const std::string_view name = tensor.name;
   const std::size_t dot = name.starts_with("blk.") ? name.find('.', 4) : name.npos;
-  for (const std::string_view tail : {"attn_qkv.weight", "ffn_up.weight", "ssm_in.weight"}) {
-    if (dot == name.npos) break;
-    std::string whole = std::string(name.substr(0, dot + 1)) + std::string(tail);
+  for (const std::string_view tail :
+       {"attn_qkv.weight", "ffn_up.weight", "ssm_in.weight", "altup_proj.weight", "altup_unembd_proj.weight"}) {
+    if ((dot == name.npos) != tail.starts_with("altup_")) continue;
+    std::string whole = std::string(name.substr(0, dot == name.npos ? 0 : dot + 1)) + std::string(tail);
     const auto parts = fused_parts(c, whole);
     for (const fused_part& part : parts) {
       if (part.name != name) continue;
@@ -98,6 +108,7 @@ template <class Turned>
     checkpoint_tensor out = whole;
     out.stored.name = part.name;
     out.stored.rows = part.rows;
+    out.dimensions = (std::min)(out.dimensions, 2u);  // matrices one behind the other
     out.stored.offset += part.first * row;
     out.stored.bytes = part.rows * row;
     for (tensor_piece& piece : out.pieces) {  // a view with strides has one

@@ -93,6 +93,7 @@ class gguf_config : public gguf_layers {
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
     if (kinds) read_kinds();
     else read_head_dim();
+    if (facts.streams) read_streams();
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
     config_.hidden_act = is_gemma(config_.model_type)          ? activation::gelu_tanh
                          : bitnet && architecture_ != "bitnet" ? activation::relu_squared
@@ -105,7 +106,7 @@ class gguf_config : public gguf_layers {
     read_rope_scaling(bitnet);
     if (config_.model_type == architecture::llama) read_rope_factors();
     if (family_of(config_.model_type).partial_rotary) read_longrope();
-    if (!kinds) read_windows(gemma);
+    if (!kinds && !facts.streams) read_windows(gemma);
     read_experts();
     if (family_of(config_.model_type).may_be_ternary) read_ternary();
     if (family_of(config_.model_type).recurrent == recurrence::delta_net) read_delta_net();
@@ -206,9 +207,10 @@ class gguf_config : public gguf_layers {
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;
-    if ((rule.use == gguf_key_use::kinds || rule.use == gguf_key_use::neutral_head_dim) &&
-        family_of(config_.model_type).kinds_of_layers)
-      return;
+    if (rule.use == gguf_key_use::neutral_head_dim && family_of(config_.model_type).kinds_of_layers) return;
+    const bool streams = family_of(config_.model_type).streams;
+    if (rule.use == gguf_key_use::streams && streams) return;
+    if (rule.use == gguf_key_use::layer_inputs && (streams || family_of(config_.model_type).kinds_of_layers)) return;
     if (rule.use == gguf_key_use::softcap && family_of(config_.model_type).softcaps) return;
     const gguf_value& stored = *file_.first().find(key(rule.tail));
     const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)

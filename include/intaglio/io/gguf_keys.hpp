@@ -22,7 +22,8 @@ enum class gguf_key_use : std::uint8_t {
   neutral_head_dim,  ///< a number that must be the heads' width
   neutral_scale,     ///< a factor of attention scores: 0, or 1 / sqrt(head_dim); read where the family has multipliers
   longrope,          ///< as `neutral`; read where the file has factors of longrope
-  kinds,             ///< as `neutral`; read where layers are of kinds
+  streams,           ///< as `neutral`; read where streams run beside each other
+  layer_inputs,      ///< as `neutral`; read where layers are of kinds, or streams run beside each other
   multiplier,        ///< as `neutral`; read where the family has multipliers
   shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
   layer_norm,        ///< read of encoders, unknown to others
@@ -94,7 +95,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"attention.output_scale", gguf_key_use::neutral, 1.f, 0.f},
     {"attention.temperature_length", gguf_key_use::neutral},
     {"attention.temperature_scale", gguf_key_use::neutral},
-    {"attention.shared_kv_layers", gguf_key_use::kinds},
+    {"attention.shared_kv_layers", gguf_key_use::layer_inputs},
     {"attention.key_length_swa", gguf_key_use::neutral_head_dim},
     {"attention.value_length_swa", gguf_key_use::neutral_head_dim},
     {"rope.dimension_count_swa", gguf_key_use::neutral_head_dim},
@@ -114,7 +115,10 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_weights_scale", gguf_key_use::neutral, 1.f, 0.f},
     {"expert_weights_norm", gguf_key_use::neutral, 1.f, 1.f},
     {"expert_gating_func", gguf_key_use::neutral, 1.f, 0.f},  // 1: softmax
-    {"embedding_length_per_layer_input", gguf_key_use::kinds},
+    {"embedding_length_per_layer_input", gguf_key_use::layer_inputs},
+    {"altup.num_inputs", gguf_key_use::streams, 1.f, 0.f},
+    {"altup.active_idx", gguf_key_use::streams},
+    {"activation_sparsity_scale", gguf_key_use::streams},
     {"swin_norm", gguf_key_use::neutral},
 };
 

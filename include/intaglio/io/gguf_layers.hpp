@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/gguf_rope.hpp"
+#include "intaglio/io/normal_quantile.hpp"
 
 namespace intaglio::io {
 
@@ -29,13 +31,7 @@ class gguf_layers : public gguf_rope {
     c.attention_multiplier = 1.f;
     c.num_kv_shared_layers = value("attention.shared_kv_layers").value_or(0);
     c.hidden_size_per_layer_input = value("embedding_length_per_layer_input").value_or(0);
-    c.sliding_window = required("attention.sliding_window");
-    c.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
-    const std::string pattern = key("attention.sliding_window_pattern");
-    const auto windowed = file_.array<bool>(pattern);
-    if (!windowed || windowed->size() != c.num_hidden_layers || !set_windows(c, *windowed))
-      refuse(pattern, std::to_string(c.num_hidden_layers) + " truths as " + key("block_count"),
-             windowed ? std::to_string(windowed->size()) : "no such list");
+    read_windows_of_layers();
     c.global_head_dim = required("attention.key_length");
     c.head_dim = required("attention.key_length_swa");
     for (const auto& [tail, wide] : {std::pair{"attention.value_length", c.global_head_dim},
@@ -53,6 +49,69 @@ class gguf_layers : public gguf_rope {
           file_.find_tensor("blk." + std::to_string(layer) + ".attn_v.weight") == nullptr)
         c.attention_k_eq_v = true;
     read_turning_pairs();
+  }
+
+  /// Which layers have the window, a truth for each.
+  [[gnu::cold]] void read_windows_of_layers() {
+    decoder_config& c = config_;
+    c.sliding_window = required("attention.sliding_window");
+    c.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    const std::string pattern = key("attention.sliding_window_pattern");
+    const auto windowed = file_.array<bool>(pattern);
+    if (!windowed || windowed->size() != c.num_hidden_layers || !set_windows(c, *windowed))
+      refuse(pattern, std::to_string(c.num_hidden_layers) + " truths as " + key("block_count"),
+             windowed ? std::to_string(windowed->size()) : "no such list");
+  }
+
+  /// Streams beside each other and what comes with them, Gemma 3n's. Ranks and rows that no key states are those of the
+  /// tensors.
+  [[gnu::cold]] void read_streams() {
+    decoder_config& c = config_;
+    c.attention_multiplier = 1.f;
+    read_windows_of_layers();
+    c.hidden_size_per_layer_input = required("embedding_length_per_layer_input");
+    c.altup_num_inputs = required("altup.num_inputs");
+    if (value("altup.active_idx").value_or(0) != 0)
+      refuse(key("altup.active_idx"), "0", std::to_string(*value("altup.active_idx")));
+    const std::string shared = key("attention.shared_kv_layers");  // a float in files of llama.cpp's converter
+    const auto count = file_.number<float>(shared);
+    if (!count) refuse(shared, "a number", "no such key");
+    if (!(*count >= 0 && *count < static_cast<float>(c.num_hidden_layers)) || *count != std::floor(*count))
+      refuse(shared, "a whole number below " + key("block_count") + " " + std::to_string(c.num_hidden_layers),
+             number_text(*count));
+    c.num_kv_shared_layers = static_cast<std::uint32_t>(*count);
+    if (const gguf_tensor* left = file_.find_tensor("blk.0.laurel_l.weight"); left != nullptr)
+      c.laurel_rank = static_cast<std::uint32_t>((std::min)(left->rows(), config_limits::hidden_size));
+    if (const gguf_tensor* inputs = file_.find_tensor("per_layer_token_embd.weight");
+        inputs != nullptr && inputs->rows() < c.vocab_size)
+      c.vocab_size_per_layer_input = static_cast<std::uint32_t>(inputs->rows());
+    read_sparsity();
+  }
+
+  /// Standard deviations from the mean of a layer's gates to where features begin; layers with none have minus
+  /// infinity, as the quantile of 0. The number is that of a part of whole millionths, as config.json states it.
+  [[gnu::cold]] void read_sparsity() {
+    decoder_config& c = config_;
+    const std::string name = key("activation_sparsity_scale");
+    const auto each = file_.array<float>(name);
+    if (!each || each->size() != c.num_hidden_layers || each->size() > layer_pattern::max_period)
+      refuse(name, std::to_string((std::min)(c.num_hidden_layers, layer_pattern::max_period)) + " numbers",
+             each ? std::to_string(each->size()) : "no such list");
+    float one = 0;
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+      const float found = (*each)[layer];
+      if (found < -9.f) continue;
+      if (!(found <= 9.f)) refuse(name, "minus infinity or a number up to 9", number_text(found));
+      if (!c.sparse_layers.empty() && found != one)
+        refuse(name, number_text(one) + " as in other layers, or minus infinity",
+               number_text(found) + " in layer " + std::to_string(layer));
+      one = found;
+      c.sparse_layers.add(layer);
+    }
+    if (c.sparse_layers.empty()) return;
+    const double part = std::round(normal_part_below(one) * 1e6) / 1e6,
+                 snapped = part > 0 && part < 1 ? normal_quantile(part) : one;
+    c.sparse_deviations = std::fabs(snapped - one) < 1e-5 ? static_cast<float>(snapped) : one;
   }
 
   /// A number of the layers of a kind and that of the others, 0 where they have the same.

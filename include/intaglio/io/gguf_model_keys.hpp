@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -143,6 +144,23 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
       out.set(prefix + key + end, wide);
 }
 
+/// Windows, streams and what comes with them, Gemma 3n's.
+[[gnu::cold]] inline void write_streams(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
+  const auto windowed = std::make_unique<bool[]>(c.num_hidden_layers);
+  std::vector<float> sparsity;
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    windowed[layer] = c.is_windowed(layer);
+    sparsity.push_back(c.sparse_layers.has(layer) ? c.sparse_deviations : -(std::numeric_limits<float>::infinity)());
+  }
+  out.set_array<bool>(prefix + "attention.sliding_window_pattern", std::span(windowed.get(), c.num_hidden_layers));
+  out.set(prefix + "rope.freq_base_swa", c.local_rope().theta);
+  out.set(prefix + "attention.shared_kv_layers", static_cast<float>(c.num_kv_shared_layers));
+  out.set(prefix + "embedding_length_per_layer_input", c.hidden_size_per_layer_input);
+  out.set(prefix + "altup.num_inputs", c.altup_num_inputs);
+  out.set(prefix + "altup.active_idx", std::uint32_t{0});
+  out.set_array<float>(prefix + "activation_sparsity_scale", sparsity);
+}
+
 /// Sizes of delta rules, and which layers have them.
 [[gnu::cold]] inline void write_delta_net(gguf_writer& out, const decoder_config& c, const std::string& prefix) {
   const delta_net_config& delta = c.delta_net;
@@ -214,7 +232,8 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
   const decoder_config& c = model.config();
   const bool bitnet = c.model_type == architecture::bitnet, gemma = is_gemma(c.model_type),
-             llama = c.model_type == architecture::llama, kinds = family_of(c.model_type).kinds_of_layers;
+             llama = c.model_type == architecture::llama, kinds = family_of(c.model_type).kinds_of_layers,
+             streams = family_of(c.model_type).streams;
   const activation expected = bitnet ? activation::silu : family_of(c.model_type).act;
   if (c.hidden_act != expected && !(bitnet && c.hidden_act == activation::relu_squared))
     throw argument_error("model",
@@ -238,6 +257,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   if (scans) write_state_space(out, c, prefix);
   else if (kinds) write_kinds_of_layers(out, c, prefix);
   else out.set(prefix + "feed_forward_length", c.intermediate_size);
+  if (streams) write_streams(out, c, prefix);
   if (!kinds) out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
   out.set(prefix + "attention.head_count", c.num_attention_heads);
   if (scans || family_of(c.model_type).recurrent == recurrence::short_conv) {
@@ -268,7 +288,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "logit_scale", c.logits_scaling);
   }
   if (family_of(c.model_type).softcaps) {
-    if (!kinds) out.set(prefix + "attn_logit_softcapping", c.attn_logit_softcapping);
+    if (!kinds && !streams) out.set(prefix + "attn_logit_softcapping", c.attn_logit_softcapping);
     out.set(prefix + "final_logit_softcapping", c.final_logit_softcapping);
   }
   if (const std::uint32_t usual = family_of(c.model_type).no_rope_interval; !scans && c.no_rope_layer_interval != usual)
@@ -296,7 +316,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     warnings.push_back(
         "programs that know no sliding window in GGUF's architecture llama will run the model without its own, " +
         std::to_string(c.sliding_window));
-  if (!kinds && c.sliding_window != 0 && c.sliding_window_pattern != 0) {
+  if (!kinds && !streams && c.sliding_window != 0 && c.sliding_window_pattern != 0) {
     out.set(prefix + "attention.sliding_window_pattern", c.sliding_window_pattern);
     if (c.rope_local_base_freq != 0.f) out.set(prefix + "rope.freq_base_swa", c.rope_local_base_freq);
   }

@@ -53,6 +53,7 @@ class hf_config_reader : public hf_encoder {
     read_activation(text);
     read_softcaps(text);
     if (found->kinds_of_layers) read_kinds(text);
+    if (found->streams) read_streams(text);
     // "vision" is among the tokens of an image, of which a text model has none.
     if (const json_place both = text["use_bidirectional_attention"];
         !(found->kinds_of_layers && both.is_string() && both.text() == "vision") && both.boolean_or(false))
@@ -171,11 +172,15 @@ class hf_config_reader : public hf_encoder {
     c.hidden_size = size(text["hidden_size"]);
     const bool convolves = family_of(c.model_type).recurrent == recurrence::short_conv;
     const bool experts_only = has_shared_expert(family_of(c.model_type)) && !text["intermediate_size"].present();
-    c.intermediate_size = convolves ? short_conv_ffn(text) : experts_only ? 0 : size(text["intermediate_size"]);
     const bool halves = family_of(c.model_type).single_halves;
     if (halves && !text["num_hidden_layers"].present())
       c.num_hidden_layers = static_cast<std::uint32_t>(hybrid_kinds(text).size());
     else c.num_hidden_layers = size(text["num_hidden_layers"]);
+    const json_place inner = text["intermediate_size"];
+    c.intermediate_size = convolves                         ? short_conv_ffn(text)
+                          : experts_only                    ? 0
+                          : family_of(c.model_type).streams ? width_of_layers(inner, c.num_hidden_layers)
+                                                            : size(inner);
     c.num_attention_heads = size_or("num_attention_heads", 8);
     const bool mistral = out_.model_type == "mistral" || out_.model_type == "mixtral";
     c.num_key_value_heads = text["num_key_value_heads"].present()               ? size(text["num_key_value_heads"])
@@ -196,7 +201,7 @@ class hf_config_reader : public hf_encoder {
                          std::to_string(c.num_attention_heads));
       c.head_dim = c.hidden_size / c.num_attention_heads;
     }
-    if (gemma && !family_of(c.model_type).kinds_of_layers)
+    if (gemma && !has_layer_inputs(family_of(c.model_type)))
       c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
     if (halves) expect_same(text["rms_norm_eps"], text["layer_norm_epsilon"]);

@@ -8,14 +8,14 @@
 #include <cstdint>
 #include <string>
 
-#include "intaglio/io/hf_layers.hpp"
+#include "intaglio/io/hf_streams.hpp"
 
 namespace intaglio::io {
 
 /// Reads what encoders state.
-class hf_encoder : public hf_layers {
+class hf_encoder : public hf_streams {
  public:
-  using hf_layers::hf_layers;
+  using hf_streams::hf_streams;
 
  protected:
   [[gnu::cold]] void read_encoder(const json_place& root) {

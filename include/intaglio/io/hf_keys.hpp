@@ -45,6 +45,8 @@ struct config_key_rule {
 /// @{
 /// What families have that have a key.
 constexpr bool has_kinds_of_layers(const family& of) { return of.kinds_of_layers; }
+constexpr bool has_streams(const family& of) { return of.streams; }
+constexpr bool has_layer_inputs(const family& of) { return of.kinds_of_layers || of.streams; }
 constexpr bool has_multipliers(const family& of) { return of.multipliers; }
 constexpr bool has_delta_rules(const family& of) { return of.recurrent == recurrence::delta_net; }
 constexpr bool has_short_conv(const family& of) { return of.recurrent == recurrence::short_conv; }
@@ -56,8 +58,8 @@ constexpr bool has_experts_alone(const family& of) { return of.experts == mixtur
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
 constexpr bool has_narrow_experts(const family& of) { return has_plain_experts(of) || of.kinds_of_layers; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
-constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && !of.kinds_of_layers; }
-constexpr bool has_local_rope(const family& of) { return has_stated_scores(of) && of.head_norms; }
+constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && !has_layer_inputs(of); }
+constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) || of.streams) && of.head_norms; }
 constexpr bool has_positions(const family& of) { return of.encoder && of.learned_positions; }
 constexpr bool has_layer_norms(const family& of) { return of.encoder; }
 /// A window, or a key of one that is inert.
@@ -100,10 +102,17 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"global_head_dim", config_key_use::read, {}, has_kinds_of_layers},
     {"num_global_key_value_heads", config_key_use::read, {}, has_kinds_of_layers},
     {"attention_k_eq_v", config_key_use::read, {}, has_kinds_of_layers},
-    {"num_kv_shared_layers", config_key_use::read, {}, has_kinds_of_layers},
+    {"num_kv_shared_layers", config_key_use::read, {}, has_layer_inputs},
     {"use_double_wide_mlp", config_key_use::read, {}, has_kinds_of_layers},
-    {"hidden_size_per_layer_input", config_key_use::read, {}, has_kinds_of_layers},
-    {"vocab_size_per_layer_input", config_key_use::read, {}, has_kinds_of_layers},
+    {"hidden_size_per_layer_input", config_key_use::read, {}, has_layer_inputs},
+    {"vocab_size_per_layer_input", config_key_use::read, {}, has_layer_inputs},
+    {"altup_num_inputs", config_key_use::read, {}, has_streams},
+    {"altup_active_idx", config_key_use::read, {}, has_streams},
+    {"altup_correct_scale", config_key_use::read, {}, has_streams},
+    {"altup_coef_clip", config_key_use::read, {}, has_streams},
+    {"altup_lr_multiplier", config_key_use::harmless},  // of training
+    {"laurel_rank", config_key_use::read, {}, has_streams},
+    {"activation_sparsity_pattern", config_key_use::read, {}, has_streams},
     {"enable_moe_block", config_key_use::read, {}, has_kinds_of_layers},
     {"top_k_experts", config_key_use::read, {}, has_kinds_of_layers},
     {"use_mrope", config_key_use::off},
@@ -328,6 +337,7 @@ inline constexpr config_key_rule hf_outer_key_rules[] = {
     {"audio_token_id", config_key_use::harmless},
     {"video_token_id", config_key_use::harmless},
     {"vision_soft_tokens_per_image", config_key_use::harmless},
+    {"audio_soft_tokens_per_image", config_key_use::harmless},
     {"eoi_token_id", config_key_use::harmless},
     {"image_token_id", config_key_use::harmless},
     {"model_type"},

@@ -112,7 +112,14 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"mlp.ffn_sub_norm", "ffn_sub_norm"},
       {"per_layer_input_gate", "inp_gate"},
       {"per_layer_projection", "proj"},
-      {"post_per_layer_input_norm", "post_norm"}};
+      {"post_per_layer_input_norm", "post_norm"},
+      {"laurel.linear_left", "laurel_l"},
+      {"laurel.linear_right", "laurel_r"},
+      {"laurel.post_laurel_norm", "laurel_post_norm"},
+      {"altup.modality_router", "altup_router"},
+      {"altup.router_norm", "altup_router_norm"},
+      {"altup.prediction_coefs", "altup_predict_coef"},
+      {"altup.correction_coefs", "altup_correct_coef"}};
 }
 
 /// Tensors outside of the layers, but for the head; of a layer a name without an ending.
@@ -122,11 +129,20 @@ inline constexpr std::array<hf_part, 5> hf_globals{
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
-inline constexpr std::array<hf_part, 5> hf_tails{{{"layer_scalar", "layer_output_scale.weight"},
+inline constexpr std::array<hf_part, 6> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+                                                  {"layer_scalar", "layer_output_scale.weight"},
                                                   {"router.scale", "ffn_gate_inp.scale"},
                                                   {"router.per_expert_scale", "ffn_down_exps.scale"},
                                                   {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
                                                   {"experts.down_proj", "ffn_down_exps.weight"}}};
+
+/// Whether layers of a family have such a tensor.
+constexpr bool has_tails(const family& of, std::string_view hf) {
+  return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
+}
+/// What matrices of streams begin with; a number and ".weight" are behind it.
+inline constexpr std::array<hf_part, 2> hf_stream_matrices{
+    {{"altup_projections.", "altup_proj."}, {"altup_unembed_projections.", "altup_unembd_proj."}}};
 
 /// Other names of the same: of a Granite that is written as its hybrid family, gate and up are one matrix.
 inline constexpr std::array<hf_part, 2> hf_aliases{
@@ -151,6 +167,9 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
       if (!family_of(type).embedding_norm && name == "norm.weight") return "output_norm.weight";
       for (const auto& [hf, gguf] : hf_globals)
         if (name == hf) return std::string(gguf);
+      for (const auto& [hf, gguf] : hf_stream_matrices)
+        if (family_of(type).streams && name.starts_with(hf))
+          return std::string(gguf) + std::string(name.substr(hf.size()));
       constexpr std::string_view layers = "layers.";
       if (!name.starts_with(layers)) return std::nullopt;
       name.remove_prefix(layers.size());
@@ -160,7 +179,7 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
         return std::nullopt;
       const std::string_view layer = name.substr(0, digits);
       for (const auto& [hf, gguf] : hf_tails)
-        if (name.substr(digits + 1) == hf && family_of(type).kinds_of_layers)
+        if (name.substr(digits + 1) == hf && has_tails(family_of(type), hf))
           return "blk." + std::string(layer) + "." + std::string(gguf);
       const auto tail = name.rfind('.');
       if (tail <= digits) return std::nullopt;
@@ -234,10 +253,12 @@ inline std::string hf_name(std::string_view name, architecture type) {
   if (name == "token_embd_norm.weight") return "model.embedding_norm.weight";
   for (const auto& [hf, gguf] : hf_globals)
     if (name == gguf) return "model." + std::string(hf);
+  for (const auto& [hf, gguf] : hf_stream_matrices)
+    if (name.starts_with(gguf)) return "model." + std::string(hf) + std::string(name.substr(gguf.size()));
   if (name == "output.weight") return "lm_head.weight";
   if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos) {
     for (const auto& [hf, gguf] : hf_tails)
-      if (name.substr(dot + 1) == gguf && family_of(type).kinds_of_layers)
+      if (name.substr(dot + 1) == gguf && has_tails(family_of(type), hf))
         return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf);
     for (const auto& [hf, gguf] : hf_parts(family_of(type)))
       for (const std::string_view end : {".weight", ".bias"})

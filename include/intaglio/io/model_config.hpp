@@ -46,6 +46,9 @@ constexpr bool is_state_space(const decoder_config& c) {
   return family_of(c.model_type).recurrent == recurrence::mamba2;
 }
 
+/// True for models whose streams run beside each other.
+constexpr bool has_streams_beside(const decoder_config& c) { return family_of(c.model_type).streams; }
+
 inline constexpr number_range number_ranges[] = {
     {"hidden_size", [](const decoder_config& c) -> double { return c.hidden_size; }, 1, config_limits::hidden_size},
     {"intermediate_size", [](const decoder_config& c) -> double { return c.intermediate_size; }, 1,
@@ -110,6 +113,12 @@ inline constexpr number_range number_ranges[] = {
        return c.num_local_experts != 0 && (has_shared_expert(family_of(c.model_type)) || is_state_space(c) ||
                                            family_of(c.model_type).kinds_of_layers);
      }},
+    {"altup_num_inputs", [](const decoder_config& c) -> double { return c.altup_num_inputs; }, 2, 8, false, false,
+     has_streams_beside},
+    {"laurel_rank", [](const decoder_config& c) -> double { return c.laurel_rank; }, 1, config_limits::hidden_size,
+     false, false, has_streams_beside},
+    {"activation_sparsity_pattern, activation_sparsity_scale",
+     [](const decoder_config& c) -> double { return c.sparse_deviations; }, -9, 9},
     {"type_vocab_size", [](const decoder_config& c) -> double { return c.type_vocab_size; }, 1, 1 << 10, false, true},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
      [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
@@ -182,7 +191,8 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) { return std::to_string(std::uint64_t{c.num_attention_heads} * c.head_dim); }},
     {"attn_logit_softcapping",
      [](const decoder_config& c) {
-       return !family_of(c.model_type).kinds_of_layers || c.attn_logit_softcapping == 0.f;
+       return !(family_of(c.model_type).kinds_of_layers || family_of(c.model_type).streams) ||
+              c.attn_logit_softcapping == 0.f;
      },
      [](const decoder_config& c) { return "none for " + std::string(name(c.model_type)); },
      [](const decoder_config& c) { return number_text(c.attn_logit_softcapping); }},
@@ -214,6 +224,19 @@ inline constexpr number_relation number_relations[] = {
        return "a multiple of 4, of all layers at most " + std::to_string(config_limits::intermediate_size);
      },
      [](const decoder_config& c) { return std::to_string(c.hidden_size_per_layer_input); }},
+    {"hidden_size_per_layer_input",
+     [](const decoder_config& c) {
+       return !family_of(c.model_type).streams || (c.hidden_size_per_layer_input != 0 && c.hidden_size % 4 == 0);
+     },
+     [](const decoder_config&) {
+       return std::string("a number above 0, beside a hidden_size that is a multiple of 4");
+     },
+     [](const decoder_config& c) {
+       return std::to_string(c.hidden_size_per_layer_input) + " beside " + std::to_string(c.hidden_size);
+     }},
+    {"vocab_size_per_layer_input", [](const decoder_config& c) { return c.vocab_size_per_layer_input <= c.vocab_size; },
+     [](const decoder_config& c) { return "at most vocab_size " + std::to_string(c.vocab_size); },
+     [](const decoder_config& c) { return std::to_string(c.vocab_size_per_layer_input); }},
     {"num_experts_per_tok",
      [](const decoder_config& c) { return c.num_local_experts == 0 || c.num_experts_per_tok <= c.num_local_experts; },
      [](const decoder_config& c) { return "1 to " + std::to_string(c.num_local_experts); },
@@ -274,7 +297,8 @@ inline bool set_windows(decoder_config& c, const std::vector<bool>& windowed) {
     c.sliding_window_pattern = *pattern;
     return true;
   }
-  if (!family_of(c.model_type).kinds_of_layers || windowed.size() > layer_pattern::max_period) return false;
+  const bool kinds = family_of(c.model_type).kinds_of_layers || family_of(c.model_type).streams;
+  if (!kinds || windowed.size() > layer_pattern::max_period) return false;
   c.sliding_window_pattern = 0;
   for (std::size_t layer = 0; layer < windowed.size(); ++layer)
     if (!windowed[layer]) c.full_attention_layers.add(static_cast<std::uint32_t>(layer));
@@ -363,10 +387,15 @@ inline std::string heads_text(const delta_net_config& of) {
   compare("recurrent_layers", engraved.recurrent_layers, file.recurrent_layers, layers);
   compare("ffn_layers", engraved.ffn_layers, file.ffn_layers, layers);
   compare("full_attention_layers", engraved.full_attention_layers, file.full_attention_layers, layers);
+  compare("sparse_layers", engraved.sparse_layers, file.sparse_layers, layers);
+  compare("activation_sparsity_scale", engraved.sparse_deviations, file.sparse_deviations, number_text);
   compare("linear_attention", engraved.delta_net, file.delta_net, heads_text);
   for (const auto& [key, of] :
        {std::pair{"shared_expert_intermediate_size", &decoder_config::shared_expert_intermediate_size},
-        {"hidden_size_per_layer_input", &decoder_config::hidden_size_per_layer_input}})
+        {"hidden_size_per_layer_input", &decoder_config::hidden_size_per_layer_input},
+        {"vocab_size_per_layer_input", &decoder_config::vocab_size_per_layer_input},
+        {"altup_num_inputs", &decoder_config::altup_num_inputs},
+        {"laurel_rank", &decoder_config::laurel_rank}})
     compare(key, engraved.*of, file.*of, number);
   compare("conv_L_cache", engraved.conv_taps, file.conv_taps, number);
   compare("type_vocab_size", engraved.type_vocab_size, file.type_vocab_size, number);

@@ -191,6 +191,11 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.num_kv_shared_layers, "num_kv_shared_layers");
   with.number(c.shared_intermediate_size, "shared_intermediate_size");
   with.number(c.hidden_size_per_layer_input, "hidden_size_per_layer_input");
+  with.number(c.vocab_size_per_layer_input, "vocab_size_per_layer_input");
+  with.number(c.altup_num_inputs, "altup_num_inputs");
+  with.number(c.laurel_rank, "laurel_rank");
+  for (auto& word : c.sparse_layers.words) with.number(word, "sparse_layers");
+  with.number(c.sparse_deviations, "sparse_deviations");
   for (auto& factor : c.rope_factors.short_factor) with.number(factor, "short_factor");
   for (auto& factor : c.rope_factors.long_factor) with.number(factor, "long_factor");
   with.number(c.embedding_multiplier, "embedding_multiplier");

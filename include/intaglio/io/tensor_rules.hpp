@@ -141,6 +141,21 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   return out;
 }
 
+/// Tensors of a layer whose streams run beside each other, but for what others have. @param add as of add_mamba2
+template <class Add>
+void add_stream_rules(const decoder_config& c, const Add& add) {
+  using enum tensor_role;
+  const std::uint64_t hidden = c.hidden_size, streams = c.altup_num_inputs;
+  add("altup_router_norm", norm, 1, hidden);
+  add("altup_router", table, streams, hidden);
+  add("altup_predict_coef", table, streams * streams, streams);
+  add("altup_correct_coef", table, streams, streams);
+  add("altup_correct_scale", norm, 1, hidden);
+  add("laurel_l", matrix, c.laurel_rank, hidden);
+  add("laurel_r", matrix, hidden, c.laurel_rank);
+  add("laurel_post_norm", norm, 1, hidden);
+}
+
 /// All tensors of a model, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   if (family_of(c.model_type).encoder) return encoder_rules(c);
@@ -150,10 +165,15 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   std::vector<tensor_rule> out;
   out.push_back({"token_embd.weight", embedding, c.vocab_size, hidden});
   if (input != 0) {
-    out.push_back({"per_layer_token_embd.weight", embedding, c.vocab_size, c.num_hidden_layers * input});
+    out.push_back({"per_layer_token_embd.weight", embedding,
+                   c.vocab_size_per_layer_input != 0 ? c.vocab_size_per_layer_input : c.vocab_size,
+                   c.num_hidden_layers * input});
     out.push_back({"per_layer_model_proj.weight", matrix, c.num_hidden_layers * input, hidden});
     out.push_back({"per_layer_proj_norm.weight", norm, 1, input});
   }
+  for (const char* each : {"altup_proj.", "altup_unembd_proj."})
+    for (std::uint32_t i = 1; i < c.altup_num_inputs; ++i)
+      out.push_back({each + std::to_string(i - 1) + ".weight", matrix, hidden, hidden});
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
     const bool windowed = c.is_windowed(layer), shares = c.shares_kv(layer);
     const std::uint64_t wide = c.head_dim_of(windowed), q = c.num_attention_heads * wide,
@@ -200,6 +220,7 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
       if (facts.block_biases) add("attn_output", bias, 1, hidden);
       if (facts.sinks) add("attn_sinks", norm, 1, c.num_attention_heads);
     }
+    if (facts.streams) add_stream_rules(c, add);
     if (facts.single_halves) continue;
     if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
     if (facts.norms_before) add(facts.ffn_norm, norm, 1, hidden);

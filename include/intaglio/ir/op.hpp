@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -43,11 +44,22 @@ enum class op_kind : std::uint8_t {
   weigh,        ///< sum of what top_k experts gave, times their weights
   add,          ///< sum of two values of one shape
   scale,        ///< x times weight, one number
+  streams,      ///< a step by streams that lie one behind the other
 };
-inline constexpr std::string_view op_names[] = {
-    "embedding", "rms_norm",   "layer_norm", "quantize",    "matmul",    "bias",  "rope",  "cache_write", "attention",
-    "gated",     "short_conv", "delta_net",  "state_space", "head_gate", "route", "weigh", "add",         "scale"};
+inline constexpr std::string_view op_names[] = {"embedding",  "rms_norm",  "layer_norm",  "quantize",  "matmul",
+                                                "bias",       "rope",      "cache_write", "attention", "gated",
+                                                "short_conv", "delta_net", "state_space", "head_gate", "route",
+                                                "weigh",      "add",       "scale",       "streams"};
+static_assert(std::size(op_names) == static_cast<std::size_t>(op_kind::streams) + 1);
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
+
+/// What an op of streams does; the numbers are the kernel's (kernels/streams.hpp).
+enum class stream_step : std::uint8_t { take, weigh, predict, correct, spread, append, join, shrink };
+constexpr std::string_view name(stream_step step) {
+  constexpr std::string_view names[] = {"take", "weigh", "predict", "correct", "spread", "append", "join", "shrink"};
+  return names[static_cast<std::size_t>(step)];
+}
+inline constexpr std::uint32_t most_streams = 8;
 
 /// Where an op runs: once before the layers, once a layer, once after them.
 enum class section : std::uint8_t { prologue, period, epilogue };
@@ -89,7 +101,9 @@ struct op {
   bool multiplied = false;  ///< short_conv: its input is B, C and h, and it gives C conv(B h), not silu(conv(x))
   bool by_layer = false;    ///< gated: up has a place for each layer, one behind the other
   bool over_all = false;    ///< route: the softmax is over all experts, not over those that are chosen
-  std::uint32_t experts = 0, top_k = 0;  ///< a mixture of experts: how many there are, and how many a token has
+  std::uint32_t experts = 0, top_k = 0;         ///< a mixture of experts: how many there are, and how many a token has
+  std::uint32_t streams = 0, stream_index = 0;  ///< streams: how many, and which one is taken
+  stream_step step = stream_step::take;         ///< streams
   shader::activation_function act{};
   bool walk = false;  ///< gated: features whose gate is 0 may be left unread, here and in the product behind
   std::uint32_t nearest =

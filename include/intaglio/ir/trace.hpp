@@ -6,14 +6,14 @@
 #include <concepts>
 #include <span>
 
-#include "intaglio/ir/ffn_trace.hpp"
+#include "intaglio/ir/stream_trace.hpp"
 
 namespace intaglio::ir {
 
 /// What layers write to.
-class trace : public ffn_trace {
+class trace : public stream_trace {
  public:
-  using ffn_trace::ffn_trace;
+  using stream_trace::stream_trace;
 
   /// [vocab, width] table, held as type -> f32 [tokens, width], times scale
   constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns,

@@ -51,6 +51,7 @@
 #include "intaglio/kernels/sample.hpp"
 #include "intaglio/kernels/short_conv.hpp"
 #include "intaglio/kernels/stream_read.hpp"
+#include "intaglio/kernels/streams.hpp"
 #include "intaglio/kernels/ternary_chunk.hpp"
 #include "intaglio/kernels/ternary_few.hpp"
 #include "intaglio/kernels/ternary_float.hpp"
@@ -86,7 +87,7 @@ using all_kernels =
                 walk_trace_kernel, rms_norm_kernel, attention_few_kernel, expert_tiles_kernel, dense_rows_kernel,
                 ternary_rows_kernel, layers_few_kernel, layers_ternary_few_kernel, layers_many_kernel,
                 layers_few_normed_kernel, layers_many_normed_kernel, gated_kernel, short_conv_kernel, delta_net_kernel,
-                head_gate_kernel>;
+                head_gate_kernel, streams_kernel>;
 
 /// What `f` makes of a kernel's descriptor, given as a std::type_identity.
 template <class F, class... Kernels>

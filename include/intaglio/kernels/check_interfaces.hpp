@@ -63,6 +63,7 @@
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
 #include "intaglio/kernels/spirv/short_conv.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
+#include "intaglio/kernels/spirv/streams.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
@@ -166,6 +167,7 @@ static_assert(shader_interface<matches(gated_interface, spirv::gated_spirv)>::ag
 static_assert(shader_interface<matches(short_conv_interface, spirv::short_conv_spirv)>::agrees);
 static_assert(shader_interface<matches(delta_net_interface, spirv::delta_net_spirv)>::agrees);
 static_assert(shader_interface<matches(head_gate_interface, spirv::head_gate_spirv)>::agrees);
+static_assert(shader_interface<matches(streams_interface, spirv::streams_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);

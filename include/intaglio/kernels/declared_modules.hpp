@@ -118,6 +118,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(short_conv, any, short_conv),
     INTAGLIO_MODULE(delta_net, any, delta_net),
     INTAGLIO_MODULE(head_gate, any, head_gate),
+    INTAGLIO_MODULE(streams, any, streams),
 #undef INTAGLIO_MODULE
 });
 

@@ -58,9 +58,10 @@ enum class kernel : std::uint8_t {
   gated,
   short_conv,
   delta_net,
-  head_gate
+  head_gate,
+  streams
 };
-inline constexpr std::size_t kernel_count = 47;
+inline constexpr std::size_t kernel_count = 48;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways and the last, ternary_float f32 in
 /// the others.

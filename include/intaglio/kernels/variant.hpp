@@ -71,6 +71,7 @@ namespace intaglio::kernels {
   each(sample, sample) \
   each(sample_cpu, sample) \
   each(short_conv, short_conv) \
+  each(streams, streams) \
   each(ternary_chunk, ternary_chunk) \
   each(ternary_chunk_fragments, ternary_chunk) \
   each(ternary_chunk_portable, ternary_chunk) \

@@ -19,6 +19,7 @@ template <dtype W>
 struct gemma4_attention {
   const decoder_config* config;  ///< of the model
   bool windowed, shares;         ///< the kind of layer: shares keys and values of a layer before
+  float eps;                     ///< of the norms of heads
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const decoder_config& c = *config;
@@ -26,14 +27,13 @@ struct gemma4_attention {
                         kv = c.key_value_heads_of(windowed);
     const rope_parameters rope = windowed ? c.local_rope() : c.rope();
     ir::value_id q = t.matmul(x, "attn_q.weight", heads * wide, c.hidden_size, W);
-    q = t.rope(t.head_norm(q, "attn_q_norm.weight", c.rms_norm_eps, wide), "attn_q", wide, rope);
+    q = t.rope(t.head_norm(q, "attn_q_norm.weight", eps, wide), "attn_q", wide, rope);
     if (!shares) {
       const ir::value_id k = t.matmul(x, "attn_k.weight", kv * wide, c.hidden_size, W);
       const ir::value_id v =
           c.attention_k_eq_v && !windowed ? k : t.matmul(x, "attn_v.weight", kv * wide, c.hidden_size, W);
-      const ir::value_id keys =
-          t.rope(t.head_norm(k, "attn_k_norm.weight", c.rms_norm_eps, wide), "attn_k", wide, rope);
-      t.cache_write(keys, t.head_norm(v, "", c.rms_norm_eps, wide), kv, wide, window());
+      const ir::value_id keys = t.rope(t.head_norm(k, "attn_k_norm.weight", eps, wide), "attn_k", wide, rope);
+      t.cache_write(keys, t.head_norm(v, "", eps, wide), kv, wide, window());
     }
     return t.attention(q, heads, kv, wide, c.attention_multiplier, window());
   }
@@ -79,7 +79,7 @@ constexpr ir::value_id gemma4_block(ir::trace& t, const decoder_config& c, ir::v
   // clang-format off
   const auto attention =
       residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-             | gemma4_attention<W>{&c, windowed, shares}
+             | gemma4_attention<W>{&c, windowed, shares, c.rms_norm_eps}
              | linear<W>{"attn_output.weight", c.num_attention_heads * c.head_dim_of(windowed), c.hidden_size}
              | rms_norm{"post_attention_norm.weight", c.rms_norm_eps});
   const auto ffn =

@@ -83,6 +83,8 @@ class fuser : public product_rules {
         return delta_net(i, n);
       case kind::gated:
         return gated(i, n);
+      case kind::streams:
+        return streams(i, n);
       case kind::weigh:
         return weigh(i, n);
       default:

@@ -25,6 +25,7 @@
 #include "intaglio/plan/lowering/route.hpp"
 #include "intaglio/plan/lowering/sample.hpp"
 #include "intaglio/plan/lowering/short_conv.hpp"
+#include "intaglio/plan/lowering/streams.hpp"
 #include "intaglio/plan/lowering/ternary_matmul.hpp"
 #include "intaglio/plan/lowering/ternary_walk.hpp"
 #include "intaglio/plan/lowering/turn.hpp"

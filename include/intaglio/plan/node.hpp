@@ -37,10 +37,12 @@ struct node {
   delta_net_config delta{};        ///< of delta_net, whose beta and alpha are k_in and v_in
   bool state_space = false;        ///< likewise: by Mamba-2's rule, whose gate is up_in and whose steps are v_in
   bool logistic = false;           ///< of head_gate, whose gate is up_in
-  std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
-  bool over_all = false;                 ///< of route: the softmax is over all experts
-  std::uint32_t columns = 0;             ///< of halves of lists: of a row
-  std::uint32_t list_tokens = 0;         ///< `choice` is of lists so long (expert_tiles); 0: of route
+  ir::stream_step step = ir::stream_step::take;  ///< of streams, whose branch is up_in and whose target is k_in
+  std::uint32_t streams = 0, stream_index = 0;   ///< likewise
+  std::uint32_t experts = 0, top_k = 0;          ///< top_k of `fixed`: rows of a token, which experts gave
+  bool over_all = false;                         ///< of route: the softmax is over all experts
+  std::uint32_t columns = 0;                     ///< of halves of lists: of a row
+  std::uint32_t list_tokens = 0;                 ///< `choice` is of lists so long (expert_tiles); 0: of route
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;

@@ -26,6 +26,7 @@
 #include "intaglio/reference/calls/route.hpp"
 #include "intaglio/reference/calls/sample.hpp"
 #include "intaglio/reference/calls/short_conv.hpp"
+#include "intaglio/reference/calls/streams.hpp"
 #include "intaglio/reference/calls/ternary_matmul.hpp"
 #include "intaglio/reference/calls/ternary_walk.hpp"
 #include "intaglio/reference/calls/turn.hpp"

@@ -67,6 +67,7 @@
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
 #include "intaglio/kernels/spirv/short_conv.hpp"
+#include "intaglio/kernels/spirv/streams.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"

@@ -27,6 +27,7 @@
 #include "intaglio/runtime/proofs_of_products.hpp"
 #include "intaglio/runtime/proofs_of_recurrences.hpp"
 #include "intaglio/runtime/proofs_of_sampling.hpp"
+#include "intaglio/runtime/proofs_of_streams.hpp"
 #include "intaglio/runtime/proofs_of_walks.hpp"
 
 namespace intaglio::runtime {
@@ -73,6 +74,7 @@ INTAGLIO_PROOF(gated, gated)
 INTAGLIO_PROOF(short_conv, short_conv)
 INTAGLIO_PROOF(delta_net, delta_net)
 INTAGLIO_PROOF(head_gate, head_gate)
+INTAGLIO_PROOF(streams, streams)
 INTAGLIO_PROOF(turn, turn)
 INTAGLIO_PROOF(norm_add, norm_add)
 INTAGLIO_PROOF(rms_norm, rms_norm)

@@ -28,7 +28,7 @@ struct layer_inputs {
   }
 };
 
-/// x + rms(Wu(gelu(Wg x) * P_layer)) w. Tensors inp_gate, proj, post_norm.
+/// x + branch(x), branch(x) = rms(Wu(gelu(Wg x) * P_layer)) w. Tensors inp_gate, proj, post_norm.
 /// @shape  x, out: [tokens, hidden_size] f32; inputs: [tokens, layers, width] f32
 template <dtype W>
 struct layer_input_block {
@@ -36,9 +36,12 @@ struct layer_input_block {
   float eps;                                 ///< of the norm
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id inputs) const {
+    return t.add(x, branch(t, x, inputs));
+  }
+  constexpr ir::value_id branch(ir::trace& t, ir::value_id x, ir::value_id inputs) const {
     const ir::value_id gate = t.matmul(x, "inp_gate.weight", width, hidden_size, W);
     const ir::value_id h = t.gated_by_layer(gate, inputs, layers, activation::gelu_tanh);
-    return t.add(x, t.rms_norm(t.matmul(h, "proj.weight", hidden_size, width, W), "post_norm.weight", eps));
+    return t.rms_norm(t.matmul(h, "proj.weight", hidden_size, width, W), "post_norm.weight", eps);
   }
 };
 

@@ -1548,6 +1548,15 @@ constexpr void stream_read_demands(module_use& d) {
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
 }
+inline constexpr unsigned streams_capabilities[] = {1, 5347};
+constexpr void streams_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  d.add(4ull * 288u, 4);
+  d.add(4ull * 64u, 4);
+}
 inline constexpr unsigned ternary_chunk_capabilities[] = {1, 5347, 6018, 6019};
 constexpr void ternary_chunk_demands(module_use& d) {
   const unsigned v0 = d.constant(0);

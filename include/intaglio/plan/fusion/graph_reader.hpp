@@ -108,11 +108,14 @@ class graph_reader {
   /// Whether add op `a` may overwrite its first operand with the sum of it and what op m gives.
   constexpr bool may_update(std::size_t m, std::size_t a) const {
     if (uses(at(m).out) != 1) return false;
-    const ir::value_id x = at(a).in[0];
+    return !is_read_behind(a, at(a).in[0]);
+  }
+  /// Whether an op behind op a reads x, or computes a norm of it.
+  constexpr bool is_read_behind(std::size_t a, ir::value_id x) const {
     for (std::size_t i = a + 1; i < graph_.ops.size(); ++i)
       for (const auto id : at(i).in)
-        if (id == x || computed_from(id, x)) return false;  // the old stream is still wanted
-    return true;
+        if (id == x || computed_from(id, x)) return true;
+    return false;
   }
 
   constexpr void take(node& n, std::size_t i) {

@@ -35,6 +35,21 @@ class stream_rules : public graph_reader {
     return n;
   }
 
+  constexpr node streams(std::size_t i, node n) {
+    const ir::op& o = at(i);
+    take(n, i);
+    n.lowered = true;
+    n.kernel = kernels::kernel::streams;
+    n.up_in = o.in[1], n.k_in = o.in[2];
+    n.step = o.step, n.streams = o.streams, n.stream_index = o.stream_index;
+    n.norm = o.weight, n.eps = o.eps, n.scale = o.scale;
+    if (o.second != ir::none) add_weight(n, o.second), add_weight(n, o.third);
+    const bool all =
+        o.step == ir::stream_step::predict || o.step == ir::stream_step::correct || o.step == ir::stream_step::spread;
+    if (all && !is_read_behind(i, o.in[0])) n.stream = o.in[0];  // in its place
+    return n;
+  }
+
   constexpr node norm(std::size_t i, node n) {
     const ir::op& o = at(i);
     n.norm = o.weight;
@@ -68,7 +83,8 @@ class stream_rules : public graph_reader {
         n.out = at(s).out;
       }
     } else if ((o.head_dim != 0 && weight_width(o) == graph_.values[static_cast<std::size_t>(o.out)].width) ||
-               (o.head_dim == 0 && reader(o.out, kind::add, i) != nowhere)) {  // a sum that another one is added to
+               (o.head_dim == 0 && (reader(o.out, kind::add, i) != nowhere ||  // a sum that another one is added to
+                                    reader(o.out, kind::streams, i, 1) != nowhere))) {
       take(n, i);
       n.lowered = true;
       n.kernel = kernels::kernel::rms_norm;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The normal distribution: which part of it lies below a number of standard deviations, and the other way about.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cmath>
+
+namespace intaglio::io {
+
+/// The part of a normal distribution that lies less than `deviations` above its mean.
+inline double normal_part_below(double deviations) { return 0.5 * std::erfc(-deviations / std::sqrt(2.0)); }
+
+/// How many standard deviations above the mean `part` of a normal distribution lies below, by halving.
+/// @param part above 0 and below 1
+inline double normal_quantile(double part) {
+  double low = -9, high = 9;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = 0.5 * (low + high);
+    (normal_part_below(middle) < part ? low : high) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
+}  // namespace intaglio::io

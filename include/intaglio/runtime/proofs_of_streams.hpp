@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Proof of the kernel streams against its reference.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "intaglio/reference/streams.hpp"
+#include "intaglio/runtime/kernel_trial.hpp"
+
+namespace intaglio::runtime::proofs {
+
+[[gnu::cold]] inline double streams(kernel_trial& trial, const plan::dispatch& call) {
+  const auto c = kernels::constants_of<kernels::streams_kernel>(call.specialization);
+  const auto step = static_cast<ir::stream_step>(c.step);
+  const reference::streams_sizes sizes(step, c.width, c.streams);
+  const auto input = trial.floats(trial.tokens * sizes.input), branch = trial.floats(trial.tokens * sizes.branch),
+             target = trial.floats(trial.tokens * sizes.target);
+  std::vector<float> expected(trial.tokens * sizes.output);
+  const gpu::buffer in = trial.filled(input, trial.width * sizes.input),
+                    by = trial.filled(branch, trial.width * sizes.branch),
+                    to = trial.filled(target, trial.width * sizes.target),
+                    out = trial.filled(expected, trial.width * sizes.output), memory = trial.memory_of(trial.state());
+  trial.run(call, {{"input", &in}, {"branch", &by}, {"target", &to}, {"output", &out}, {"state", &memory}});
+  const auto weights = [&](const char* name, std::size_t count) {
+    return count == 0 ? std::vector<float>{} : trial.weight<float>(trial.operand(call, name), 0, count);
+  };
+  const auto norm = weights("norm_weight", sizes.norm), router = weights("router", sizes.router),
+             mixing = weights("mixing", sizes.mixing);
+  const auto of_token = [](std::span<const float> all, std::size_t token, std::size_t row) {
+    return all.subspan(token * row, row);
+  };
+  for (std::size_t token = 0; token < trial.tokens; ++token)
+    reference::streams(
+        {c.width, c.streams, step, c.stream, c.scale, c.eps}, of_token(input, token, sizes.input),
+        {of_token(branch, token, sizes.branch), of_token(target, token, sizes.target), norm, router, mixing},
+        std::span(expected).subspan(token * sizes.output, sizes.output));
+  return apart(read<float>(out, 0, expected.size()), expected);
+}
+
+}  // namespace intaglio::runtime::proofs
