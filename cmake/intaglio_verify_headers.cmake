@@ -9,7 +9,7 @@ if(NOT INTAGLIO_HNSWLIB_INCLUDE_DIR)
   list(FILTER intaglio_headers EXCLUDE REGEX "/io/hnsw\\.hpp$")
 endif()
 # Needs MPI; tests/mpi compiles it alone.
-list(FILTER intaglio_headers EXCLUDE REGEX "/runtime/mpi_stages\\.hpp$")
+list(FILTER intaglio_headers EXCLUDE REGEX "/runtime/mpi_[a-z]+\\.hpp$")
 # Of the two forms of what systems do apart (include/intaglio/platform) the other system's.
 if(WIN32)
   list(FILTER intaglio_headers EXCLUDE REGEX "/platform/posix_")

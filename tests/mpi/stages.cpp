@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: MIT
-// A model over the ranks of a job: `mpirun -n 3 stages MODEL` compares logits and tokens with the model whole, to the
-// bit. `stages MODEL die RANK` kills a rank while the others decode: the job has to end.
+// A model over the ranks of a job: `mpirun -n 3 stages MODEL CACHE` compares logits and tokens of a session and of
+// sessions together with the model whole, to the bit. `stages MODEL CACHE die|stop RANK session|batch
+// load|prompt|decode` kills or stops a rank in that while: the job has to end.
 #include "intaglio/runtime/mpi_stages.hpp"
 
+#include <unistd.h>
+
 #include <array>
-#include <csignal>
+#include <csignal>  // kill, of POSIX
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "intaglio/families/file_types.hpp"
+#include "intaglio/runtime/basic_batch.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "intaglio/runtime/mpi_batch.hpp"
 
 using namespace intaglio;
 
@@ -22,61 +28,155 @@ void expect(bool right, const char* what) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+constexpr sampling_options some_draws{.temperature = 0.9f, .top_k = 40, .repeat_penalty = 1.3f, .seed = 5};
+std::vector<std::int32_t> some_ids(std::int32_t count, std::int32_t start) {
+  std::vector<std::int32_t> out;
+  for (std::int32_t i = start; i < start + count; ++i) out.push_back((i * i * 7 + 3 * i + 5) % 4000);
+  return out;
+}
+
 struct words {
   std::vector<float> logits;
   std::vector<std::int32_t> greedy, drawn;
+  bool operator==(const words&) const = default;
 };
 words words_of(basic_session& of) {
-  std::vector<std::int32_t> ids;
-  for (std::int32_t i = 0; i < 70; ++i) ids.push_back((i * i * 7 + 3 * i + 5) % 4000);
+  const auto ids = some_ids(70, 0);
   words out;
   out.logits = of.logits(std::span(ids).first(40)).logits;
   of.reset();
   out.greedy = of.generate(ids, {.max_tokens = 12, .stop_at_end = false}).ids;
-  out.drawn = of.generate(std::span(ids).first(30), {.temperature = 0.9f,
-                                                     .top_k = 40,
-                                                     .repeat_penalty = 1.3f,
-                                                     .seed = 5,
+  out.drawn = of.generate(std::span(ids).first(30), {.temperature = some_draws.temperature,
+                                                     .top_k = some_draws.top_k,
+                                                     .repeat_penalty = some_draws.repeat_penalty,
+                                                     .seed = some_draws.seed,
                                                      .max_tokens = 12,
                                                      .stop_at_end = false})
                   .ids;
   return out;
 }
+/// Of three sessions together, whose prompts take several chunks: one is greedy, one draws, one keeps its logits.
+words words_of(basic_batch& of) {
+  words out;
+  const std::array who{of.join(some_ids(90, 0), {.max_tokens = 12}),
+                       of.join(some_ids(400, 7), {.sampling = some_draws, .max_tokens = 12}),
+                       of.join(some_ids(20, 50), {.max_tokens = 12, .keep_logits = true})};
+  for (int steps = 0; of.active() != 0 && steps < 100; ++steps)
+    for (const batch_token& each : of.step()) {
+      if (each.of == who[1]) out.drawn.push_back(each.id);
+      else out.greedy.push_back(each.id);
+      if (each.of != who[2]) continue;
+      const auto logits = of.logits(each.of);
+      out.logits.insert(out.logits.end(), logits.begin(), logits.end());
+    }
+  expect(out.greedy.size() == 24 && out.drawn.size() == 12, "36 tokens of three sessions");
+  return out;
+}
 
-/// SIGKILL for this process in a while, as a host that is gone.
-void die_soon() {
-  std::thread([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    std::raise(SIGKILL);
+/// What happens to a rank, and when.
+struct fate {
+  int signal = 0, rank = -1;
+  bool batch = false;
+  std::string when;
+  bool is(const mpi_ranks& of) const { return of.rank() == rank; }
+};
+/// The signal for a process of this host in a while, as a host that is gone or does not answer.
+void send_soon(pid_t to, int signal) {
+  std::thread([to, signal] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    kill(to, signal);
   }).detach();
 }
 
+/// Plans of a file, for CPU drivers and for GPUs.
+struct plans {
+  plan::planned cpu, portable;
+  std::array<const plan::table*, 2> tables;
+  plans(const io::checkpoint& file, const plan::batch_shape& shape)
+      : cpu(of(file, plan::profiles::cpu, shape)), portable(of(file, plan::profiles::portable, shape)),
+        tables{&cpu.table(), &portable.table()} {}
+  static plan::planned of(const io::checkpoint& file, const plan::profile& target, const plan::batch_shape& shape) {
+    return families::planned_of(file.config(), families::types_of(file).types, "model", target, 512, shape);
+  }
+};
+constexpr plan::batch_shape wide{.slot_count = 4, .page_size = 16}, narrow{.slot_count = 2, .page_size = 16};
+
+struct job {
+  const mpi_ranks& ranks;
+  const io::checkpoint& file;
+  const gpu::device& on;
+  session_options options;
+  fate meets;
+
+  void compare() const {
+    const plans alone(file, {}), together(file, narrow);
+    if (ranks.rank() != 0) {
+      serve_mpi_stage(ranks, on, alone.tables, file, options);
+      return serve_mpi_batch_stage(ranks, on, together.tables, file, options);
+    }
+    const words found = [&] {
+      basic_session cut = mpi_session(ranks, on, alone.tables, file, options);
+      return words_of(cut);
+    }();
+    const words found_together = [&] {
+      basic_batch cut = mpi_batch(ranks, on, together.tables, file, options);
+      expect(cut.slot_count() == 2 * static_cast<std::uint32_t>(ranks.size()), "a group of slots for each rank");
+      words out = words_of(cut);
+      cut.join(some_ids(400, 30), {.max_tokens = 3});
+      cut.step();  // chunks are under way when it ends
+      return out;
+    }();
+    basic_session whole(on, alone.tables, file, options);
+    expect(found == words_of(whole), "the whole model's logits, greedy and drawn tokens");
+    expect(found.drawn.size() == 12, "12 drawn tokens");
+    const plans of_whole(file, wide);
+    basic_batch whole_batch(on, of_whole.tables, file, options);
+    expect(found_together == words_of(whole_batch), "the whole batch's logits, greedy and drawn tokens");
+    std::printf("%d ranks: logits, greedy and drawn tokens of the whole model, alone and together\n", ranks.size());
+  }
+
+  /// For ever.
+  void run_until_it_ends() const {
+    const plans of(file, meets.batch ? narrow : plan::batch_shape{});
+    session_options own = options;
+    if (meets.is(ranks) && meets.when == "load") own.progress = [&](const load_progress&) { std::raise(meets.signal); };
+    constexpr std::chrono::seconds limit(3);
+    const std::vector<pid_t> processes = ranks.of_stages(getpid(), limit);
+    const auto meet = [&] {
+      if (meets.when != "load")
+        send_soon(processes.at(static_cast<std::size_t>(meets.rank == 0 ? ranks.size() - 1 : meets.rank - 1)),
+                  meets.signal);
+    };
+    const bool prompts = meets.when == "prompt";
+    const auto ids = some_ids(prompts ? 450 : 3, 0);
+    if (ranks.rank() != 0)
+      return meets.batch ? serve_mpi_batch_stage(ranks, on, of.tables, file, own, {}, limit)
+                         : serve_mpi_stage(ranks, on, of.tables, file, own, {}, limit);
+    if (!meets.batch) {
+      basic_session cut = mpi_session(ranks, on, of.tables, file, own, {}, limit);
+      meet();
+      for (;; cut.reset()) cut.generate(ids, {.max_tokens = prompts ? 1u : 100u, .stop_at_end = false});
+    }
+    basic_batch cut = mpi_batch(ranks, on, of.tables, file, own, {}, limit);
+    meet();
+    for (std::int32_t turn = 0;; ++turn) {
+      cut.join(prompts ? some_ids(450, turn) : ids, {.max_tokens = prompts ? 1u : 100u});
+      while (cut.active() != 0) cut.step();
+    }
+  }
+};
+
 void run(const mpi_ranks& ranks, int argc, char** argv) {
+  if (argc != 3 && argc != 7)
+    throw argument_error("arguments", "MODEL CACHE [die|stop RANK session|batch load|prompt|decode]",
+                         std::to_string(argc - 1));
   const io::checkpoint file = io::checkpoint::open(argv[1]);
-  const auto planned = [&](const plan::profile& target) {
-    return families::planned_of(file.config(), families::types_of(file).types, "model", target, 512);
-  };
-  const plan::planned cpu = planned(plan::profiles::cpu), portable = planned(plan::profiles::portable);
-  const std::array<const plan::table*, 2> tables{&cpu.table(), &portable.table()};
   const gpu::device on;
-  const int dies = argc > 3 ? std::atoi(argv[3]) : -1;
-  if (ranks.rank() != 0) {
-    if (dies == ranks.rank()) die_soon();
-    return serve_mpi_stage(ranks, on, tables, file, {.cache_folder = ""});
-  }
-  basic_session cut = mpi_session(ranks, on, tables, file, {.cache_folder = ""});
-  const std::array<std::int32_t, 3> ids{1, 2, 3};
-  while (dies > 0) {
-    cut.reset();
-    cut.generate(ids, {.max_tokens = 100, .stop_at_end = false});
-  }
-  const words found = words_of(cut);
-  basic_session whole(on, tables, file, {.cache_folder = ""});
-  const words expected = words_of(whole);
-  expect(found.logits == expected.logits, "the whole model's logits");
-  expect(found.greedy == expected.greedy && found.greedy.size() == 12, "the whole model's greedy tokens");
-  expect(found.drawn == expected.drawn && found.drawn.size() == 12, "the whole model's drawn tokens");
-  std::printf("%d ranks: logits, greedy and drawn tokens of the whole model\n", ranks.size());
+  job of{ranks, file, on, {.cache_folder = argv[2]}, {}};
+  if (argc == 3) return of.compare();
+  of.meets = {std::string(argv[3]) == "die" ? SIGKILL : SIGSTOP, std::atoi(argv[4]), std::string(argv[5]) == "batch",
+              argv[6]};
+  of.run_until_it_ends();
 }
 
 }  // namespace
@@ -86,8 +186,8 @@ int main(int argc, char** argv) {
   {
     const mpi_ranks ranks;
     try {
-      if (argc < 2) throw argument_error("arguments", "MODEL [die RANK]", "none");
       run(ranks, argc, argv);
+      expect(ranks.all_come(), "all ranks at the end");
     } catch (const std::exception& problem) {
       std::fprintf(stderr, "rank %d: %s\n", ranks.rank(), problem.what());
       MPI_Abort(MPI_COMM_WORLD, 1);

@@ -70,12 +70,13 @@ inline std::unique_ptr<front_batch_stage> load_front_batch(const gpu::device& on
   });
 }
 
+/// Calls that the stages before the last one may be asked for at once: a pass and a chunk of each group, and a call
+/// that is waited for.
+inline std::size_t room_of(const last_batch_stage& last) { return 2 * std::size_t{last.groups()} + 1; }
 /// Puts stages in front of the last one's runner.
 inline void join_stages(last_batch_stage& last, std::vector<std::unique_ptr<front_batch_stage>> fronts) {
   using threads_of = stage_threads<front_batch_stage>;
-  // A pass and a chunk of each group, and a call that is waited for.
-  const std::size_t room = 2 * std::size_t{last.groups()} + 1;
-  last.join_stages(threads_of::ends(std::make_shared<threads_of>(std::move(fronts), room)));
+  last.join_stages(threads_of::ends(std::make_shared<threads_of>(std::move(fronts), room_of(last))));
 }
 
 }  // namespace runtime

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// Ranks of MPI as a ring, and messages from each to the next: what carries the rows of a cut plan between hosts that
+// trust each other. Nothing is encrypted, and no port is opened but MPI's own.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#if !__has_include(<mpi.h>)
+#error "intaglio/runtime/mpi_link.hpp needs MPI (Debian: libopenmpi-dev): see docs/runtime.md"
+#endif
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/runtime/stage_link.hpp"
+
+namespace intaglio {
+
+/// The ranks of a job. MPI is initialised by the program, and finalised behind all that uses it.
+class mpi_ranks {
+ public:
+  explicit mpi_ranks(MPI_Comm of = MPI_COMM_WORLD) : of_(of) {
+    MPI_Comm_rank(of, &rank_);
+    MPI_Comm_size(of, &size_);
+  }
+  MPI_Comm handle() const noexcept { return of_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  /// Which stage a rank has, of as many as there are ranks.
+  std::size_t stage() const noexcept { return static_cast<std::size_t>(rank_ == 0 ? size_ - 1 : rank_ - 1); }
+  /// The ranks of the stage before and behind a rank's own; rank 0 sends tokens to rank 1.
+  int before() const noexcept { return rank_ == 0 ? size_ - 1 : rank_ - 1; }
+  int behind() const noexcept { return rank_ + 1 == size_ ? 0 : rank_ + 1; }
+
+  /// A value of each rank, in the order of the stages.
+  /// @param limit how long the others may take to come here, which ranks do that load
+  /// @error device_error: some have not by then
+  template <class T>
+  std::vector<T> of_stages(const T& own, std::chrono::seconds limit) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<std::size_t>(size_));
+    MPI_Request asked = MPI_REQUEST_NULL;
+    MPI_Iallgather(&own, sizeof(T), MPI_BYTE, all.data(), sizeof(T), MPI_BYTE, of_, &asked);
+    if (!comes(asked, limit)) {
+      static_cast<void>(new std::vector<T>(std::move(all)));  // where MPI may still write
+      throw device_error("rank " + std::to_string(rank_), "wait for the other ranks",
+                         "some have not loaded their stages after " + std::to_string(limit.count()) + " s");
+    }
+    std::rotate(all.begin(), all.begin() + 1, all.end());
+    return all;
+  }
+
+  /// Waits until all ranks have come here, which MPI_Finalize does too, but for ever.
+  /// @return false: some have not by the limit, and the program should end the job (MPI_Abort)
+  bool all_come(std::chrono::seconds limit = std::chrono::seconds(120)) const {
+    MPI_Request asked = MPI_REQUEST_NULL;
+    MPI_Ibarrier(of_, &asked);
+    return comes(asked, limit);
+  }
+
+ private:
+  static bool comes(MPI_Request& what, std::chrono::seconds limit) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int done = 0;;) {
+      MPI_Test(&what, &done, MPI_STATUS_IGNORE);
+      if (done != 0) return true;
+      if (std::chrono::steady_clock::now() - start > limit) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  MPI_Comm of_;
+  int rank_ = 0, size_ = 1;
+};
+
+namespace runtime {
+
+/// A way to the stage behind and from the one before, by messages of MPI. Messages go on around the ring until each
+/// rank was told of the end. Used by one thread.
+class mpi_link final : public stage_link {
+ public:
+  /// @param limit how long a message that is due may be on its way
+  mpi_link(const mpi_ranks& ranks, std::chrono::seconds limit) : ranks_(ranks), limit_(limit) {}
+
+  ~mpi_link() {
+    mpi_link::end();
+    // What was not received by now MPI may still read.
+    if (!under_way_.empty()) static_cast<void>(new (std::nothrow) std::deque<parcel>(std::move(under_way_)));
+  }
+
+  /// Waits for nobody: two ranks that send to each other would wait for ever.
+  bool put(stage_message& message) override {
+    if (ended_) return false;
+    collect_sent();
+    parcel next = std::exchange(spare_, {});
+    header of{state::passes, message.kind, message.position, message.count, 0};
+    if (message.failure) of.what = write_failure(message);
+    std::swap(next.rows, message.payload);
+    message.failure = nullptr;
+    of.bytes = next.rows.size();
+    send(std::move(next), of, message.words);
+    return true;
+  }
+  /// @error device_error: rank 0 waited longer than the limit; the link has ended then
+  bool take(stage_message& message) override {
+    if (ended_) return false;
+    const header of = take_head(message.words);
+    message.kind = of.kind, message.position = of.position, message.count = of.count;
+    message.payload.resize(static_cast<std::size_t>(of.bytes));
+    for (std::size_t at = 0; at < message.payload.size(); at += piece) {
+      await();
+      MPI_Recv(message.payload.data() + at, static_cast<int>((std::min)(piece, message.payload.size() - at)), MPI_BYTE,
+               ranks_.before(), tag, ranks_.handle(), MPI_STATUS_IGNORE);
+    }
+    message.failure = read_failure(of.what, message.payload);
+    if (of.what == state::ended) ended_ = true;
+    return !ended_;
+  }
+  bool ready() override {
+    if (ended_) return true;
+    int there = 0;
+    MPI_Iprobe(ranks_.before(), tag, ranks_.handle(), &there, MPI_STATUS_IGNORE);
+    return there != 0;
+  }
+  /// Rank 0 takes what is under way until the end has gone around; the others hand it on.
+  void end() noexcept override {
+    if (std::exchange(told_end_, true) || given_up_) return;
+    try {
+      send({}, {state::ended, pass_kind::decode, 0, 0, 0}, {});
+      for (stage_message rest; !ended_;) take(rest);
+      const auto start = clock::now();
+      for (collect_sent(); !under_way_.empty() && clock::now() - start < limit_; collect_sent())
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    } catch (const std::exception&) { given_up_ = true; }
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  enum class state : std::uint8_t { passes, failed, lost, no_memory, ended };
+  struct header {
+    state what = state::passes;
+    pass_kind kind = pass_kind::decode;
+    std::uint32_t position = 0, count = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// What MPI reads until it was received: header and words, then rows.
+  struct parcel {
+    std::vector<std::byte> head, rows;
+    std::vector<MPI_Request> requests;
+  };
+  static constexpr int tag = 1;
+  static constexpr std::size_t piece = std::size_t{1} << 30;  ///< of a message; MPI counts in int
+
+  void send(parcel next, const header& of, std::span<const std::uint32_t> words) {
+    next.head.resize(sizeof of + words.size_bytes());
+    std::memcpy(next.head.data(), &of, sizeof of);
+    if (!words.empty()) std::memcpy(next.head.data() + sizeof of, words.data(), words.size_bytes());
+    next.requests.clear();
+    const auto begin = [&](const std::byte* bytes, std::size_t size) {
+      MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, ranks_.behind(), tag, ranks_.handle(),
+                &next.requests.emplace_back(MPI_REQUEST_NULL));
+    };
+    begin(next.head.data(), next.head.size());
+    for (std::size_t at = 0; at < next.rows.size(); at += piece)
+      begin(next.rows.data() + at, (std::min)(piece, next.rows.size() - at));
+    under_way_.push_back(std::move(next));
+  }
+  /// Lets go of what was received, the oldest first.
+  void collect_sent() {
+    while (!under_way_.empty()) {
+      std::vector<MPI_Request>& its = under_way_.front().requests;
+      int done = 0;
+      MPI_Testall(static_cast<int>(its.size()), its.data(), &done, MPI_STATUSES_IGNORE);
+      if (done == 0) return;
+      spare_ = std::move(under_way_.front());
+      under_way_.pop_front();
+    }
+  }
+  header take_head(std::vector<std::uint32_t>& words) {
+    const MPI_Status found = await();
+    int bytes = 0;
+    MPI_Get_count(&found, MPI_BYTE, &bytes);
+    header of{};
+    head_.resize((std::max)(static_cast<std::size_t>((std::max)(bytes, 0)), sizeof of));
+    MPI_Recv(head_.data(), bytes, MPI_BYTE, ranks_.before(), tag, ranks_.handle(), MPI_STATUS_IGNORE);
+    std::memcpy(&of, head_.data(), sizeof of);
+    words.resize((head_.size() - sizeof of) / 4);
+    if (!words.empty()) std::memcpy(words.data(), head_.data() + sizeof of, 4 * words.size());
+    return of;
+  }
+  /// Looks for a message, at first without rest, since decode waits for it, and then seldom: a rank that waits for work
+  /// shall not take a processor. Rank 0 waits for what it has asked for, so that it is due; the others for work.
+  MPI_Status await() {
+    const auto start = clock::now();
+    MPI_Status out{};
+    for (int there = 0;;) {
+      MPI_Iprobe(ranks_.before(), tag, ranks_.handle(), &there, &out);
+      if (there != 0) return out;
+      const auto waited = clock::now() - start;
+      if (ranks_.rank() == 0 && waited > limit_) {
+        ended_ = given_up_ = true;
+        throw device_error("rank " + std::to_string(ranks_.before()), "wait for rows of the stream",
+                           "nothing came for " + std::to_string(limit_.count()) + " s");
+      }
+      if (!under_way_.empty()) collect_sent();  // some ways of MPI go on only where it is called
+      if (waited > std::chrono::milliseconds(20)) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      else if (waited > std::chrono::milliseconds(2)) std::this_thread::yield();
+    }
+  }
+
+  /// A failure crosses as what it is and its text, with the rank in front.
+  state write_failure(stage_message& message) const {
+    state out = state::failed;
+    std::string text = "unknown";
+    try {
+      std::rethrow_exception(message.failure);
+    } catch (const device_lost& what) { out = state::lost, text = what.what(); } catch (const out_of_memory& what) {
+      out = state::no_memory, text = what.what();
+    } catch (const std::exception& what) { text = what.what(); } catch (...) {
+    }
+    if (!text.starts_with("rank ")) text = "rank " + std::to_string(ranks_.rank()) + ": " + std::string(runs) + text;
+    const auto bytes = std::as_bytes(std::span(text));
+    message.payload.assign(bytes.begin(), bytes.end());
+    return out;
+  }
+  static std::exception_ptr read_failure(state what, std::span<const std::byte> told) {
+    if (what == state::passes || what == state::ended) return nullptr;
+    const std::string text(reinterpret_cast<const char*>(told.data()), told.size());
+    const std::size_t colon = (std::min)(text.find(": "), text.size());
+    std::string its = text.substr((std::min)(colon + 2, text.size()));
+    if (its.starts_with(runs)) its.erase(0, runs.size());
+    const std::string rank = text.substr(0, colon), did(runs.substr(0, runs.size() - 2));
+    if (what == state::lost) return std::make_exception_ptr(device_lost(rank, did, its));
+    if (what == state::no_memory) return std::make_exception_ptr(out_of_memory(rank, did, its));
+    return std::make_exception_ptr(device_error(rank, did, its));
+  }
+  static constexpr std::string_view runs = "run its stage: ";
+
+  mpi_ranks ranks_;
+  std::chrono::seconds limit_;
+  std::deque<parcel> under_way_;
+  parcel spare_;
+  std::vector<std::byte> head_;
+  bool ended_ = false, told_end_ = false, given_up_ = false;
+};
+
+}  // namespace runtime
+}  // namespace intaglio
