@@ -140,6 +140,23 @@ TEST_CASE("sessions of a Gemma 3n in a batch draw what they draw alone", "[runti
   check_mixed(b);
 }
 
+TEST_CASE("a Gemma 3n says with drafts what it says without", "[runtime]") {
+  const io::checkpoint file = io::checkpoint::open(made());
+  const plan::planned plan = planned(file, plan::profiles::cpu);
+  checked_device on;
+  const std::array<const plan::table*, 1> tables{&plan.table()};
+  basic_session session(on.device, tables, file, {.cache_folder = ""});
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < 40; ++i) ids.push_back(20 + i % 7);
+  const auto said = [&](std::uint32_t drafts) {
+    session.reset();
+    return session.generate(ids, {.max_tokens = 32, .stop_at_end = false, .prompt_lookup_num_tokens = drafts});
+  };
+  const generation plain = said(0), drafted = said(4);
+  CHECK(plain.ids == drafted.ids);
+  CHECK(drafted.timings.drafted_tokens != 0);
+}
+
 TEST_CASE("what a config of a Gemma 3n states fits together, or is refused by its key", "[once]") {
   const temporary_folder folder;
   const auto refusal = [&](const auto& change) {
