@@ -278,8 +278,9 @@ def write_gguf(path, architecture, keys, tensors):
     infos, data = b"", b""
     for name, values in tensors:
         infos += text(name) + struct.pack("<I", values.ndim) + b"".join(struct.pack("<Q", d) for d in reversed(values.shape))
-        infos += struct.pack("<IQ", 0, len(data))
-        raw = np.ascontiguousarray(values, "<f4").tobytes()
+        half = values.dtype == np.float16
+        infos += struct.pack("<IQ", 1 if half else 0, len(data))
+        raw = np.ascontiguousarray(values, "<f2" if half else "<f4").tobytes()
         data += raw + bytes(-len(raw) % 32)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + b"".join(text(k) + value(v) for k, v in pairs) + infos
     with open(path, "wb") as out:
