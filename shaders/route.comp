@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which experts a token has, and what they count. An expert's place is the number of those ahead of it, so no round
-// waits for the one before. One workgroup a token (y).
+// waits for the one before. Or, stated, the one that the session of its row has. One workgroup a token (y).
 // variant: route -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -17,7 +17,11 @@ layout(constant_id = 2) const uint experts_used = 2;
 layout(constant_id = 3) const uint over_all = 0;  // the softmax is over all experts
 layout(constant_id = 4) const uint biased = 0;
 layout(constant_id = 5) const uint scaled = 0;
+layout(constant_id = 6) const uint stated = 0;      // the choice stands in the state
+layout(constant_id = 7) const uint slot_words = 0;  // of a batch: words of a slot's state
 layout(local_size_x_id = 0) in;
+
+const uint state_adapter = 13u, state_adapter_scale = 14u, state_first_slot = 16u;  // kernels/state.hpp
 
 layout(push_constant, scalar) uniform Push {
   Floats logits, bias;
@@ -48,6 +52,14 @@ uint ahead_of(uvec4 others, uvec4 which, uint key, uint e) {
 void main() {
   uint token = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
   if (token >= state.at[state_count]) return;
+  if (stated != 0u) {
+    uint slot = slot_words == 0u ? 0u : state_first_slot + token * slot_words;
+    if (lane == 0u) {
+      choice.at[2u * token] = min(state.at[slot + state_adapter], experts - 1u);
+      choice.at[2u * token + 1u] = state.at[slot + state_adapter_scale];
+    }
+    return;
+  }
   for (uint e = lane; e < 4u * expert_quads; e += workgroup_size) {
     uint from = min(e, experts - 1u);
     precise float logit = logits.at[token * experts + from];

@@ -178,11 +178,12 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
 
 /// @param model its name in messages, or empty  @param context positions, at most max_position_embeddings
 /// @param shape none: a session alone  @param form of the FFNs in decode
+/// @param adapters room for them beside the layers' matrices; none: sessions have none to choose
 /// @error argument_error with one sentence: a shape that kernels do not take, a codec whose blocks do not divide rows
 inline plan::planned planned_of(const decoder_config& c, const weight_types& types, std::string_view model,
                                 const plan::profile& target, std::uint32_t context, const plan::batch_shape& shape = {},
-                                plan::ffn_form form = {}) {
-  return plan::planned::of(graph_of(c, types), c, model, target, context, shape, form);
+                                plan::ffn_form form = {}, const plan::adapter_room& adapters = {}) {
+  return plan::planned::of(graph_of(c, types), c, model, target, context, shape, form, adapters);
 }
 
 }  // namespace intaglio::families

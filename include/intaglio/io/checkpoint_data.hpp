@@ -184,6 +184,16 @@ class checkpoint {
   void add(std::string_view tensor, low_rank_addend product) {
     tensors_[static_cast<std::size_t>(&at(tensor) - tensors_.data())].added.push_back(std::move(product));
   }
+  /// The model has a tensor more, whose bytes are these.
+  void hold(checkpoint_tensor tensor, std::vector<std::byte> bytes) {
+    const std::string& own = tensor.stored.name;
+    held_.push_back(std::move(bytes));
+    files_.push_back(std::make_unique<mapped_file>(mapped_file::from_memory(held_.back(), own)));
+    tensor.stored.file = files_.back().get();
+    tensor.stored.bytes = held_.back().size();
+    by_name_.insert_or_assign(own, tensors_.size());
+    tensors_.push_back(std::move(tensor));
+  }
   /// A line more of what is odd about the files.
   void note(std::string line) { warnings_.push_back(std::move(line)); }
 
@@ -333,6 +343,7 @@ class checkpoint {
   std::optional<intaglio::pooling> pooling_;
   std::vector<checksum> checksums_;
   checkpoint_options options_;
+  std::vector<std::vector<std::byte>> held_;  ///< bytes that are in no file
   std::vector<std::unique_ptr<mapped_file>> files_;
   std::vector<checkpoint_tensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> by_name_;

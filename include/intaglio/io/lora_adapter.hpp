@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // LoRA adapters as GGUF files (llama.cpp's convert_lora_to_gguf.py), merged into a GGUF model as its tensors are read:
-// w + scale * alpha / rank * b a. Source: Hu et al. 2021; llama.cpp, src/llama-adapter.cpp.
+// w + scale * alpha / rank * b a, or held beside it (adapter_set.hpp). Source: Hu et al. 2021; llama.cpp,
+// src/llama-adapter.cpp.
 #pragma once
 
 #include <algorithm>
@@ -40,24 +41,35 @@ class lora_adapter {
   /// @throws file_error: a tensor that has no place in the model, another shape, or a matrix that cannot be added to;
   /// nothing has changed by then
   void merge_into(checkpoint& model, float scale) const {
-    const auto architecture = file_.value<std::string>("general.architecture");
-    if (architecture != model.stated_architecture())
-      refuse("general.architecture", "'" + printable(model.stated_architecture(), 40) + "', the model's",
-             architecture ? "'" + printable(*architecture, 40) + "'" : "none");
-    std::vector<std::pair<std::string, low_rank_addend>> all;
-    for (const gguf_tensor& each : file_.tensors()) {
-      if (each.name.ends_with(ending_a)) all.push_back(product_of(model, each, scale));
-      else if (!each.name.ends_with(ending_b) || partner_of(each, ending_b, ending_a) == nullptr)
-        refuse(each, "the tensor's name with .lora_a, and with .lora_b", "that name alone");
-    }
+    auto all = products_for(model, true);
     std::map<dtype, loss> coded;
     for (auto& [name, product] : all) {
+      product.factor *= scale;
       const checkpoint_tensor& to = model.at(name);
       if (info(to.stored.type).block_elements > 1) coded[to.stored.type].add(model, to, product);
       model.add(name, std::move(product));
     }
     for (const auto& [type, each] : coded) model.note(file_.path() + ": " + each.text(type));
   }
+
+  /// By the model's names, what the adapter adds to each matrix, and its own factor.
+  /// @param merged whether that is to become part of the matrices; else they stay, and a layer has each
+  /// @throws file_error as merge_into
+  std::vector<std::pair<std::string, low_rank_addend>> products_for(const checkpoint& model, bool merged) const {
+    const auto architecture = file_.value<std::string>("general.architecture");
+    if (architecture != model.stated_architecture())
+      refuse("general.architecture", "'" + printable(model.stated_architecture(), 40) + "', the model's",
+             architecture ? "'" + printable(*architecture, 40) + "'" : "none");
+    std::vector<std::pair<std::string, low_rank_addend>> all;
+    for (const gguf_tensor& each : file_.tensors()) {
+      if (each.name.ends_with(ending_a)) all.push_back(product_of(model, each, merged));
+      else if (!each.name.ends_with(ending_b) || partner_of(each, ending_b, ending_a) == nullptr)
+        refuse(each, "the tensor's name with .lora_a, and with .lora_b", "that name alone");
+    }
+    return all;
+  }
+
+  const std::string& path() const { return file_.path(); }
 
  private:
   static constexpr std::string_view ending_a = ".lora_a", ending_b = ".lora_b";
@@ -111,13 +123,13 @@ class lora_adapter {
     return file_.find_tensor(of.name.substr(0, of.name.size() - its.size()) + std::string(other));
   }
 
-  std::pair<std::string, low_rank_addend> product_of(const checkpoint& model, const gguf_tensor& a, float scale) const {
+  std::pair<std::string, low_rank_addend> product_of(const checkpoint& model, const gguf_tensor& a, bool merged) const {
     const std::string name = a.name.substr(0, a.name.size() - ending_a.size());
     const gguf_tensor* const b = partner_of(a, ending_a, ending_b);
     if (b == nullptr) refuse(a, name + ".lora_b beside it", "none");
     const checkpoint_tensor* const to = model.find(name);
     if (to == nullptr) refuse(a, "a tensor of the model " + printable(model.path(), 120), "none of that name");
-    expect_place(a, *to);
+    expect_place(a, *to, merged);
     const stored_tensor& its = to->stored;
     if (a.dimensions != 2 || b->dimensions != 2 || a.columns() != its.columns || b->rows() != its.rows ||
         a.rows() != b->columns())
@@ -125,17 +137,21 @@ class lora_adapter {
              shape_text(a) + " and " + shape_text(*b));
     low_rank_addend out;
     out.rank = a.rows();
-    out.factor = scale * (alpha_ != 0 ? alpha_ / static_cast<float>(out.rank) : 1.f);  // as llama.cpp takes 0
+    out.factor = alpha_ != 0 ? alpha_ / static_cast<float>(out.rank) : 1.f;  // as llama.cpp takes 0
     out.a = values_of(a), out.b = values_of(*b);
     return {name, std::move(out)};
   }
-  void expect_place(const gguf_tensor& a, const checkpoint_tensor& to) const {
+  void expect_place(const gguf_tensor& a, const checkpoint_tensor& to, bool merged) const {
     if (to.stored.name == "token_embd.weight")
       refuse(a, "an adapter of other matrices than the embedding", "the embedding's");
     if (to.stored_name != to.stored.name || !to.pieces.empty() || to.split || to.dimensions != 2 || is_vector(to.role))
       refuse(a, "a matrix of a GGUF model that has it as one tensor of two dimensions",
              "'" + printable(to.stored_name, 70) + "'");
+    if (!merged && !to.stored.name.starts_with("blk."))
+      refuse(a, "an adapter of the layers' matrices, which requests can choose; others can be merged (--lora)",
+             "another matrix");
     const dtype type = to.stored.type;
+    if (!merged && type != dtype::tq1_0 && type != dtype::tq2_0 && type != dtype::i2_s) return;
     if (!is_encodable(type) || type == dtype::tq1_0 || type == dtype::tq2_0)
       refuse(a, "a matrix of one of the codecs that can be encoded anew: " + encodable_types(),
              std::string(intaglio::name(type)));

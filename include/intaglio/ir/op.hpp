@@ -45,12 +45,13 @@ enum class op_kind : std::uint8_t {
   add,          ///< sum of two values of one shape
   scale,        ///< x times weight, one number
   streams,      ///< a step by streams that lie one behind the other
+  adapter,      ///< which of `experts` adapters a token's session has and what its part is times, as route gives them
 };
 inline constexpr std::string_view op_names[] = {"embedding",  "rms_norm",  "layer_norm",  "quantize",  "matmul",
                                                 "bias",       "rope",      "cache_write", "attention", "gated",
                                                 "short_conv", "delta_net", "state_space", "head_gate", "route",
-                                                "weigh",      "add",       "scale",       "streams"};
-static_assert(std::size(op_names) == static_cast<std::size_t>(op_kind::streams) + 1);
+                                                "weigh",      "add",       "scale",       "streams",   "adapter"};
+static_assert(std::size(op_names) == static_cast<std::size_t>(op_kind::adapter) + 1);
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// What an op of streams does; the numbers are the kernel's (kernels/streams.hpp).

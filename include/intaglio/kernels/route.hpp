@@ -11,11 +11,19 @@ namespace intaglio::kernels {
 /// The experts_used = k largest of each token's logits [tokens, experts], with biased 1 after bias f32 [experts] has
 /// been added to them, of equal ones the lowest first: choice u32 [tokens, 2 k] has their numbers, then the bits of
 /// exp(logit - largest) / sum of these, in that order; over_all: sum of all experts' instead; with
-/// scaled 1 times the expert's number in scale f32 [experts]. One workgroup a token (y).
-inline constexpr kernel_interface route_interface{
-    "route",
-    {{{"logits"}, {"bias"}, {"choice"}, {"state"}, {"scale"}}},
-    {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"over_all"}, {"biased"}, {"scaled"}}}};
+/// scaled 1 times the expert's number in scale f32 [experts]. With stated 1, of k = 1, nothing is computed: a token has
+/// the expert and the part that the state says (kernels/state.hpp, adapter), of a batch that of its slot. One workgroup
+/// a token (y).
+inline constexpr kernel_interface route_interface{"route",
+                                                  {{{"logits"}, {"bias"}, {"choice"}, {"state"}, {"scale"}}},
+                                                  {{{"workgroup_size"},
+                                                    {"experts"},
+                                                    {"experts_used"},
+                                                    {"over_all"},
+                                                    {"biased"},
+                                                    {"scaled"},
+                                                    {"stated"},
+                                                    {"slot_words"}}}};
 
 struct route_kernel {
   static constexpr kernel id = kernel::route;
@@ -28,6 +36,8 @@ struct route_kernel {
     std::uint32_t over_all{};
     std::uint32_t biased{};
     std::uint32_t scaled{};
+    std::uint32_t stated{};
+    std::uint32_t slot_words{};
   };
 };
 

@@ -17,6 +17,8 @@ inline constexpr std::uint32_t temperature = 4, top_p = 5, min_p = 6, repeat_pen
 inline constexpr std::uint32_t top_k = 8, repeat_last_n = 9, seed_low = 10, seed_high = 11;  // u32; top_k 0: off
 /// Of an encoder: the position from which on tokens are of the second of two texts; 0: all are of one.
 inline constexpr std::uint32_t second_text = 12;
+/// Of a plan with adapters: which one its products have beside them, 0 being none, and f32 what its part is times.
+inline constexpr std::uint32_t adapter = 13, adapter_scale = 14;
 /// First of max_tokens words: token ids of this pass. After them come `context` words: every token fed or drawn so far,
 /// by position; then, in a plan's memory, the counters of attention, a word a head, and of the sampler, a word a draw.
 inline constexpr std::uint32_t tokens = 16;

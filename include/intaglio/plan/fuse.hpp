@@ -72,6 +72,7 @@ class fuser : public product_rules {
       case kind::head_gate:
         return head_gate(i, n);
       case kind::route:
+      case kind::adapter:
         route(i, n);
         return n;
       case kind::attention:

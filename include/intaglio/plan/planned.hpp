@@ -7,6 +7,7 @@
 #include <string>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/plan/adapters.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/plan/ffn_form.hpp"
 
@@ -23,11 +24,13 @@ class planned {
                     const batch_shape& shape = {}, ffn_form form = {}) {
     return of(ir::traced<Model>(), Model::config, name_of<Model>(), target, context, shape, form);
   }
-  /// @param g a model's layers, traced  @param model its name, or empty
+  /// @param g a model's layers, traced  @param model its name, or empty  @param adapters room for them, or none
   /// @error as above
   static planned of(ir::graph g, const decoder_config& config, std::string_view model, const profile& target,
-                    std::uint32_t context, const batch_shape& shape = {}, ffn_form form = {}) {
+                    std::uint32_t context, const batch_shape& shape = {}, ffn_form form = {},
+                    const adapter_room& adapters = {}) {
     shape_ffns(g, form);
+    adapted_graph::make_room(g, adapters);
     return planned(g, config, model, target, context, shape);
   }
 

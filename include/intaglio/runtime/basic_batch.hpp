@@ -51,8 +51,9 @@ INTAGLIO_DEFINITION std::uint32_t basic_batch::active() const { return run_->act
 INTAGLIO_DEFINITION std::uint32_t basic_batch::free_slots() const { return run_->free_slots(); }
 INTAGLIO_DEFINITION std::uint32_t basic_batch::free_pages() const { return run_->free_pages(); }
 INTAGLIO_DEFINITION std::uint32_t basic_batch::waiting_for_pages() const { return run_->waiting_for_pages(); }
-INTAGLIO_DEFINITION bool basic_batch::fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
-  return run_->fits(prompt, max_tokens);
+INTAGLIO_DEFINITION bool basic_batch::fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens,
+                                           const adapter_choice& adapter) const {
+  return run_->fits(prompt, max_tokens, adapter);
 }
 INTAGLIO_DEFINITION batch_handle basic_batch::join(std::span<const std::int32_t> prompt, const batch_options& options) {
   return run_->join(prompt, options);

@@ -14,6 +14,7 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/prompt.hpp"
+#include "intaglio/plan/adapters.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/saved_session.hpp"
 #include "intaglio/runtime/text_stream.hpp"
@@ -55,6 +56,14 @@ INTAGLIO_DEFINITION const std::vector<std::string>& basic_session::warnings() co
 INTAGLIO_DEFINITION void basic_session::reset() {
   runtime::session_use use(body_);
   use->history.clear();
+  use->cached = 0;
+}
+
+INTAGLIO_DEFINITION void basic_session::use_adapter(const adapter_choice& choice) {
+  runtime::session_use use(body_);
+  const adapter_choice to = runtime::checked_adapter(choice, plan::adapters_of(*use->table));
+  if (to == use->run->adapter()) return;
+  use->run->choose(to);
   use->cached = 0;
 }
 

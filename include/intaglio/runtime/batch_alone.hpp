@@ -45,6 +45,7 @@ class batch_alone : public batch_recordings {
     words[state::position] = position;
     words[state::count] = 1;
     write_sampling(to.sampling, words);
+    write_adapter(to.adapter, words);
     words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
     for (std::size_t i = 0; i < to.tokens.size(); ++i)
       words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);

@@ -26,8 +26,8 @@ class batch_copies : public batch_slots {
   /// The prompt's state becomes the newest copy within what its pages hold, and it is fed from there; from its
   /// beginning where there is none.
   void take_copy(std::uint32_t slot, member& of, std::uint32_t all) {
-    const auto found = copies_->newest(
-        pool_->names_of(std::span(of.history).first((std::min<std::size_t>)(of.fed + 1, of.history.size()))));
+    const auto found = copies_->newest(pool_->names_of(
+        std::span(of.history).first((std::min<std::size_t>)(of.fed + 1, of.history.size())), of.pages.root));
     of.fed = found ? found->pages * pool_->page_size() : 0;
     if (!found) return;
     const auto to = of.fed < all ? batch_states::alone() : batch_states::slot(slot);
@@ -80,7 +80,7 @@ class batch_copies : public batch_slots {
   /// A copy of a state behind full pages that are remembered. @return the last one's name; 0: it has none, or there is
   /// a copy
   std::uint64_t make_copy(batch_states::name from, const member& of, std::uint32_t position) {
-    const auto names = pool_->names_of(std::span(of.history).first(std::size_t{position} + 1));
+    const auto names = pool_->names_of(std::span(of.history).first(std::size_t{position} + 1), of.pages.root);
     if (names.empty() || names.size() * pool_->page_size() != position || copies_->has(names.back())) return 0;
     guarded([&, place = copies_->put(names.back())] { run_->copy_state(from, run_->states().copy(place)); });
     return names.back();

@@ -128,7 +128,7 @@ class batch_executor : public batch_passes {
     commands_.clear();
     feed_changed();
     if (from_pages != 0) move(0, state::move_from_pool, slot, 0, octets(from_pages));
-    run_prefill(position, tokens, budget_ms);
+    run_prefill(position, tokens, budget_ms, slot_mailbox(slot));
     const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
     if (const std::uint32_t first = (std::max)(position, moved_from); first < end)
       move(1, state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
@@ -288,12 +288,16 @@ class batch_executor : public batch_passes {
   }
 
   /// A pass over a chunk in the caches of a session alone.
-  void run_prefill(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms) {
+  /// @param slot words of the slot whose adapter it has, or none
+  void run_prefill(std::uint32_t position, std::span<const std::int32_t> tokens, double budget_ms,
+                   std::span<const std::uint32_t> slot = {}) {
     namespace state = kernels::state;
     const std::span<std::uint32_t> words = alone_mailbox();
     std::fill(words.begin(), words.end(), 0u);
     words[state::position] = position;
     words[state::count] = static_cast<std::uint32_t>(tokens.size());
+    for (const std::uint32_t each : {state::adapter, state::adapter_scale})
+      if (!slot.empty()) words[each] = slot[each];
     for (std::size_t i = 0; i < tokens.size(); ++i) words[state::tokens + i] = static_cast<std::uint32_t>(tokens[i]);
     commands_.push_back(feed_alone_.handle());
     if (ends_) cross_in(false);

@@ -21,7 +21,8 @@ class batch_feeding : public batch_drafts {
     const std::uint32_t slot = waiting_.front();
     member& of = members_[slot];
     if (of.pages.pages.empty()) {  // it was put back, as all behind it were
-      auto pages = pool_->take(of.history, first_positions(of.history.size(), all_positions(of)));
+      auto pages = pool_->take(of.history, first_positions(of.history.size(), all_positions(of)),
+                               adapter_key(of.options.adapter));
       if (!pages) return nullptr;
       of.pages = std::move(*pages);
     }

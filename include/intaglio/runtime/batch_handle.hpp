@@ -14,6 +14,7 @@
 #include "intaglio/gpu/device_handle.hpp"
 #include "intaglio/io/prompt_markup.hpp"
 #include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/adapter_choice.hpp"
 #include "intaglio/runtime/embed_options.hpp"
 #include "intaglio/runtime/module_source.hpp"
 #include "intaglio/runtime/sampling.hpp"
@@ -52,6 +53,7 @@ struct batch_options {
   /// take rows of slots that nobody has. At most most_drafts(); none with keep_logits.
   std::uint32_t prompt_lookup_num_tokens = 0;
   std::uint32_t max_matching_ngram_size = 3;  ///< tokens that are sought at most, 2 or more
+  adapter_choice adapter{};                   ///< that the session has, of a plan with room for some
 };
 
 /// A token that a session drew.
@@ -127,7 +129,7 @@ class basic_batch {
   /// Sessions that wait for pages, which those that came before them have.
   std::uint32_t waiting_for_pages() const;
   /// Whether join() would take such a session now.
-  bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const;
+  bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens, const adapter_choice& adapter = {}) const;
 
   /// A session of its own for a prompt, which the next steps feed. It takes pages for the prompt and some tokens, and
   /// more as it grows. Where there are none left, those who came first have them: the session that joined last gives

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "intaglio/plan/device_plan.hpp"
+#include "intaglio/runtime/adapter_choice.hpp"
 #include "intaglio/runtime/batch_states.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/mailbox.hpp"
@@ -29,6 +30,7 @@ struct slot_words {
   std::uint32_t limit = 0;  ///< positions that may be written; at most what the pages hold
   bool running = false;     ///< takes part in passes
   sampling_options sampling;
+  adapter_choice adapter{0, 0};
 };
 
 /// What one session runs while nobody else decodes: a token in one dispatch for all layers where the device has that,
@@ -74,6 +76,7 @@ class batch_memory {
       words[state::count] = to.running ? 1 : 0;
       words[state::limit] = to.limit;
       write_sampling(to.sampling, words);
+      write_adapter(to.adapter, words);
       words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
       std::copy(to.pages.begin(), to.pages.end(), words.begin() + state::page_table);
       std::uint32_t* const history = words.data() + state::page_table + table_->slot_pages();

@@ -122,7 +122,8 @@ class batch_slots {
     run_->set(slot, words_of(of));
   }
   runtime::slot_words words_of(const member& of) const {
-    return {of.history, of.pages.pages, (std::min)(all_positions(of), held(of)), of.ready, of.options.sampling};
+    return {of.history, of.pages.pages,      (std::min)(all_positions(of), held(of)),
+            of.ready,   of.options.sampling, of.options.adapter};
   }
   std::uint32_t held(const member& of) const {
     return static_cast<std::uint32_t>(of.pages.pages.size()) * pool_->page_size();

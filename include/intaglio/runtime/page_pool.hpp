@@ -24,6 +24,7 @@ class page_pool {
   struct list {
     std::vector<std::uint32_t> pages;
     std::uint32_t shared = 0;
+    std::uint64_t root = 0;  ///< of take()
   };
 
   page_pool(std::uint32_t pages, std::uint32_t page_size) : page_size_(page_size), pages_(pages) {
@@ -35,8 +36,8 @@ class page_pool {
   std::uint32_t free() const noexcept { return static_cast<std::uint32_t>(unused_.size() + idle_.size()); }
   std::uint32_t pages_of(std::uint32_t positions) const noexcept { return (positions + page_size_ - 1) / page_size_; }
   /// Whether take() would give pages for these positions.
-  bool has_room(std::span<const std::int32_t> tokens, std::uint32_t positions) const {
-    const auto known = remembered(tokens, positions);
+  bool has_room(std::span<const std::int32_t> tokens, std::uint32_t positions, std::uint64_t root = 0) const {
+    const auto known = remembered(tokens, positions, root);
     std::uint32_t idle = 0;
     for (const std::uint32_t number : known) idle += pages_[number].users == 0 ? 1 : 0;
     return pages_of(positions) - known.size() <= free() - idle;
@@ -44,9 +45,11 @@ class page_pool {
 
   /// Pages for `positions` positions of a sequence that begins with `tokens`, remembered ones first; nothing where
   /// there are too few.
-  std::optional<list> take(std::span<const std::int32_t> tokens, std::uint32_t positions) {
-    if (!has_room(tokens, positions)) return std::nullopt;
-    list out{remembered(tokens, positions), 0};
+  /// @param root what the sequence's keys and values depend on besides its tokens (adapter_key): pages of one root are
+  /// never another's
+  std::optional<list> take(std::span<const std::int32_t> tokens, std::uint32_t positions, std::uint64_t root = 0) {
+    if (!has_room(tokens, positions, root)) return std::nullopt;
+    list out{remembered(tokens, positions, root), 0, root};
     out.shared = static_cast<std::uint32_t>(out.pages.size());
     for (const std::uint32_t number : out.pages) use(number);
     while (out.pages.size() < pages_of(positions)) out.pages.push_back(fresh());
@@ -64,7 +67,7 @@ class page_pool {
 
   /// Puts what was remembered since take() in the place of pages that are not written yet.
   void share(list& of, std::span<const std::int32_t> tokens, std::uint32_t positions) {
-    const auto known = remembered(tokens, positions);
+    const auto known = remembered(tokens, positions, of.root);
     for (std::uint32_t i = of.shared; i < known.size(); ++i) {
       use(known[i]);
       unused_.push_back(of.pages[i]);
@@ -76,7 +79,7 @@ class page_pool {
 
   /// The first tokens.size() positions are written: their full pages may be shared from now on.
   void remember(list& of, std::span<const std::int32_t> tokens) {
-    std::uint64_t parent = 0;
+    std::uint64_t parent = of.root;
     for (std::uint32_t i = 0; (std::size_t{i} + 1) * page_size_ <= tokens.size() && i < of.pages.size(); ++i) {
       page& own = pages_[of.pages[i]];
       if (own.spoiled) return;
@@ -96,8 +99,8 @@ class page_pool {
   }
 
   /// The full pages that a sequence begins with and that are remembered, in their order.
-  std::vector<std::uint32_t> known(std::span<const std::int32_t> tokens) const {
-    return remembered(tokens, static_cast<std::uint32_t>(tokens.size()));
+  std::vector<std::uint32_t> known(std::span<const std::int32_t> tokens, std::uint64_t root = 0) const {
+    return remembered(tokens, static_cast<std::uint32_t>(tokens.size()), root);
   }
   /// Those of them that nobody uses, from the last one back, are remembered no more. @return their number
   std::uint32_t forget(std::span<const std::int32_t> tokens) {
@@ -116,9 +119,9 @@ class page_pool {
 
   /// Names of the full pages that a sequence begins with and that are remembered, in their order: a page has another
   /// one once it holds something else. None is 0, and none is given twice.
-  std::vector<std::uint64_t> names_of(std::span<const std::int32_t> tokens) const {
+  std::vector<std::uint64_t> names_of(std::span<const std::int32_t> tokens, std::uint64_t root = 0) const {
     std::vector<std::uint64_t> out;
-    for (const std::uint32_t which : known(tokens)) out.push_back(pages_[which].number);
+    for (const std::uint32_t which : known(tokens, root)) out.push_back(pages_[which].number);
     return out;
   }
 
@@ -152,7 +155,7 @@ class page_pool {
   }
 
  private:
-  using name = std::pair<std::uint64_t, std::vector<std::int32_t>>;  ///< number of the page before, 0: none; tokens
+  using name = std::pair<std::uint64_t, std::vector<std::int32_t>>;  ///< number of the page before, or the root; tokens
   struct page {
     std::uint32_t users = 0;
     std::uint64_t number = 0;  ///< of what it holds, never used again; 0: nothing that is remembered
@@ -161,9 +164,10 @@ class page_pool {
     std::map<name, std::uint32_t>::iterator called{};
   };
 
-  std::vector<std::uint32_t> remembered(std::span<const std::int32_t> tokens, std::uint32_t positions) const {
+  std::vector<std::uint32_t> remembered(std::span<const std::int32_t> tokens, std::uint32_t positions,
+                                        std::uint64_t root) const {
     std::vector<std::uint32_t> out;
-    std::uint64_t parent = 0;
+    std::uint64_t parent = root;
     // The last token goes through a pass of its own, which writes its position.
     for (std::size_t end = page_size_; end < tokens.size() && end <= positions; end += page_size_) {
       const auto part = tokens.subspan(end - page_size_, page_size_);

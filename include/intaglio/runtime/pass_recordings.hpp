@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/runtime/adapter_choice.hpp"
 #include "intaglio/runtime/executor_start.hpp"
 #include "intaglio/runtime/pass_kind.hpp"
 #include "intaglio/runtime/pass_memory.hpp"
@@ -56,7 +57,13 @@ class pass_recordings : public pass_memory {
     return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify;
   }
 
+  /// The adapter that jobs begun from now on have.
+  void choose(const adapter_choice& to) noexcept { adapter_ = to; }
+  const adapter_choice& adapter() const noexcept { return adapter_; }
+
  protected:
+  adapter_choice adapter_{0, 0};
+
   /// Makes no memory yet. @param decode of the plan's table
   [[gnu::cold]] pass_recordings(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan,
                                 const plan::sequence& decode, executor_start start, weight_memory weights,

@@ -67,6 +67,7 @@ class pass_runner : public pass_recordings {
     words[kernels::state::position] = position;
     words[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
     write_sampling(sampling, words);
+    write_adapter(adapter_, words);
     words[kernels::state::second_text] = second_text;
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
     job_ = {

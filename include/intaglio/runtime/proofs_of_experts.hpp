@@ -119,7 +119,25 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
   return worst;
 }
 
+/// What the state says of each row, of an adapter that there is not the last one's number.
+[[gnu::cold]] inline double stated_route(kernel_trial& trial, const plan::dispatch& call) {
+  const std::uint32_t experts = trial.constant(call, "experts"), slot = trial.constant(call, "slot_words");
+  std::vector<std::uint32_t> words = slot == 0 ? trial.state() : trial.slots_of(trial.state()), expected;
+  for (std::uint32_t t = 0; t < trial.tokens; ++t) {
+    const std::size_t at = slot == 0 ? 0 : kernels::state::first_slot + std::size_t{t} * slot;
+    words[at + kernels::state::adapter] = slot == 0 ? experts : t % (experts + 1);
+    words[at + kernels::state::adapter_scale] =
+        std::bit_cast<std::uint32_t>(slot == 0 ? 0.5f : 0.25f * static_cast<float>(t));
+    expected.push_back((std::min)(words[at + kernels::state::adapter], experts - 1));
+    expected.push_back(words[at + kernels::state::adapter_scale]);
+  }
+  const gpu::buffer out = trial.room(std::uint64_t{8} * trial.width), memory = trial.filled(words, 0);
+  trial.run(call, {{"choice", &out}, {"state", &memory}});
+  return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
+}
+
 [[gnu::cold]] inline double route(kernel_trial& trial, const plan::dispatch& call) {
+  if (trial.constant(call, "stated") != 0) return stated_route(trial, call);
   const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used");
   auto logits = trial.floats(std::size_t{trial.tokens} * experts);
   logits[experts - 1] = logits[0];  // a tie

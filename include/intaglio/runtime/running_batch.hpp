@@ -15,6 +15,7 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/prompt.hpp"
+#include "intaglio/plan/adapters.hpp"
 #include "intaglio/runtime/batch_feeding.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/pooled_states.hpp"
@@ -47,10 +48,11 @@ class running_batch : public batch_feeding {
 
   std::uint32_t active() const { return slot_count() - free_slots(); }
   std::uint32_t free_pages() const { return pool_->free(); }
-  bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
+  bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens, const adapter_choice& adapter) const {
     return free_slots() != 0 && waiting_for_pages() == 0 && !prompt.empty() && max_tokens != 0 &&
            prompt.size() + max_tokens <= context() &&
-           pool_->has_room(prompt, first_positions(prompt.size(), positions(prompt.size(), max_tokens)));
+           pool_->has_room(prompt, first_positions(prompt.size(), positions(prompt.size(), max_tokens)),
+                           adapter_key(checked_adapter(adapter, plan::adapters_of(table()))));
   }
 
   batch_handle join(std::span<const std::int32_t> prompt, const batch_options& options) {
@@ -64,13 +66,14 @@ class running_batch : public batch_feeding {
         throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)",
                              std::to_string(prompt.size() + options.max_tokens) + " tokens");
       check_lookup(options);
+      const adapter_choice adapter = checked_adapter(options.adapter, plan::adapters_of(table()));
       const std::uint32_t slot = free_slot();
       if (slot == members_.size())
         throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slot_count()) + " taken");
       const std::uint32_t all = positions(prompt.size(), options.max_tokens),
                           wanted = first_positions(prompt.size(), all);
       std::optional<runtime::page_pool::list> pages;
-      if (waiting_for_pages() == 0) pages = pool_->take(prompt, wanted);
+      if (waiting_for_pages() == 0) pages = pool_->take(prompt, wanted, adapter_key(adapter));
       if (!pages)
         throw argument_error("KV pages",
                              std::to_string(pool_->pages_of(wanted)) + " for " + std::to_string(wanted) + " positions",
@@ -83,6 +86,7 @@ class running_batch : public batch_feeding {
       of.history.assign(prompt.begin(), prompt.end());
       of.pages = std::move(*pages);
       of.options = options;
+      of.options.adapter = adapter;
       of.prompt = static_cast<std::uint32_t>(prompt.size());
       waiting_.push_back(slot);
       return batch_handle{slot, of.number};

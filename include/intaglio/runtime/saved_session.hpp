@@ -57,6 +57,9 @@ inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t
 /// device_lost, out_of_memory
 inline void save_session(session_body& body, const std::filesystem::path& path, const session_note& note) {
   expect_uncut(body);
+  if (body.run->adapter().number != 0)
+    throw argument_error("saved session", "one without an adapter",
+                         "one with adapter " + std::to_string(body.run->adapter().number));
   body.run->drain();
   body.cached = body.run->kept((std::min)(body.cached, body.size()));
   io::session_record record = record_of(body, body.run->weights(), body.history, note);
@@ -111,6 +114,7 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   body.run->drain();
   body.history.clear();  // should what follows fail, nothing is relied on
   body.cached = 0;
+  body.run->choose({0, 0});
   gpu::transfer to(body.device);
   const placed_items& caches = body.run->caches();
   std::uint64_t done = 0;

@@ -16,6 +16,7 @@
 
 #include "intaglio/gpu/device_handle.hpp"
 #include "intaglio/io/prompt_markup.hpp"
+#include "intaglio/runtime/adapter_choice.hpp"
 #include "intaglio/runtime/embed_options.hpp"
 #include "intaglio/runtime/generation.hpp"
 #include "intaglio/runtime/module_source.hpp"
@@ -174,8 +175,14 @@ class basic_session {
   /// Forgets everything that was fed.
   void reset();
 
+  /// The adapter of all that is fed from now on, of a plan with room for some (docs/runtime.md, "Adapters"). Where it
+  /// is another one than before, the history is fed anew.
+  /// @error argument_error: a number that the plan has not, a scale that is no number
+  void use_adapter(const adapter_choice& choice);
+
   /// Writes tokens, KV cache, sampler and note into a file (docs/chat.md), whole or not at all.
-  /// @error file_error: the place or the disk; argument_error: the note; device_lost, out_of_memory
+  /// @error file_error: the place or the disk; argument_error: the note, or a session with an adapter; device_lost,
+  /// out_of_memory
   void save(const std::filesystem::path& path, const session_note& note = {});
   /// Goes on where a saved session was, in place of the present one: the logits that follow are those of the
   /// uninterrupted run, bit for bit.

@@ -89,6 +89,17 @@ class graph_reader {
     return k;
   }
 
+  /// What a product gives with what adapters add to it (plan/adapters.hpp); none of no product.
+  constexpr ir::value_id given(std::size_t product) const {
+    if (product == nowhere) return ir::none;
+    const ir::value_id y = at(product).out;
+    for (std::size_t i = product; i < graph_.ops.size() && uses(y) == 1; ++i)
+      if (at(i).kind == kind::add && at(i).in[0] == y)
+        for (std::size_t k = product; k < i; ++k)
+          if (at(k).kind == kind::weigh && at(k).out == at(i).in[1]) return at(i).out;
+    return y;
+  }
+
   /// The norm that reads a value, with or without a weight.
   constexpr std::size_t reader_norm(ir::value_id id, std::size_t from, bool weighted) const {
     for (std::size_t i = from; i < graph_.ops.size() && id != ir::none; ++i)

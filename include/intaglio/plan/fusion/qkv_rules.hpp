@@ -13,10 +13,14 @@ namespace intaglio::plan {
 
 class qkv_rules : public stream_rules {
  public:
-  constexpr explicit qkv_rules(const ir::graph& g) : stream_rules(g) { codecs_apart_ = finds_codecs_apart(); }
+  constexpr explicit qkv_rules(const ir::graph& g) : stream_rules(g) {
+    codecs_apart_ = finds_codecs_apart();
+    for (const ir::op& o : g.ops) always_turns_ = always_turns_ || o.kind == kind::adapter;
+  }
 
  protected:
-  bool always_turns_ = false;  ///< whatever stands between the products and attention
+  bool always_turns_ = false;  ///< whatever stands between the products and attention; what adapters give is added to
+                               ///< sums that are in memory
 
   /// q, k and v of one codec are one product; where v has another, q and k are. Where nothing but the rotation stands
   /// between it and attention, its epilogue does that; else turn does, in all layers where it does in one. Of three
@@ -38,7 +42,7 @@ class qkv_rules : public stream_rules {
                        at(found.q_rope).rope.scaling.attention_factor != 1 ||
                        (ternary &&
                         (at(found.q_rope).rope != rope_parameters{at(found.q_rope).rope.theta} || write.window != 0));
-    if (!(ternary && turns) && !found.k_is_v()) found.stacked = of_one_codec(found);
+    if (!(ternary && turns) && !found.k_is_v() && !found.adapted) found.stacked = of_one_codec(found);
     for (std::size_t i = 0; i < found.stacked; ++i)
       take(n, found.products[i]), add_weight(n, at(found.products[i]).weight);
     if (found.stacked != 1) n.head_dim = write.head_dim, n.kv_heads = write.kv_heads;
@@ -74,9 +78,9 @@ class qkv_rules : public stream_rules {
       n.lowered = true;
       n.kernel = kernels::kernel::turn;
       n.rule = rule_index("turn");
-      n.in = at(each.products[0]).out;
-      if (each.stacked < 2 && !each.alone) n.k_in = at(each.products[1]).out;
-      if (each.stacked < 3 && !each.alone) n.v_in = at(each.products[2]).out;
+      n.in = given(each.products[0]);
+      if (each.stacked < 2 && !each.alone) n.k_in = given(each.products[1]);
+      if (each.stacked < 3 && !each.alone) n.v_in = given(each.products[2]);
       n.out = at(each.q_rope).out;
       for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
       if (each.normalised()) {
@@ -104,6 +108,7 @@ class qkv_rules : public stream_rules {
                 write = nowhere;
     std::size_t stacked = 1;  ///< how many of the three, from q on, one product computes
     bool alone = false;       ///< q, whose keys and values are another layer's
+    bool adapted = false;     ///< adapters add to one of the products
     constexpr bool found() const { return write != nowhere || alone; }
     constexpr bool k_is_v() const { return products[1] == products[2]; }
     constexpr bool biased() const { return biases[0] != nowhere; }
@@ -116,12 +121,13 @@ class qkv_rules : public stream_rules {
     out.products[1] = reader_of_input(q);
     if (out.products[1] == nowhere) return find_query(q);
     out.products[2] = reader_of_input(out.products[1]);
-    const bool k_is_v = out.products[2] == nowhere && uses(at(out.products[1]).out) == 2;
+    const bool k_is_v = out.products[2] == nowhere && uses(given(out.products[1])) == 2;
     if (k_is_v) out.products[2] = out.products[1];
     std::array<ir::value_id, 3> y{};
     for (std::size_t i = 0; i < 3; ++i) {
-      y[i] = k_is_v && i != 0 ? at(out.products[i]).out : only_for_one(out.products[i]);
-      if (y[i] == ir::none) return out;
+      y[i] = given(out.products[i]);
+      if (!(k_is_v && i != 0) && uses(y[i]) != 1) return out;
+      out.adapted = out.adapted || y[i] != at(out.products[i]).out;
       out.biases[i] = reader(y[i], kind::bias, q);
       if ((out.biases[i] == nowhere) == out.biased()) return out;
       if (out.biased()) y[i] = only_for_one(out.biases[i]);
@@ -151,7 +157,7 @@ class qkv_rules : public stream_rules {
   constexpr qkv find_query(std::size_t q) const {
     qkv out;
     out.products[0] = q;
-    const auto n = reader_norm(only_for_one(q), q, true);
+    const auto n = reader_norm(uses(given(q)) == 1 ? given(q) : ir::none, q, true);
     const auto r = reader(n == nowhere ? ir::none : only_for_one(n), kind::rope, q);
     if (r == nowhere || at(n).head_dim != at(r).head_dim || reader(only_for_one(r), kind::attention, q) == nowhere)
       return out;

@@ -13,6 +13,7 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
   constants k{};
 
   constexpr void lower(const node& n) {
+    if (n.in == ir::none) return state(n);
     d_->label.append("route");
     bind_value("logits", n.in, false);
     if (n.biases[0] != ir::none) {
@@ -29,6 +30,19 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
     k.experts_used = n.top_k;
     k.over_all = n.over_all ? 1u : 0u;
     d_->subgroups = (std::min)(c_.target.norm_subgroups, (n.experts + 31) / 32);
+    d_->groups = {1, c_.tokens, 1};
+  }
+
+ private:
+  /// The choice that stands in the state.
+  constexpr void state(const node& n) {
+    d_->label.append("adapters");
+    bind_value("choice", n.out, true);
+    bind_state();
+    k.experts = n.experts;
+    k.experts_used = 1u;
+    k.stated = 1u;
+    k.slot_words = c_.slot_words();
     d_->groups = {1, c_.tokens, 1};
   }
 };

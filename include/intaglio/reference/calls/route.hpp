@@ -13,6 +13,7 @@ struct call_of<kernels::route_kernel> : dispatch_call {
 
   void run() {
     const std::size_t experts = constant("experts"), used = constant("experts_used");
+    if (constant("stated") != 0) return state(static_cast<std::uint32_t>(experts));
     std::span<const float> logits = memory<float>("logits").first(tokens() * experts);
     std::vector<float> sums;
     if (constant("biased") != 0) logits = sums = reference::biased_logits(logits, weight<float>("bias").first(experts));
@@ -22,6 +23,18 @@ struct call_of<kernels::route_kernel> : dispatch_call {
       reference::route(logits.subspan(t * experts, experts),
                        memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0,
                        scale);
+  }
+
+ private:
+  /// The choice that stands in the state, of each slot where that is a batch's.
+  void state(std::uint32_t experts) {
+    const std::span<std::uint32_t> choice = memory<std::uint32_t>("choice");
+    const std::uint32_t words = constant("slot_words");
+    for (std::size_t t = 0; t < tokens(); ++t) {
+      const std::size_t slot = words == 0 ? 0 : kernels::state::first_slot + t * words;
+      choice[2 * t] = (std::min)(m.state[slot + kernels::state::adapter], experts - 1);
+      choice[2 * t + 1] = m.state[slot + kernels::state::adapter_scale];
+    }
   }
 };
 
