@@ -19,5 +19,5 @@ configure_file(cmake/intaglio.pc.in "${PROJECT_BINARY_DIR}/intaglio.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/intaglio.pc" DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/intaglio)
 # What `intaglio engrave` builds other models' tools from; the tool itself comes with it where it was built (examples/tool).
-file(GLOB intaglio_tool_sources CONFIGURE_DEPENDS examples/tool/*.cpp examples/tool/*.hpp examples/tool/fable*)
+file(GLOB intaglio_tool_sources CONFIGURE_DEPENDS examples/tool/*.cpp examples/tool/*.hpp examples/tool/fable* examples/tool/windows.*)
 install(FILES ${intaglio_tool_sources} examples/tool/CMakeLists.txt DESTINATION share/intaglio/tool)

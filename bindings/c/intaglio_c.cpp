@@ -7,6 +7,7 @@
 #include <intaglio/families/file_types.hpp>
 #include <intaglio/families/planned_family.hpp>
 #include <intaglio/io/jinja.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/basic_session.hpp>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ struct plans {
   plan::planned cpu, portable;
   static plans of(const io::checkpoint& file, std::uint32_t context) {
     const families::weight_types types = families::types_of(file).types;
-    const std::string name = std::filesystem::path(file.path()).lexically_normal().stem().string();
+    const std::string name = platform::path_of(file.path()).lexically_normal().stem().string();
     const auto by = [&](const plan::profile& target) {
       return families::planned_of(file.config(), types, name, target, context);
     };
@@ -208,8 +209,7 @@ int intaglio_model_open(const char* path, const intaglio_model_options* options,
     *model = nullptr;
     expect(path, "path");
     const intaglio_model_options wanted = known(options, &intaglio_model_options_init);
-    const std::string text(path);  // UTF-8, whatever the system's own is
-    const io::checkpoint file = io::checkpoint::open(std::filesystem::path(std::u8string(text.begin(), text.end())));
+    const io::checkpoint file = io::checkpoint::open(platform::path_of(path));
     gpu::device_options on;
     if (wanted.device != nullptr) on.selector = wanted.device;
     on.allow_cpu = wanted.allow_cpu != 0;

@@ -12,6 +12,8 @@
 #include "request_fields.hpp"
 #include "uri.hpp"
 
+#include <intaglio/platform/path_text.hpp>
+
 namespace intaglio::serve {
 namespace {
 
@@ -109,7 +111,7 @@ http_reply api::slot_action(const asked& of) {
       throw api_error(501, "this server saves no slots: expected --slot-save-path at its start, found none", {},
                       "not_supported");
     name = checked_name(from.text("filename"));
-    what.file = std::filesystem::path(options_.slot_folder) / name;
+    what.file = platform::path_of(options_.slot_folder) / platform::path_of(name);
   }
   from.refuse_unknown(options_.limit.ignore_unknown);
   return ordered(of, what, [name, what = what.what, slot = what.slot](const slot_outcome& found) {

@@ -13,6 +13,7 @@
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/platform/facts.hpp>
 #include <intaglio/platform/files.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/platform/program.hpp>
 #include <intaglio/runtime/load_session.hpp>
 #include <intaglio/runtime/synthetic_weights.hpp>
@@ -42,7 +43,7 @@ class own_folder {
   }
   ~own_folder() {
     std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove_all(platform::path_of(path_), ignored);
   }
   own_folder(const own_folder&) = delete;
   own_folder& operator=(const own_folder&) = delete;
@@ -133,7 +134,7 @@ class bench_run {
       for (const timed_sequence& each : out_.timed)
         times.push_back({std::string(each.of->name), each.microseconds, out_.stream, out_.device});
       const std::string page = plan_page(*out_.table, out_.table->model, std::move(times)).text();
-      io::atomic_file file(options_.html);
+      io::atomic_file file(platform::path_of(options_.html));
       file.write(std::as_bytes(std::span(page)));
       file.commit();
       note("wrote " + printable(options_.html, 240));

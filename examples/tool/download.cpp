@@ -10,6 +10,7 @@
 #include <intaglio/gpu/cache_file.hpp>
 #include <intaglio/io/sha256.hpp>
 #include <intaglio/platform/files.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -18,7 +19,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -381,7 +381,7 @@ class transfer_run {
     keep_();
     if (state_.size) {
       std::error_code unknown;
-      const auto space = std::filesystem::space(std::filesystem::path(path_).parent_path(), unknown);
+      const auto space = std::filesystem::space(platform::path_of(path_).parent_path(), unknown);
       if (!unknown && *state_.size - done_ > space.available)
         throw file_error(path_, done_, "no room on the disk", bytes_text(static_cast<double>(*state_.size - done_)),
                          bytes_text(static_cast<double>(space.available)));

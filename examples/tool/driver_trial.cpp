@@ -5,6 +5,7 @@
 
 #include <intaglio/gpu/cache_file.hpp>
 #include <intaglio/gpu/known_drivers.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/platform/program.hpp>
 
 #include <array>
@@ -75,7 +76,7 @@ void try_driver(const gpu::device& on) {
     return;
   const std::string mark = mark_of(found);
   std::error_code failure;
-  if (!mark.empty() && std::filesystem::exists(mark, failure)) return;
+  if (!mark.empty() && std::filesystem::exists(platform::path_of(mark), failure)) return;
   const std::filesystem::path beside = platform::own_program().parent_path();
   std::filesystem::path tool = beside / "intaglio";
 #if defined(_WIN32)
@@ -87,7 +88,7 @@ void try_driver(const gpu::device& on) {
     throw device_error(on.label(), "try the driver",
                        "a process that computed one token on it did not end by itself: " + end +
                            "; take another driver, or another device by --device");
-  if (!mark.empty()) gpu::detail::write_whole_file(std::filesystem::path(mark).parent_path().string(), mark, "tried\n");
+  if (!mark.empty()) gpu::detail::write_whole_file(platform::path_of(mark).parent_path().string(), mark, "tried\n");
 }
 
 }  // namespace intaglio::tool

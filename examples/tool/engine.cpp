@@ -9,6 +9,7 @@
 #include "ranks.hpp"
 #include "template_engine.hpp"
 
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/basic_session.hpp>
 
 #include <algorithm>
@@ -185,10 +186,10 @@ kernel_shares engine::prompt_times() const {
 }
 
 void engine::save(const std::string& path, const sampling_options& sampling, const std::string& note) {
-  parts_->session.save(path, {sampling, note});
+  parts_->session.save(platform::path_of(path), {sampling, note});
 }
 std::pair<sampling_options, std::string> engine::restore(const std::string& path) {
-  session_note found = parts_->session.restore(path);
+  session_note found = parts_->session.restore(platform::path_of(path));
   return {found.sampling, std::move(found.text)};
 }
 void engine::reset() { parts_->session.reset(); }

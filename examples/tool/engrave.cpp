@@ -9,6 +9,7 @@
 #include <intaglio/core/version.hpp>
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/io/model_config.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/platform/program.hpp>
 #include <intaglio/runtime/recoding.hpp>
 
@@ -228,7 +229,7 @@ tool_home find_home() {
   std::error_code failure;
   const char* const chosen = std::getenv("INTAGLIO_SOURCE");
   if (chosen != nullptr && *chosen != '\0') {
-    const fs::path sources = fs::path(chosen) / "examples" / "tool";
+    const fs::path sources = platform::path_of(chosen) / "examples" / "tool";
     if (!fs::exists(sources / "CMakeLists.txt", failure))
       throw input_error(printable(chosen, 240) +
                         ": INTAGLIO_SOURCE: expected the sources of intaglio, found no examples/tool/CMakeLists.txt");
@@ -302,20 +303,21 @@ void engrave(const engrave_options& options) {
   const families::weight_types types = computed_types(model, options.codec);
   model_template kind = template_of(model, types, options.codec);
   kind.types = types;
-  fs::path base(options.file);
+  fs::path base = platform::path_of(options.file);
   if (!base.has_filename()) base = base.parent_path();
   const std::string name = identifier_of(!options.name.empty()         ? options.name
                                          : base.extension() == ".gguf" ? base.stem().string()
                                                                        : base.filename().string());
   const tool_home home = find_home();
-  const fs::path directory =
-      fs::absolute(options.directory.empty() ? fs::path("engraved") / name : fs::path(options.directory));
+  const fs::path directory = fs::absolute(options.directory.empty() ? fs::path("engraved") / platform::path_of(name)
+                                                                    : platform::path_of(options.directory));
   std::error_code failure;
   fs::create_directories(directory / "bin", failure);
   if (failure) throw file_error(directory.string(), std::nullopt, "cannot make the folder: " + failure.message());
-  write_file(directory / (name + ".hpp"), header_text(model.config(), kind, name, base.filename().string()));
+  write_file(directory / platform::path_of(name + ".hpp"),
+             header_text(model.config(), kind, name, base.filename().string()));
   write_file(directory / "engraved_models.hpp", list_text(name));
-  note("wrote " + printable((directory / (name + ".hpp")).string(), 240));
+  note("wrote " + printable((directory / platform::path_of(name + ".hpp")).string(), 240));
 
   const fs::path build = directory / "build", log = directory / "build.log";
   fs::remove(log, failure);

@@ -7,6 +7,7 @@
 
 #include <intaglio/io/feature_index_build.hpp>
 #include <intaglio/io/vindex.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -29,6 +30,18 @@ io::i2s_layout index_layout(const std::string& wanted) {
                              : io::i2s_layout::block128;
 }
 
+void tell_of_larql(const index_options& options, const decoder_config& c) {
+  if (options.json)
+    print_line(json{{"out", options.out},
+                    {"layers", c.num_hidden_layers},
+                    {"features", c.intermediate_size},
+                    {"hidden_size", c.hidden_size}}
+                   .dump(-1, ' ', false, json::error_handler_t::replace));
+  else
+    print_line(printable(options.out, 240) + ": LARQL's layout, " + std::to_string(c.num_hidden_layers) +
+               " layers of " + std::to_string(c.intermediate_size) + " features");
+}
+
 }  // namespace
 
 void index(const index_options& options) {
@@ -39,28 +52,20 @@ void index(const index_options& options) {
              bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) +
                  ", " + std::to_string(at.tensors / 3) + " of " + std::to_string(at.total_tensors / 3) + " layers");
   };
+  const std::filesystem::path in = platform::path_of(options.in), out = platform::path_of(options.out);
   if (options.larql) {
-    const io::feature_index index = io::feature_index::open(options.in, {.threads = options.threads});
-    io::export_vindex(index, options.out, progress);
+    const io::feature_index index = io::feature_index::open(in, {.threads = options.threads});
+    io::export_vindex(index, out, progress);
     bar.clear();
-    const decoder_config& c = index.config();
-    if (options.json)
-      print_line(json{{"out", options.out},
-                      {"layers", c.num_hidden_layers},
-                      {"features", c.intermediate_size},
-                      {"hidden_size", c.hidden_size}}
-                     .dump(-1, ' ', false, json::error_handler_t::replace));
-    else
-      print_line(printable(options.out, 240) + ": LARQL's layout, " + std::to_string(c.num_hidden_layers) +
-                 " layers of " + std::to_string(c.intermediate_size) + " features");
+    tell_of_larql(options, index.config());
     return;
   }
   naming_file(options.in, [&] {
-    const bool vindex = io::is_vindex(options.in);
+    const bool vindex = io::is_vindex(in);
     if (vindex && codec) throw argument_error("--codec", "own, the types that LARQL's index has", options.codec);
     if (options.hnsw && !vindex)
       if (const std::uint32_t experts =
-              io::checkpoint::open(options.in, {.layout = index_layout(options.i2s_layout)}).config().num_local_experts;
+              io::checkpoint::open(in, {.layout = index_layout(options.i2s_layout)}).config().num_local_experts;
           experts != 0)
         throw argument_error(
             "--hnsw",
@@ -68,11 +73,11 @@ void index(const index_options& options) {
             std::to_string(experts) + " experts a layer");
     const io::feature_build_options build{
         .codec = codec, .layout = index_layout(options.i2s_layout), .threads = options.threads, .progress = progress};
-    const io::feature_build_report made = vindex ? io::import_vindex(options.in, options.out, build)
-                                                 : io::build_feature_index(options.in, options.out, build);
+    const io::feature_build_report made =
+        vindex ? io::import_vindex(in, out, build) : io::build_feature_index(in, out, build);
     bar.clear();
     for (const auto& line : made.warnings) warn(line);
-    const io::feature_manifest manifest = io::read_feature_manifest(options.out);
+    const io::feature_manifest manifest = io::read_feature_manifest(out);
     const decoder_config& c = manifest.config;
     std::optional<graph_report> graph;
     if (options.hnsw) {
@@ -82,7 +87,7 @@ void index(const index_options& options) {
       parameters.search = options.search.value_or(parameters.search);
       progress_bar linking("linking");
       graph = build_graph(
-          io::feature_index::open(options.out, {.contents = false}), parameters, options.threads,
+          io::feature_index::open(out, {.contents = false}), parameters, options.threads,
           [&linking](const io::file_progress& at) {
             linking.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
                          std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " layers");

@@ -9,6 +9,7 @@
 #include <intaglio/io/convert.hpp>
 #include <intaglio/io/inspect.hpp>
 #include <intaglio/plan/bytes_moved.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/recoding.hpp>
 
 #include <nlohmann/json.hpp>
@@ -99,7 +100,7 @@ struct computed_facts {
 computed_facts computed_of(const std::string& path) {
   computed_facts out;
   try {
-    const io::checkpoint file = io::checkpoint::open(path);
+    const io::checkpoint file = io::checkpoint::open(platform::path_of(path));
     const plan::table& table = engraved_model_of(file).portable;
     out = {plan::weights_by_codec(table),
            table.weight_bytes(),
@@ -244,7 +245,7 @@ void print_conversion(const io::convert_report& of) {
 
 void inspect(const inspect_options& options) {
   const std::string path = local_model(options.file);
-  const io::inspection found = io::inspect(path);
+  const io::inspection found = io::inspect(platform::path_of(path));
   for (const auto& line : found.warnings) warn(line);
   std::optional<computed_facts> computed;
   if (found.config && !found.problem) computed = computed_of(path);
@@ -260,8 +261,8 @@ void inspect(const inspect_options& options) {
 
 void check(const check_options& options) {
   progress_bar bar("checking");
-  const io::check_report report =
-      io::check(local_model(options.file), {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
+  const io::check_report report = io::check(platform::path_of(local_model(options.file)),
+                                            {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
   bar.clear();
   for (const auto& each : report.warnings) warn(each.text);
   if (!report.ok()) {
@@ -294,7 +295,8 @@ void convert(const convert_options& options) {
   progress_bar bar("converting");
   wanted.progress = drawn_by(bar);
   naming_file(options.in, [&] {
-    const io::convert_report report = io::convert(options.in, options.out, wanted);
+    const io::convert_report report =
+        io::convert(platform::path_of(options.in), platform::path_of(options.out), wanted);
     bar.clear();
     for (const auto& line : report.warnings) warn(line);
     if (options.json) print_line(one_line(conversion_json(options, report)));

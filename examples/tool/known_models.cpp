@@ -4,6 +4,7 @@
 #include <intaglio/families/mixes.hpp>
 #include <intaglio/families/published_models.hpp>
 #include <intaglio/io/codec_encode.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -117,7 +118,7 @@ const engraved_model& planned_model_of(const io::checkpoint& file, const cache_c
                                        const std::string& codec) {
   const decoder_config& config = file.config();
   const families::weight_types types = computed_types(file, codec);
-  std::string name = std::filesystem::path(file.path()).lexically_normal().stem().string();
+  std::string name = platform::path_of(file.path()).lexically_normal().stem().string();
   for (const families::published_model& each : families::published_models)
     if (!each.ternary() && file.differences(*each.config).empty()) {
       name = each.name;

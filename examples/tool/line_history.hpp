@@ -5,6 +5,7 @@
 #include <intaglio/core/error.hpp>
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/platform/files.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <cerrno>
 #include <filesystem>
@@ -22,10 +23,10 @@ class line_history {
   static constexpr std::size_t most = 1000;  ///< entries kept
 
   /// @param path empty: only of this run
-  explicit line_history(std::string path) : path_(std::move(path)) {
+  explicit line_history(const std::string& path) : path_(platform::path_of(path)) {
     if (path_.empty()) return;
     std::error_code failure;
-    const auto folder = std::filesystem::path(path_).parent_path();
+    const auto folder = path_.parent_path();
     std::filesystem::create_directories(folder, failure);
     if (!failure) load();
     else warning_ = folder.string() + ": cannot make the folder: " + failure.message();
@@ -54,7 +55,7 @@ class line_history {
   void load() {
     const platform::file_number file = platform::open_file(path_, platform::file_access::read);
     if (file < 0) {
-      if (errno != ENOENT) warning_ = path_ + ": cannot be read: " + platform::system_text(errno);
+      if (errno != ENOENT) warning_ = path_.string() + ": cannot be read: " + platform::system_text(errno);
       return;
     }
     std::string text(std::size_t{4} << 20, '\0');
@@ -86,7 +87,8 @@ class line_history {
     }
   }
 
-  std::string path_, warning_;
+  std::filesystem::path path_;
+  std::string warning_;
   std::vector<std::string> entries_;
 };
 

@@ -11,6 +11,7 @@
 #include <intaglio/core/error.hpp>
 #include <intaglio/core/version.hpp>
 #include <intaglio/platform/console.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/platform/program.hpp>
 
 #include <CLI/CLI.hpp>
@@ -151,9 +152,10 @@ class command_line : public walk_commands {
   }
   void write_man() {
     std::error_code problem;
-    std::filesystem::create_directories(man_folder_, problem);
+    const std::filesystem::path folder = platform::path_of(man_folder_);
+    std::filesystem::create_directories(folder, problem);
     for (const auto& [name, text] : man_pages(app_, app_.version())) {
-      const std::filesystem::path path = std::filesystem::path(man_folder_) / name;
+      const std::filesystem::path path = folder / platform::path_of(name);
       std::ofstream out(path, std::ios::binary);
       if (!(out << text).flush()) throw file_error(path.string(), std::nullopt, "cannot write");
     }

@@ -10,6 +10,7 @@
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/io/sha256.hpp>
 #include <intaglio/platform/files.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -31,7 +32,7 @@ fs::path model_cache_folder() {
   if (cache.empty())
     throw input_error(std::string("models from the net need a cache: expected an absolute path in ") +
                       platform::home_variables + ", found none");
-  return fs::path(cache) / "models";
+  return platform::path_of(cache) / "models";
 }
 
 /// Held while a process fetches or deletes an entry.
@@ -58,8 +59,8 @@ struct cache_entry {
   std::string address, file_name, sha256;  ///< sha256 of the file as it was fetched; empty until it is whole
   download_state state;
 
-  fs::path whole() const { return folder / file_name; }
-  fs::path part() const { return folder / (file_name + ".part"); }
+  fs::path whole() const { return folder / platform::path_of(file_name); }
+  fs::path part() const { return folder / platform::path_of(file_name + ".part"); }
 
   void write() const {
     nlohmann::ordered_json out{
@@ -107,7 +108,7 @@ std::uint64_t size_or_none(const fs::path& path) {
 /// The cached file of an address, fetched first where it is not there.
 std::string fetched(const model_url& from, const std::function<void(const std::string&)>& begins,
                     const download_watch& watch) {
-  const fs::path folder = model_cache_folder() / key_of(from.address);
+  const fs::path folder = model_cache_folder() / platform::path_of(key_of(from.address));
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure) throw file_error(folder.string(), std::nullopt, "cannot make the folder: " + failure.message());
@@ -168,10 +169,10 @@ std::string split_model(const model_url& first, const std::vector<std::string>& 
     from.address = folder + part;
     from.file_name = part;
     if (!files.empty()) from.sha256.reset();
-    files.emplace_back(fetched(from, {}, {}));
+    files.push_back(platform::path_of(fetched(from, {}, {})));
   }
   for (std::size_t i = 1; i < files.size(); ++i) {
-    const fs::path link = files.front().parent_path() / parts[i];
+    const fs::path link = files.front().parent_path() / platform::path_of(parts[i]);
     std::error_code failure;
     fs::remove(link, failure);
     fs::create_symlink(files[i], link, failure);
@@ -208,7 +209,7 @@ std::vector<cached_model> cached_models() {
     model.size = entry->state.size;
     model.whole = !entry->sha256.empty() && model.size && size_or_none(entry->whole()) == *model.size;
     model.path = (model.whole ? entry->whole() : entry->part()).string();
-    model.bytes = size_or_none(model.path);
+    model.bytes = size_or_none(platform::path_of(model.path));
   }
   std::sort(out.begin(), out.end(), [](const cached_model& a, const cached_model& b) { return a.address < b.address; });
   return out;
@@ -221,10 +222,11 @@ std::uint64_t delete_cached(const std::vector<std::string>& which, bool all) {
   for (const cached_model& each : models) {
     bool meant = all;
     for (std::size_t i = 0; i < which.size(); ++i)
-      if (which[i] == each.key || which[i] == each.address || which[i] == fs::path(each.path).filename())
+      if (which[i] == each.key || which[i] == each.address ||
+          which[i] == platform::path_of(each.path).filename().string())
         meant = found[i] = true;
     if (!meant) continue;
-    const fs::path folder = model_cache_folder() / each.key;
+    const fs::path folder = model_cache_folder() / platform::path_of(each.key);
     entry_lock lock(folder);
     if (!lock.try_take())
       throw file_error(folder.string(), std::nullopt, "cannot be deleted", "an address that nobody fetches",

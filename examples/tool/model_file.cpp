@@ -8,6 +8,7 @@
 #include <intaglio/io/checkpoint.hpp>
 #include <intaglio/io/lora_adapter.hpp>
 #include <intaglio/platform/console.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <array>
 #include <cerrno>
@@ -45,8 +46,8 @@ std::optional<io::checkpoint> open_arriving(const model_options& options) {
   const auto arrival = std::make_shared<const model_arrival>(options.path);
   const std::optional<std::string> part = arrival->begin();
   std::error_code gone;  // it is whole by now, and has its name
-  if (!part || !std::filesystem::exists(*part, gone)) return std::nullopt;
-  io::mapped_file file(*part, arrival);
+  if (!part || !std::filesystem::exists(platform::path_of(*part), gone)) return std::nullopt;
+  io::mapped_file file(platform::path_of(*part), arrival);
   std::array<char, 4> magic{};
   file.read(0, std::as_writable_bytes(std::span(magic)));
   if (std::string_view(magic.data(), magic.size()) != "GGUF") {
@@ -61,7 +62,7 @@ std::optional<io::checkpoint> open_arriving(const model_options& options) {
 io::checkpoint open_model(const model_options& options) {
   return with_warnings(with_adapters(
       options.embedded() ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
-                         : io::checkpoint::open(local_model(options.path), options_of(options)),
+                         : io::checkpoint::open(platform::path_of(local_model(options.path)), options_of(options)),
       options));
 }
 
@@ -117,8 +118,9 @@ std::vector<std::int32_t> parse_ids(const std::string& list) {
 std::string read_text(const std::string& path) {
   constexpr std::size_t most = std::size_t{1} << 30;
   const bool from_stdin = path == "-";
-  const platform::file_number file =
-      from_stdin ? platform::standard_input : platform::open_file(path, platform::file_access::stream);
+  const platform::file_number file = from_stdin
+                                         ? platform::standard_input
+                                         : platform::open_file(platform::path_of(path), platform::file_access::stream);
   if (file < 0) throw file_error(path, std::nullopt, "cannot open: " + platform::system_text(errno));
   std::string out;
   std::array<char, 1 << 16> piece;

@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "engraved_models.hpp"
 
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/pack.hpp>
 
 #include <array>
@@ -19,7 +20,7 @@ void pack(const pack_command_options& options) {
   const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
   progress_bar bar("packing");
   const std::uint64_t bytes = intaglio::pack(
-      model, tables, options.out,
+      model, tables, platform::path_of(options.out),
       {.threads = options.threads, .progress = [&](std::uint64_t done, std::uint64_t total) {
          bar.show(total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total),
                   bytes_text(static_cast<double>(done)) + " of " + bytes_text(static_cast<double>(total)));

@@ -8,6 +8,7 @@
 #include "plan_page.hpp"
 
 #include <intaglio/io/atomic_file.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -60,7 +61,8 @@ bool is_model_name(std::string_view text) {
 
 /// The plans of a name or file. @param file is opened where it is one
 const engraved_model& plans_of(const plan_options& options, std::optional<io::checkpoint>& file) {
-  if (std::error_code ignored; !is_model_name(options.name) && std::filesystem::exists(options.name, ignored))
+  if (std::error_code ignored;
+      !is_model_name(options.name) && std::filesystem::exists(platform::path_of(options.name), ignored))
     file.emplace(open_model({options.name}));
   const cache_choice cache = cache_of(options.positions, options.cache_type);
   const engraved_model& model = file ? engraved_model_of(*file, cache, options.codec)
@@ -89,7 +91,7 @@ void plan(const plan_options& options, const common_options& common) {
         plan_page(table, model.name,
                   options.bench.empty() ? std::vector<measured_times>{} : read_times(options.bench, table))
             .text();
-    io::atomic_file file(options.html);
+    io::atomic_file file(platform::path_of(options.html));
     file.write(std::as_bytes(std::span(page)));
     file.commit();
     return note("wrote " + printable(options.html, 240));

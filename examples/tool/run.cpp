@@ -6,6 +6,8 @@
 #include "npy_file.hpp"
 #include "sampling_choice.hpp"
 
+#include <intaglio/platform/path_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 namespace intaglio::tool {
@@ -99,7 +101,7 @@ void embed(const embed_command_options& options, const common_options& common) {
 void logits(const logits_options& options, const common_options& common) {
   const auto ids = parse_ids(options.ids);
   if (ids.empty()) throw argument_error("--ids", "at least one token id", "none");
-  const std::filesystem::path folder(options.out);
+  const std::filesystem::path folder = platform::path_of(options.out);
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure || !std::filesystem::is_directory(folder))

@@ -344,7 +344,7 @@ void walk_sweep(const walk_options& options) {
   }
   bar.clear();
   if (!options.html.empty()) {
-    io::atomic_file file(options.html);
+    io::atomic_file file(platform::path_of(options.html));
     const std::string page = sweep_page(files.plans.name, ids.size(), features, boundaries, curve);
     file.write(std::as_bytes(std::span(page)));
     file.commit();

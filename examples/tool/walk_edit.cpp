@@ -5,6 +5,7 @@
 
 #include <intaglio/io/fold.hpp>
 #include <intaglio/io/fold_hf.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/association.hpp>
 
 #include <nlohmann/json.hpp>
@@ -103,9 +104,10 @@ void fold(const fold_options& options) {
     bar.show(at.total_tensors == 0 ? 0 : static_cast<double>(at.tensors) / static_cast<double>(at.total_tensors),
              at.tensor);
   };
-  const io::fold_report made = std::filesystem::is_directory(options.model)
-                                   ? io::fold_hf(options.model, files.patch, options.out, progress)
-                                   : io::fold(options.model, files.patch, options.out, layout, progress);
+  const std::filesystem::path model = platform::path_of(options.model), out = platform::path_of(options.out);
+  const io::fold_report made = std::filesystem::is_directory(model)
+                                   ? io::fold_hf(model, files.patch, out, progress)
+                                   : io::fold(model, files.patch, out, layout, progress);
   bar.clear();
   if (options.json)
     return print_line(json{

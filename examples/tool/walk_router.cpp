@@ -3,6 +3,7 @@
 #include "walked_files.hpp"
 
 #include <intaglio/io/feature_router_build.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/routed_walk.hpp>
 
 #include <nlohmann/json.hpp>
@@ -13,12 +14,12 @@ namespace {
 using json = nlohmann::ordered_json;
 
 std::filesystem::path file_of(const walk_router_options& options) {
-  return options.file.empty() ? std::filesystem::path(options.index) / io::feature_router::default_file
-                              : std::filesystem::path(options.file);
+  return options.file.empty() ? platform::path_of(options.index) / io::feature_router::default_file
+                              : platform::path_of(options.file);
 }
 
 void build(const walk_router_options& options) {
-  const io::feature_index index = io::feature_index::open(options.index);
+  const io::feature_index index = io::feature_index::open(platform::path_of(options.index));
   progress_bar bar("building");
   const bool own = index.config().num_local_experts != 0;  // a mixture has experts and routers of its own
   const io::feature_router router =

@@ -4,6 +4,7 @@
 #include "walk_page.hpp"
 #include "walked_files.hpp"
 
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/device_class.hpp>
 #include <intaglio/runtime/session_handle.hpp>
 
@@ -123,7 +124,7 @@ void walk_trace(const walk_options& options) {
   for (const std::uint32_t id : ids) pieces.push_back(files.piece(id));
 
   if (!options.html.empty()) {
-    io::atomic_file file(options.html);
+    io::atomic_file file(platform::path_of(options.html));
     const std::string page = trace_page(files.plans.name, pieces, trace, promoted);
     file.write(std::as_bytes(std::span(page)));
     file.commit();

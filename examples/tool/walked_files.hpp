@@ -8,6 +8,7 @@
 
 #include <intaglio/io/feature_index_build.hpp>
 #include <intaglio/io/prompt.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/walked_model.hpp>
 
 #include <algorithm>
@@ -65,13 +66,13 @@ struct walked_files {
 
  private:
   static std::optional<dtype> codec_of(const std::string& folder) {
-    const std::string codec = io::read_feature_manifest(folder).codec;
+    const std::string codec = io::read_feature_manifest(platform::path_of(folder)).codec;
     return codec == "own" ? std::nullopt : io::feature_type_from_name(codec);
   }
   static io::feature_index opened(const std::string& folder) {
     progress_bar bar("checking");
     return io::feature_index::open(
-        folder, {.progress = [&](const io::file_progress& at) {
+        platform::path_of(folder), {.progress = [&](const io::file_progress& at) {
           bar.show(
               at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
               bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)));

@@ -3,15 +3,18 @@
 
 #include "walked_files.hpp"
 
+#include <intaglio/platform/path_text.hpp>
+
 #include <cmath>
 
 namespace intaglio::tool {
 namespace {
 
 const std::string& made(const model_options& model, const std::string& index) {
-  if (std::filesystem::exists(std::filesystem::path(index) / io::feature_index_file)) return index;
+  const std::filesystem::path folder = platform::path_of(index);
+  if (std::filesystem::exists(folder / io::feature_index_file)) return index;
   io::checkpoint_features source(open_model(model), std::nullopt, std::uint64_t{64} << 20);
-  io::feature_index_builder(source, "own", index, {}).run();
+  io::feature_index_builder(source, "own", folder, {}).run();
   return index;
 }
 

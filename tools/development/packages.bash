@@ -39,6 +39,7 @@ need_for_tests() {
   need "libc++-$clang_version-dev" "/usr/lib/llvm-$clang_version/include/c++/v1/vector"
   need "clang-format-$clang_version" "clang-format-$clang_version"
   need spirv-tools spirv-val
+  need "lld-$clang_version" "ld.lld-$clang_version"
   need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix
   need wine64 wine64 /usr/lib/wine/wine64
   need pkg-config pkg-config

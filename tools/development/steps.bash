@@ -224,8 +224,12 @@ step_flags() {
   return $status
 }
 
-# What needs no GPU, and hello, for Windows (tests/windows).
-step_windows() { result=$(tests/windows/run build/test/windows 2>build/test/windows.log) && result=${result#windows: }; }
+# What needs no GPU, the tool's commands on files, and hello, for Windows (tests/windows).
+step_windows() {
+  build_release
+  result=$(tests/windows/run build/test/windows "$clang" "$PWD/build/bin/intaglio" 2>build/test/windows.log) || { tail -n 40 build/test/windows.log >&2; return 1; }
+  result=${result#windows: }
+}
 
 # Plans compiled for Radeons that are not there, by the compiler of Mesa's driver (tests/amd).
 step_amd() {

@@ -5,6 +5,7 @@
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/platform/files.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <array>
 #include <cerrno>
@@ -116,7 +117,7 @@ inline std::string system_text(const char* what) { return std::string(what) + ":
 /// Reads a regular file up to the limit. @return what went wrong, or empty; a file that is not there is empty and no
 /// fault
 inline std::string read_whole_file(const std::string& path, std::string& content) {
-  const opened_file file(platform::open_file(path, platform::file_access::read));
+  const opened_file file(platform::open_file(platform::path_of(path), platform::file_access::read));
   if (file.number < 0) return errno == ENOENT ? std::string{} : system_text("cannot be opened");
   platform::file_status status;
   if (!platform::status_of(file.number, status)) return system_text("cannot be examined");
@@ -136,7 +137,7 @@ inline std::string read_whole_file(const std::string& path, std::string& content
 
 /// Replaces a file: a temporary beside it, flushed to the disk, takes its name. @return what went wrong, or empty
 inline std::string write_whole_file(const std::string& folder, const std::string& path, std::string_view content) {
-  if (!platform::make_private_folders(folder)) return system_text("its folder cannot be made");
+  if (!platform::make_private_folders(platform::path_of(folder))) return system_text("its folder cannot be made");
   std::string temporary = path;
   std::string problem;
   {
@@ -149,8 +150,9 @@ inline std::string write_whole_file(const std::string& folder, const std::string
     }
     if (problem.empty() && !platform::flush_file(file.number)) problem = system_text("cannot be written");
   }
-  if (problem.empty() && !platform::replace_file(temporary, path)) problem = system_text("cannot be replaced");
-  if (!problem.empty()) platform::remove_file(temporary);
+  if (problem.empty() && !platform::replace_file(platform::path_of(temporary), platform::path_of(path)))
+    problem = system_text("cannot be replaced");
+  if (!problem.empty()) platform::remove_file(platform::path_of(temporary));
   return problem;
 }
 

@@ -11,6 +11,7 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/platform/files.hpp"
+#include "intaglio/platform/path_text.hpp"
 #include "intaglio/platform/process.hpp"
 
 namespace intaglio::io {
@@ -26,7 +27,8 @@ class atomic_file {
                        there.kind == platform::file_kind::folder ? "a folder" : "a pipe or device");
     for (int attempt = 0; attempt < 100; ++attempt) {
       temporary_ = path;
-      temporary_ += ".partial-" + std::to_string(platform::process_id()) + "-" + std::to_string(attempt);
+      temporary_ +=
+          platform::path_of(".partial-" + std::to_string(platform::process_id()) + "-" + std::to_string(attempt));
       descriptor_ = platform::open_file(temporary_, platform::file_access::write_new);
       if (descriptor_ >= 0) return;
       if (errno != EEXIST) break;

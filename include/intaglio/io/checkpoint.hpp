@@ -14,6 +14,7 @@
 #if !defined(INTAGLIO_GGUF_ONLY)
 #include "intaglio/io/checkpoint_hf.hpp"
 #include "intaglio/io/checkpoint_original.hpp"
+#include "intaglio/platform/path_text.hpp"
 #endif
 
 namespace intaglio::io {
@@ -89,12 +90,14 @@ inline checkpoint checkpoint::open(const std::filesystem::path& path, const chec
     const bool belongs = is_torch_file(path) ? torch_model::belongs(path) : safetensors_model::belongs(path);
     if (!original && !(belongs && opens(folder, path))) {
       checkpoint_options alone = options;
-      alone.weights = path.string();
+      alone.weights = path;
       alone.weights_are_torch = is_torch_file(path);
       return open_hf(folder, alone);
     }
     checkpoint out = open(folder, options);
-    const auto same = [&](const auto& file) { return std::filesystem::equivalent(file->path(), path, ignored); };
+    const auto same = [&](const auto& file) {
+      return std::filesystem::equivalent(platform::path_of(file->path()), path, ignored);
+    };
     if (std::none_of(out.files_.begin(), out.files_.end(), same))
       throw file_error(path.string(), std::nullopt, "none of its folder's weights",
                        printable(out.files_.front()->path(), 240), "another file");

@@ -5,6 +5,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,7 @@ constexpr std::string_view name(i2s_layout layout) {
 struct checkpoint_options {
   i2s_layout layout = i2s_layout::block128;  ///< how the I2_S tensors of a GGUF are laid out; no file says it
   /// One file of a Hugging Face folder that has all weights, instead of those that the folder's names say.
-  std::string weights = {};
+  std::filesystem::path weights = {};
   bool weights_are_torch = false;  ///< that file is one of torch.save, not of safetensors
 };
 

@@ -15,6 +15,7 @@
 #include "intaglio/io/original_names.hpp"
 #include "intaglio/io/params_json.hpp"
 #include "intaglio/io/torch_file.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -171,7 +172,7 @@ class original_tensor_collector {
 [[gnu::cold]] inline std::vector<std::filesystem::path> consolidated_files(const std::filesystem::path& folder) {
   constexpr std::size_t most = 64;
   const auto numbered = [&](std::size_t i) {
-    return folder / ("consolidated." + std::string(i < 10 ? "0" : "") + std::to_string(i) + ".pth");
+    return folder / platform::path_of("consolidated." + std::string(i < 10 ? "0" : "") + std::to_string(i) + ".pth");
   };
   std::vector<std::filesystem::path> out;
   std::error_code ignored;

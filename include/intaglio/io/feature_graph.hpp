@@ -25,6 +25,7 @@
 #include "intaglio/io/feature_index.hpp"
 #include "intaglio/io/mapped_file.hpp"
 #include "intaglio/io/strict_json.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -246,7 +247,7 @@ inline feature_links read_feature_links(const feature_index& index, const featur
   if (layer >= manifest.layers.size())
     throw argument_error("layer", "a layer of the graph's " + std::to_string(manifest.layers.size()),
                          std::to_string(layer));
-  const auto path = index.path() / feature_graph_layer_file(layer);
+  const auto path = index.path() / platform::path_of(feature_graph_layer_file(layer));
   const mapped_file file(path);
   const feature_graph_layer& wanted = manifest.layers[layer];
   if (file.size() != wanted.bytes)

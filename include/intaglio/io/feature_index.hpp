@@ -18,6 +18,7 @@
 #include "intaglio/io/file_progress.hpp"
 #include "intaglio/io/mapped_file.hpp"
 #include "intaglio/io/ordered_work.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -139,7 +140,7 @@ class feature_index {
   feature_index(const std::filesystem::path& folder, feature_manifest manifest)
       : folder_(folder), manifest_(std::move(manifest)) {
     for (const feature_layer& each : manifest_.layers) {
-      auto& file = files_.emplace_back(std::make_unique<mapped_file>(folder_ / each.file));
+      auto& file = files_.emplace_back(std::make_unique<mapped_file>(folder_ / platform::path_of(each.file)));
       if (file->size() != each.bytes())
         throw file_error(file->path(), std::nullopt, "size", std::to_string(each.bytes()) + " bytes",
                          std::to_string(file->size()));

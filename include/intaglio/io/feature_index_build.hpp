@@ -18,6 +18,7 @@
 #include "intaglio/io/feature_index.hpp"
 #include "intaglio/io/feature_source.hpp"
 #include "intaglio/platform/files.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -62,9 +63,8 @@ class feature_index_builder {
   feature_index_builder(feature_source& source, std::string codec, const std::filesystem::path& folder,
                         const feature_build_options& options)
       : source_(source), folder_(folder), options_(options), threads_(worker_threads(options.threads)), lock_(folder) {
-    manifest_.source = std::filesystem::path(source.path()).filename().string();
-    if (manifest_.source.empty())
-      manifest_.source = std::filesystem::path(source.path()).parent_path().filename().string();
+    manifest_.source = platform::path_of(source.path()).filename().string();
+    if (manifest_.source.empty()) manifest_.source = platform::path_of(source.path()).parent_path().filename().string();
     manifest_.codec = std::move(codec);
     manifest_.config = source.config();
   }
@@ -129,7 +129,7 @@ class feature_index_builder {
     }
     // Layers may differ in type; those to come count as this one.
     progress_.total_bytes = progress_.bytes + whole * (manifest_.config.num_hidden_layers - layer);
-    atomic_file file(folder_ / out.file);
+    atomic_file file(folder_ / platform::path_of(out.file));
     const std::vector<std::byte> zeros(feature_block_alignment);
     for (const feature_vector which : feature_vectors) {
       feature_block& block = out[which];

@@ -29,6 +29,7 @@
 #include "intaglio/io/fold.hpp"
 #include "intaglio/io/safetensors_model.hpp"
 #include "intaglio/io/safetensors_writer.hpp"
+#include "intaglio/platform/path_text.hpp"
 #include "intaglio/platform/process.hpp"
 
 namespace intaglio::io {
@@ -54,7 +55,8 @@ class hf_feature_folder {
   }
 
   fold_report run(const std::function<void(const file_progress&)>& progress) {
-    const std::filesystem::path made = out_.string() + ".partial-" + std::to_string(platform::process_id());
+    const std::filesystem::path made =
+        platform::path_of(out_.string() + ".partial-" + std::to_string(platform::process_id()));
     struct removing {
       const std::filesystem::path& folder;
       ~removing() {
@@ -179,8 +181,9 @@ class hf_feature_folder {
     for (const auto& entry : std::filesystem::directory_iterator(in_, failure)) {
       const auto name = entry.path().filename();
       const std::string ending = name.extension().string();
-      if (!entry.is_regular_file() || name == "config.json" || name == safetensors_model::index_name() ||
-          ending == ".safetensors" || ending == ".bin" || ending == ".pth" || ending == ".gguf")
+      if (!entry.is_regular_file() || name == "config.json" ||
+          name == platform::path_of(safetensors_model::index_name()) || ending == ".safetensors" || ending == ".bin" ||
+          ending == ".pth" || ending == ".gguf")
         continue;
       std::filesystem::copy_file(entry.path(), to / name, failure);
       if (failure) throw file_error((to / name).string(), std::nullopt, "cannot copy: " + failure.message());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "intaglio/io/gguf_part.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -89,14 +90,16 @@ class gguf {
     std::string missing;
     for (unsigned part = 1; part < *count; ++part) {
       std::error_code ignored;
-      if (!std::filesystem::exists(path.parent_path() / part_name(part), ignored) && missing.size() < 200)
+      if (!std::filesystem::exists(path.parent_path() / platform::path_of(part_name(part)), ignored) &&
+          missing.size() < 200)
         missing += (missing.empty() ? "" : ", ") + printable(part_name(part));
     }
     if (!missing.empty())
       throw file_error(first().file().path(), std::nullopt, "parts of the split model are missing",
                        std::to_string(*count) + " parts", "none of: " + missing);
     for (unsigned part = 1; part < *count; ++part) {
-      parts_.emplace_back(mapped_file(path.parent_path() / part_name(part)), std::size_t{part}, first().bitnet());
+      parts_.emplace_back(mapped_file(path.parent_path() / platform::path_of(part_name(part))), std::size_t{part},
+                          first().bitnet());
       const gguf_part& added = parts_.back();
       const auto its_number = added.number<std::uint16_t>("split.no"),
                  its_count = added.number<std::uint16_t>("split.count");

@@ -25,6 +25,7 @@
 #include "intaglio/io/rope_factors.hpp"
 #include "intaglio/io/unicode.hpp"
 #include "intaglio/io/vocabulary_check.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -244,7 +245,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
                        std::string(name(c.activation_type)));
   const std::string stated = gguf_architecture(c), prefix = stated + ".";
   out.set("general.architecture", stated);
-  std::filesystem::path folder(model.path());
+  std::filesystem::path folder = platform::path_of(model.path());
   if (!folder.has_filename()) folder = folder.parent_path();
   out.set("general.name", is_utf8(folder.filename().string()) ? folder.filename().string() : std::string("model"));
   out.set("general.quantization_version", std::uint32_t{2});

@@ -18,6 +18,7 @@
 #include "intaglio/io/mapped_file.hpp"
 #include "intaglio/io/strict_json.hpp"
 #include "intaglio/io/vocabulary.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io::hf {
 
@@ -72,7 +73,7 @@ inline void add_token(const json_place& place, const std::string& text, bool spe
     if (!out.scores.empty()) out.scores.push_back(0);
   } else if (out.tokens[static_cast<std::size_t>(id)] != text) {
     place.refuse("'" + printable(out.tokens[static_cast<std::size_t>(id)]) + "', the text of token " +
-                 std::to_string(id) + " in " + printable(std::filesystem::path(out.source).filename().string(), 60));
+                 std::to_string(id) + " in " + printable(platform::path_of(out.source).filename().string(), 60));
   } else if (auto& known = out.token_types[static_cast<std::size_t>(id)];
              known != static_cast<std::int32_t>(token_type::unknown) &&
              known != static_cast<std::int32_t>(token_type::byte)) {

@@ -19,6 +19,7 @@
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/codec_encode.hpp"
 #include "intaglio/io/gguf.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -185,7 +186,7 @@ struct lora_choice {
     const auto number =
         colon == std::string::npos ? std::nullopt : number_of_text(std::string_view(text).substr(colon + 1));
     if (number) scale = static_cast<float>(*number);
-    file = number ? text.substr(0, colon) : text;
+    file = platform::path_of(number ? text.substr(0, colon) : text);
     if (file.empty() || !std::isfinite(scale))
       throw argument_error("--lora", "FILE or FILE:SCALE, the scale a finite number", "'" + printable(text, 100) + "'");
   }

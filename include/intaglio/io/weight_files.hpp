@@ -15,6 +15,7 @@
 #include "intaglio/core/error.hpp"
 #include "intaglio/io/json_text.hpp"
 #include "intaglio/io/mapped_file.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::io {
 
@@ -115,7 +116,7 @@ class weight_files {
   static bool are_in(const std::filesystem::path& folder) {
     std::error_code ignored;
     return std::filesystem::exists(folder / File::name, ignored) ||
-           std::filesystem::exists(folder / index_name(), ignored);
+           std::filesystem::exists(folder / platform::path_of(index_name()), ignored);
   }
   static std::string index_name() {
     std::string name(File::name);
@@ -126,7 +127,7 @@ class weight_files {
   static weight_files open(const std::filesystem::path& folder) {
     weight_files out;
     std::error_code ignored;
-    const auto single = folder / File::name, index = folder / index_name();
+    const auto single = folder / File::name, index = folder / platform::path_of(index_name());
     if (std::filesystem::exists(single, ignored)) {
       out.files_.emplace_back(mapped_file(single));
       if (std::filesystem::exists(index, ignored))  // transformers takes the one file too
@@ -154,9 +155,9 @@ class weight_files {
     std::error_code ignored;
     const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
     if (std::filesystem::exists(folder / File::name, ignored) ||
-        !std::filesystem::exists(folder / index_name(), ignored))
+        !std::filesystem::exists(folder / platform::path_of(index_name()), ignored))
       return false;
-    const std::vector<std::string> names = read_index(folder / index_name()).files;
+    const std::vector<std::string> names = read_index(folder / platform::path_of(index_name())).files;
     return std::find(names.begin(), names.end(), file.filename().string()) != names.end();
   }
 
@@ -188,7 +189,7 @@ class weight_files {
     std::string missing;
     for (const std::string& name : reader.files) {
       std::error_code ignored;
-      if (!std::filesystem::exists(folder / name, ignored) && missing.size() < 200)
+      if (!std::filesystem::exists(folder / platform::path_of(name), ignored) && missing.size() < 200)
         missing += (missing.empty() ? "" : ", ") + printable(name, 70);
     }
     if (!missing.empty())
@@ -202,7 +203,7 @@ class weight_files {
                        std::move(seen));
     };
     for (std::size_t i = 0; i < reader.files.size(); ++i) {
-      files_.emplace_back(mapped_file(folder / reader.files[i]));
+      files_.emplace_back(mapped_file(folder / platform::path_of(reader.files[i])));
       const std::string shard = printable(reader.files[i], 70);
       for (const auto& each : files_.back().tensors()) {
         const auto listed = reader.tensors.find(each.name);

@@ -217,7 +217,7 @@ inline bool make_private_folders(const std::filesystem::path& folder) {
 inline file_number make_private_file(std::string& path) {
   for (unsigned attempt = 0; attempt < 1000; ++attempt) {
     const std::string name = path + "." + std::to_string(::GetCurrentProcessId()) + "-" + std::to_string(attempt);
-    const file_number out = open_file(name, file_access::write_new);
+    const file_number out = open_file(wide_of(name), file_access::write_new);
     if (out < 0 && errno == EEXIST) continue;
     path = name;
     return out;

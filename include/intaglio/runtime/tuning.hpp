@@ -19,6 +19,7 @@
 #include "intaglio/gpu/pipeline_cache.hpp"
 #include "intaglio/plan/product_shape.hpp"
 #include "intaglio/platform/files.hpp"
+#include "intaglio/platform/path_text.hpp"
 
 namespace intaglio::runtime {
 
@@ -99,7 +100,7 @@ inline std::string keep_tuning(const gpu::pipeline_cache& beside, const tuning& 
 /// @return whether there was one
 inline bool forget_tuning(const gpu::pipeline_cache& beside) {
   const std::string path = tuning_path(beside);
-  return !path.empty() && platform::remove_file(path);
+  return !path.empty() && platform::remove_file(platform::path_of(path));
 }
 
 }  // namespace intaglio::runtime
