@@ -40,7 +40,12 @@ TEST_CASE("products of every kind of layer have room for adapters, in all passes
   for (const auto& [name, matrices] :
        {model{"llama_32_1b", all}, model{"qwen25_05b", all}, model{"qwen3_06b", all}, model{"gemma2_2b", all},
         model{"gemma3_1b", all}, model{"olmo2_1b", all}, model{"smollm3_3b", all},
-        model{"llama_32_1b", {"attn_k.weight"}}, model{"granite_4_h_350m", {"ssm_out.weight", "attn_q.weight"}}}) {
+        model{"llama_32_1b", {"attn_k.weight"}},
+        model{"gemma4_e2b", {"attn_q.weight", "attn_v.weight", "attn_k.weight", "ffn_down.weight"}},
+        model{"qwen35_08b", {"ffn_gate.weight", "ffn_down.weight"}},
+        model{"mixtral_8x7b", {"attn_q.weight", "attn_output.weight"}},
+        model{"lfm2_350m", {"shortconv.out_proj.weight", "attn_q.weight"}},
+        model{"granite_4_h_350m", {"ssm_out.weight", "attn_q.weight"}}}) {
     const families::published_model* const found = families::find_published_model(name);
     INFO(name);
     CHECK(found != nullptr);
