@@ -97,6 +97,12 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::bge_large, dtype::q4_k>();
   check_in<models::minilm_l6, dtype::bf16>();
   check_in<models::nomic_embed_v15, dtype::q4_k>();
+  check_in<models::bge_m3, dtype::q8_0>();
+  check_in<models::multilingual_e5_small, dtype::f16>();
+  check_in<models::multilingual_e5_base, dtype::bf16>();
+  check_in<models::multilingual_e5_large, dtype::q4_k>();
+  check_in<models::roberta_base, dtype::q8_0>();
+  check_in<models::all_distilroberta, dtype::f16>();
 }
 
 TEST_CASE("a Gemma 4 has the heads, caches and FFNs of its kinds of layers", "[families]") {

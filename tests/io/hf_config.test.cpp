@@ -529,6 +529,15 @@ TEST_CASE("hf_config: encoders state what BERT and Nomic's BERT are made of") {
   CHECK_THAT(refusal(bert + R"(,"position_embedding_type":"relative_key"})"),
              ContainsSubstring("position_embedding_type: expected absolute, found"));
   CHECK_THAT(refusal(bert + R"(,"is_decoder":true})"), ContainsSubstring("is_decoder: expected false, found true"));
+  for (const char* name : {"xlm-roberta", "roberta"}) {
+    std::string own = bert;
+    own.replace(own.find(R"("bert")") + 1, 4, name);
+    const auto behind = read(own + R"(,"pad_token_id":3})"), usual = read(own + "}");
+    CHECK((behind.warnings.empty() && behind.config.model_type == architecture::bert));
+    CHECK((behind.position_offset == 4 && behind.config.max_position_embeddings == 316));
+    CHECK((usual.position_offset == 2 && usual.config.max_position_embeddings == 318));
+    CHECK_THAT(refusal(own + R"(,"pad_token_id":319})"), ContainsSubstring("pad_token_id: expected an id whose"));
+  }
   const std::string nomic =
       R"({"model_type":"nomic_bert","n_embd":64,"n_head":4,"n_inner":128,"n_layer":3,"vocab_size":100,)"
       R"("n_positions":8192,"max_trained_positions":2048,"layer_norm_epsilon":1e-12,"rotary_emb_base":1000)";

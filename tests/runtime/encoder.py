@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes tiny encoders, a BERT, a cross-encoder and a Nomic BERT, as folders and as GGUF, and what they make of texts by
+"""Writes tiny encoders, a BERT, a cross-encoder, a Nomic BERT and an XLM-RoBERTa, as folders and as GGUF, and what they make of texts by
 numpy in float64: embeddings, and scores of pairs.
 
   encoder.py OUT
@@ -7,6 +7,7 @@ numpy in float64: embeddings, and scores of pairs.
 Tokenizer and forward pass are written from the papers and from transformers' modeling_bert.py and nomic-bert-2048's
 modeling_hf_nomic_bert.py; nothing here is the library's.
 """
+import base64
 import json
 import math
 import os
@@ -47,6 +48,56 @@ def tokens_of(text):
     return out
 
 
+# A Unigram vocabulary: texts with scores; characters without a token are 10 worse than the worst token.
+PIECES = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581", -2.0), ("\u2581the", -3.0),
+          ("\u2581cat", -4.0), ("at", -3.5), ("\u2581sat", -4.5), ("\u2581on", -4.0), ("\u2581hello", -5.0), ("\u2581world", -5.5),
+          ("un", -4.25), ("aff", -5.0), ("able", -4.75), ("fa", -4.5), ("fe", -4.5), (",", -3.0), (".", -3.0), ("中", -6.0)]
+PIECES += [(c, -6.0 - i / 8) for i, c in enumerate("abcdefghijklmnopqrstuvwxyz")]
+RULES = {"ï": "i", "\u00c9": "e", "\t": " ", "!": "...", "C": "c", "CA": "ca"}
+
+
+def unigram_tokens(text):
+    """SentencePiece's: rules by the longest key, spaces merged, then the best sum of scores."""
+    plain = ""
+    while text:
+        key = next((text[:n] for n in (2, 1) if text[:n] in RULES), None)
+        plain += RULES[key] if key else text[0]
+        text = text[len(key) if key else 1:]
+    words = plain.split(" ")
+    plain = "".join("\u2581" + w for w in words if w)
+    score = dict(PIECES[4:])
+    lowest = min(score.values()) - 10
+    best = [(0.0, [])] + [(-math.inf, [])] * len(plain)
+    for end in range(1, len(plain) + 1):
+        for begin in range(max(0, end - 8), end):
+            piece = plain[begin:end]
+            if piece in score or end - begin == 1:
+                sum_ = best[begin][0] + score.get(piece, lowest)
+                if sum_ > best[end][0]:
+                    best[end] = (sum_, best[begin][1] + [piece])
+    out = []
+    ids = {t: i for i, (t, _) in enumerate(PIECES)}
+    for piece in best[-1][1]:
+        if piece in score or not out or out[-1] != 3:
+            out.append(ids.get(piece, 3))
+    return out
+
+
+def charsmap():
+    """The rules as a double array: a block of 256 units for the children of each start of a key."""
+    starts = sorted({k.encode()[:n] for k in RULES for n in range(len(k.encode()) + 1)})
+    block = {s: 256 * (i + 1) for i, s in enumerate(starts)}
+    units, texts = [0] * (256 * (len(starts) + 1)), b""
+    where = lambda s: block[s[:-1]] + s[-1] if s else 0
+    for s in starts:
+        units[where(s)] = (where(s) ^ block[s]) << 10 | (s[-1] if s else 0)
+    for key, text in RULES.items():
+        units[where(key.encode())] |= 0x100
+        units[block[key.encode()]] = 0x80000000 | len(texts)
+        texts += text.encode() + b"\0"
+    return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + texts
+
+
 CLS, SEP = VOCABULARY.index("[CLS]"), VOCABULARY.index("[SEP]")
 
 
@@ -71,7 +122,8 @@ def bert(w, c, ids, kinds):
     lin = lambda x, n: x @ w[n + ".weight"].T + w[n + ".bias"]
     norm = lambda x, n: layer_norm(x, w[n + ".LayerNorm.weight"], w[n + ".LayerNorm.bias"], c["layer_norm_eps"])
     x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.token_type_embeddings.weight"][kinds]
-    x = norm(x + w["embeddings.position_embeddings.weight"][:len(ids)], "embeddings")
+    first = c["pad_token_id"] + 1 if c["model_type"] != "bert" else 0
+    x = norm(x + w["embeddings.position_embeddings.weight"][first:first + len(ids)], "embeddings")
     gelu = lambda y: y * 0.5 * (1 + np.vectorize(math.erf)(y / math.sqrt(2)))
     for i in range(c["num_hidden_layers"]):
         p = f"encoder.layer.{i}."
@@ -114,9 +166,11 @@ def write_gguf(path, keys, tensors):
             return struct.pack("<II", 4, v)
         if isinstance(v, float):
             return struct.pack("<If", 6, v)
+        if isinstance(v, bytes):
+            return struct.pack("<IIQ", 9, 0, len(v)) + v
         if isinstance(v, str):
             return struct.pack("<I", 8) + text(v)
-        kind, one = (8, text) if isinstance(v[0], str) else (5, lambda n: struct.pack("<i", n))
+        kind, one = (8, text) if isinstance(v[0], str) else (6, lambda n: struct.pack("<f", n)) if isinstance(v[0], float) else (5, lambda n: struct.pack("<i", n))
         return struct.pack("<IIQ", 9, kind, len(v)) + b"".join(one(x) for x in v)
 
     infos, at = b"", 0
@@ -148,13 +202,29 @@ def tokenizer_json():
                   "vocab": {t: i for i, t in enumerate(VOCABULARY)}}}
 
 
+def unigram_json():
+    special = [{"id": i, "content": PIECES[i][0], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                "special": True} for i in range(4)]
+    token = lambda t: {"SpecialToken": {"id": t, "type_id": 0}}
+    text = lambda t: {"Sequence": {"id": t, "type_id": 0}}
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap()).decode()},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}]},
+        "post_processor": {"type": "TemplateProcessing", "single": [token("<s>"), text("A"), token("</s>")],
+                           "pair": [token("<s>"), text("A"), token("</s>"), token("</s>"), text("B"), token("</s>")],
+                           "special_tokens": {}},
+        "decoder": None, "model": {"type": "Unigram", "unk_id": 3, "vocab": PIECES, "byte_fallback": False}}
+
+
 def gguf_tokens():
     return [t if t[0] == "[" and t[-1] == "]" else t[2:] if t.startswith("##") else "\u2581" + t for t in VOCABULARY]
 
 
 GLOBALS = {"embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
            "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm", "emb_ln": "token_embd_norm",
-           "pooler.dense": "cls", "classifier": "cls.output"}
+           "pooler.dense": "cls", "classifier": "cls.output", "classifier.dense": "cls", "classifier.out_proj": "cls.output"}
 PARTS = {"attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
          "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm", "intermediate.dense": "ffn_up",
          "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm", "attn.Wqkv": "attn_qkv", "attn.out_proj": "attn_output",
@@ -170,12 +240,13 @@ def gguf_name(name):
 
 
 def make(out, kind):
-    hidden, heads, inner, layers, positions, vocabulary = 64, 4, 128, 3, 320, len(VOCABULARY)
+    hidden, heads, inner, layers, positions, vocabulary = 64, 4, 128, 3, 320, len(PIECES if kind == "xlmr" else VOCABULARY)
     random = np.random.default_rng(7)
     matrix = lambda rows, columns, size=2.0: (random.standard_normal((rows, columns)) * size / math.sqrt(columns)).astype(np.float32)
     vector = lambda n, at=0.0: (at + 0.3 * random.standard_normal(n)).astype(np.float32)
     w = {"embeddings.word_embeddings.weight": matrix(vocabulary, hidden, 8.0)}
-    w["embeddings.token_type_embeddings.weight"] = matrix(2, hidden, 4.0)
+    kinds = 1 if kind == "xlmr" else 2
+    w["embeddings.token_type_embeddings.weight"] = matrix(kinds, hidden, 4.0)
 
     def norm(name):
         w[name + ".weight"], w[name + ".bias"] = vector(hidden, 1.0), vector(hidden)
@@ -190,7 +261,10 @@ def make(out, kind):
              "intermediate_size": inner, "num_hidden_layers": layers, "vocab_size": vocabulary, "type_vocab_size": 2,
              "max_position_embeddings": positions, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
              "position_embedding_type": "absolute", "pad_token_id": 0}
-        w["embeddings.position_embeddings.weight"] = matrix(positions, hidden, 4.0)
+        if kind == "xlmr":
+            c.update(model_type="xlm-roberta", architectures=["XLMRobertaForSequenceClassification"], type_vocab_size=1,
+                     max_position_embeddings=positions + 2, layer_norm_eps=1e-5, pad_token_id=1)
+        w["embeddings.position_embeddings.weight"] = matrix(c["max_position_embeddings"], hidden, 4.0)
         norm("embeddings.LayerNorm")
         for i in range(layers):
             p = f"encoder.layer.{i}."
@@ -204,6 +278,9 @@ def make(out, kind):
         if kind == "cross":
             linear("pooler.dense", hidden, hidden, True)
             linear("classifier", 1, hidden, True)
+        if kind == "xlmr":
+            linear("classifier.dense", hidden, hidden, True)
+            linear("classifier.out_proj", 1, hidden, True)
     else:
         c = {"model_type": "nomic_bert", "architectures": ["NomicBertModel"], "n_embd": hidden, "n_head": heads, "n_inner": inner,
              "n_layer": layers, "vocab_size": vocabulary, "type_vocab_size": 2, "n_positions": 4 * positions,
@@ -225,43 +302,57 @@ def make(out, kind):
     wide = {k: v.astype(np.float64) for k, v in w.items()}
     run = lambda ids, kinds: (nomic if kind == "nomic" else bert)(wide, c, ids, kinds)
     results = []
-    for text in TEXTS:
-        ids = [CLS] + tokens_of(text) + [SEP]
+    begin, end, pieces_of = (0, 2, unigram_tokens) if kind == "xlmr" else (CLS, SEP, tokens_of)
+    for text in [t[:600] if kind == "xlmr" else t for t in TEXTS]:  # which has more tokens for a text
+        ids = [begin] + pieces_of(text) + [end]
         states = run(ids, [0] * len(ids))
         results.append({"text": text, "ids": ids, "mean": list(states.mean(0)), "first": list(states[0]), "last": list(states[-1])})
 
     scores = []
-    for first, second in PAIRS if kind == "cross" else []:
-        head, tail = [CLS] + tokens_of(first) + [SEP], tokens_of(second) + [SEP]
-        state = run(head + tail, [0] * len(head) + [1] * len(tail))[0]
-        pooled = np.tanh(wide["pooler.dense.weight"] @ state + wide["pooler.dense.bias"])
+    for first, second in PAIRS if kind in ("cross", "xlmr") else []:
+        head, tail = [begin] + pieces_of(first) + [end], pieces_of(second) + [end]
+        head += [end] if kind == "xlmr" else []
+        state = run(head + tail, [0] * len(head) + [kinds - 1] * len(tail))[0]
+        dense, last = ("classifier.dense", "classifier.out_proj") if kind == "xlmr" else ("pooler.dense", "classifier")
+        pooled = np.tanh(wide[dense + ".weight"] @ state + wide[dense + ".bias"])
         scores.append({"first": first, "second": second, "ids": head + tail, "begins": len(head),
-                       "score": float(wide["classifier.weight"][0] @ pooled + wide["classifier.bias"][0])})
+                       "score": float(wide[last + ".weight"][0] @ pooled + wide[last + ".bias"][0])})
 
     os.makedirs(os.path.join(out, "1_Pooling"))
     dump = lambda name, what: json.dump(what, open(os.path.join(out, name), "w"))
     dump("config.json", c)
-    dump("tokenizer.json", tokenizer_json())
+    dump("tokenizer.json", unigram_json() if kind == "xlmr" else tokenizer_json())
     dump("1_Pooling/config.json", {"word_embedding_dimension": hidden, "pooling_mode_cls_token": kind != "nomic",
                                    "pooling_mode_mean_tokens": kind == "nomic"})
     dump("embeddings.json", results)
     dump("scores.json", scores)
-    prefix = lambda k: k if kind != "cross" or k.startswith("classifier") else "bert." + k  # as BertForSequenceClassification
+    model = {"cross": "bert.", "xlmr": "roberta."}.get(kind, "")  # as BertForSequenceClassification
+    prefix = lambda k: k if k.startswith("classifier") else model + k
     write_safetensors(os.path.join(out, "model.safetensors"), {prefix(k): v for k, v in w.items()})
     name = "nomic-bert" if kind == "nomic" else "bert"
     keys = {"general.architecture": name, f"{name}.block_count": layers, f"{name}.context_length": positions,
             f"{name}.embedding_length": hidden, f"{name}.feed_forward_length": inner, f"{name}.attention.head_count": heads,
             f"{name}.attention.layer_norm_epsilon": 1e-12, f"{name}.attention.causal": False,
-            f"{name}.pooling_type": {"bert": 2, "cross": 4, "nomic": 1}[kind], "tokenizer.ggml.model": "bert",
+            f"{name}.pooling_type": {"bert": 2, "cross": 4, "nomic": 1, "xlmr": 4}[kind], "tokenizer.ggml.model": "bert",
             "tokenizer.ggml.token_type_count": 2, "tokenizer.ggml.tokens": gguf_tokens(),
             "tokenizer.ggml.token_type": [3] * 5 + [1] * (vocabulary - 5), "tokenizer.ggml.unknown_token_id": 1,
             "tokenizer.ggml.seperator_token_id": SEP, "tokenizer.ggml.padding_token_id": 0, "tokenizer.ggml.cls_token_id": CLS,
             "tokenizer.ggml.mask_token_id": 4}
     if kind == "nomic":
         keys[f"{name}.rope.freq_base"] = 1000.0
+    if kind == "xlmr":
+        keys = {k: v for k, v in keys.items() if not k.startswith("tokenizer.")}
+        keys.update({"bert.attention.layer_norm_epsilon": 1e-5, "tokenizer.ggml.model": "t5", "tokenizer.ggml.pre": "default",
+                     "tokenizer.ggml.tokens": [t for t, _ in PIECES], "tokenizer.ggml.scores": [s for _, s in PIECES],
+                     "tokenizer.ggml.token_type": [3, 3, 3, 2] + [1] * (len(PIECES) - 4), "tokenizer.ggml.token_type_count": 1,
+                     "tokenizer.ggml.add_space_prefix": True, "tokenizer.ggml.remove_extra_whitespaces": True,
+                     "tokenizer.ggml.precompiled_charsmap": charsmap(), "tokenizer.ggml.bos_token_id": 0,
+                     "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.unknown_token_id": 3, "tokenizer.ggml.padding_token_id": 1,
+                     "tokenizer.ggml.seperator_token_id": 2, "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True})
+        w["embeddings.position_embeddings.weight"] = w["embeddings.position_embeddings.weight"][2:]
     write_gguf(os.path.join(out, "model.gguf"), keys, {gguf_name(k): v for k, v in w.items()})
 
 
 if __name__ == "__main__":
-    for kind in ("bert", "cross", "nomic"):
+    for kind in ("bert", "cross", "nomic", "xlmr"):
         make(os.path.join(sys.argv[1], kind), kind)

@@ -28,10 +28,11 @@ const std::filesystem::path& made() {
   static const temporary_folder folder;
   static const std::filesystem::path out = [] {
     run_python("tests/runtime/encoder.py", {(folder / "models").string()});
-    for (const char* model : {"bert", "cross", "nomic"}) {
+    for (const char* model : {"bert", "cross", "nomic", "xlmr"}) {
       io::convert_options options;
       options.codec = dtype::f32;
       io::convert(folder / "models" / model, folder / "models" / model / "converted.gguf", options);
+      if (std::string_view(model) == "xlmr") continue;  // its folder has rows of positions that GGUF has not
       const std::filesystem::path written = folder / "models" / model / "converted";
       std::filesystem::create_directory(written);
       std::filesystem::copy(folder / "models" / model / "1_Pooling", written / "1_Pooling");
@@ -71,7 +72,7 @@ basic_session session_of(const gpu::device& on, const plan::planned& plan, const
 }  // namespace
 
 TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]") {
-  const std::string model = GENERATE("bert", "nomic");
+  const std::string model = GENERATE("bert", "nomic", "xlmr");
   // By tiles of tokens, as GPUs do it: with the bits of floats, and with halves.
   static const plan::profile tiles = plan::with_cache(plan::profiles::exact, kernels::element::f32);
   struct way {
@@ -83,10 +84,11 @@ TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]")
       GENERATE(way{"", &plan::profiles::cpu, 2e-5}, way{"model.gguf", &tiles, 2e-5},
                way{"model.gguf", &plan::profiles::portable, 2e-2}, way{"converted.gguf", &plan::profiles::cpu, 2e-5},
                way{"converted", &plan::profiles::cpu, 2e-5});
+  if (model == "xlmr" && form == "converted") return;
   CAPTURE(model, form, target->name);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);
   CHECK(file.warnings().empty());
-  CHECK(file.pooling() == (model == "bert" ? pooling::first : pooling::mean));
+  CHECK(file.pooling() == (model == "nomic" ? pooling::mean : pooling::first));
   const plan::planned plan = families::planned_of(file.config(), families::types_of(file).types, model, *target, 320);
   checked_device on;
   basic_session session = session_of(on.device, plan, file);
@@ -104,7 +106,7 @@ TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]")
     double length = 0;
     for (const float x : whole) length += double{x} * x;
     CHECK(std::abs(length - 1) < 1e-6);
-    CHECK(apart(whole, each[model == "bert" ? "first" : "mean"])[0] < tolerance * tolerance);
+    CHECK(apart(whole, each[model == "nomic" ? "mean" : "first"])[0] < tolerance * tolerance);
   }
 }
 
@@ -132,16 +134,18 @@ TEST_CASE("an encoder's text is one pass, and has no next token", "[once]") {
 }
 
 TEST_CASE("a cross-encoder scores two texts as numpy does", "[once]") {
+  const std::string model = GENERATE("cross", "xlmr");
   const std::string form = GENERATE("", "model.gguf", "converted.gguf", "converted");
-  CAPTURE(form);
-  const io::checkpoint file = io::checkpoint::open(made() / "cross" / form);
+  if (model == "xlmr" && form == "converted") return;
+  CAPTURE(model, form);
+  const io::checkpoint file = io::checkpoint::open(made() / model / form);
   CHECK(file.warnings().empty());
   const plan::planned plan =
       families::planned_of(file.config(), families::types_of(file).types, "cross", plan::profiles::cpu, 64);
   checked_device on;
   basic_session session = session_of(on.device, plan, file);
   REQUIRE(session.has_score());
-  std::ifstream list(made() / "cross" / "scores.json");
+  std::ifstream list(made() / model / "scores.json");
   const auto expected = nlohmann::json::parse(list);
   REQUIRE(expected.size() == 3);
   for (const auto& each : expected) {
@@ -152,7 +156,8 @@ TEST_CASE("a cross-encoder scores two texts as numpy does", "[once]") {
     CHECK(std::abs(session.score(first, second) - score) < 1e-4 * (1 + std::abs(score)));
     // The same tokens as one text are another text.
     const auto one = session.score(both.ids, static_cast<std::uint32_t>(both.ids.size()) - 1);
-    if (both.second + 1 != both.ids.size()) CHECK(std::abs(one - score) > 1e-3);
+    if (model == "xlmr") CHECK(std::abs(one - score) < 1e-4 * (1 + std::abs(score)));  // it has one kind of texts
+    else if (both.second + 1 != both.ids.size()) CHECK(std::abs(one - score) > 1e-3);
   }
   using Catch::Matchers::Message;
   CHECK_THROWS_MATCHES(session.score(std::vector<std::int32_t>{2, 3}, 2), argument_error,

@@ -241,7 +241,7 @@ inline constexpr std::array<family, 21> families_table{{
      .default_head_dim = 128,
      .act = activation::relu_squared},
     {.type = architecture::bert,
-     .config_names = "bert",
+     .config_names = "bert xlm-roberta roberta",
      .gguf_names = "bert",
      .layers = "bert",
      .qkv_biases = true,
@@ -295,7 +295,7 @@ constexpr const family* family_named(std::string_view model_type) {
 
 /// All names of families in config.json or GGUF, for messages; NAME_text stands for NAME.
 constexpr auto family_names(std::string_view family::*member = &family::config_names) {
-  text<256> out;
+  text<320> out;
   for (const family& each : families_table) {
     std::string_view names = each.*member;
     while (!names.empty()) {

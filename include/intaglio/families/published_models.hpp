@@ -99,6 +99,12 @@ inline constexpr std::array published_models{
     coded_entry<models::bge_large>(),
     coded_entry<models::minilm_l6>(),
     coded_entry<models::nomic_embed_v15>(),
+    coded_entry<models::bge_m3>(),
+    coded_entry<models::multilingual_e5_small>(),
+    coded_entry<models::multilingual_e5_base>(),
+    coded_entry<models::multilingual_e5_large>(),
+    coded_entry<models::roberta_base>(),
+    coded_entry<models::all_distilroberta>(),
 };
 
 /// nullptr for another name.

@@ -47,8 +47,8 @@ class hf_tensor_collector {
  public:
   hf_tensor_collector(checkpoint_builder& builder, const hf_config& config) : builder_(builder), config_(config) {}
 
-  /// An encoder's head gives one number: it is read, others are not.
-  void has_score() { scores_ = true; }
+  /// An encoder's head that gives one number is read, others are not.
+  void has_score(score_layers head) { score_ = head; }
 
   /// @param tensor of a safetensors_file or a torch_file
   template <class Tensor>
@@ -60,7 +60,7 @@ class hf_tensor_collector {
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     if (family_of(config_.config.model_type).encoder) {
       if (is_position_list(tensor.name)) return;
-      if (is_encoder_head(tensor.name) && !(scores_ && is_score_head(tensor.name))) {
+      if (is_encoder_head(tensor.name) && !is_score_head(tensor.name, score_)) {
         ++heads_;
         return;
       }
@@ -102,6 +102,7 @@ class hf_tensor_collector {
                   tensor.offset,
                   tensor.bytes};
     out.pieces = pieces_of(tensor, file);
+    if (*name == "position_embd.weight" && !skip_positions(out)) return;
     out.negative_exp = name->ends_with(".ssm_a");
     if (name->ends_with("norm.weight") && !name->ends_with(".ssm_norm.weight"))
       out.addend = family_of(config_.config.model_type).hf_norm_addend;
@@ -140,6 +141,22 @@ class hf_tensor_collector {
   }
 
  private:
+  /// Leaves out the rows of positions that no token has. @return false where there are no more, which is a fault
+  bool skip_positions(checkpoint_tensor& table) {
+    const std::uint64_t skipped = config_.position_offset;
+    if (skipped == 0) return true;
+    if (table.stored.rows <= skipped)
+      return builder_.fault("shape of " + printable(table.stored_name, 100) + ": expected more than " +
+                            std::to_string(skipped) + " rows, found " + std::to_string(table.stored.rows)),
+             false;
+    const std::uint64_t bytes = table.stored.bytes / table.stored.rows, element = info(table.stored.type).block_bytes;
+    table.stored.rows -= skipped;
+    table.stored.bytes -= skipped * bytes;
+    if (table.pieces.empty()) table.stored.offset += skipped * bytes;
+    for (tensor_piece& piece : table.pieces)
+      piece.rows -= skipped, piece.offset += skipped * piece.row_stride * element;
+    return true;
+  }
   struct scale {
     std::string name;
     float value;
@@ -299,7 +316,7 @@ class hf_tensor_collector {
   std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts have come
   std::vector<std::pair<std::string, scale>> scales_;
   std::size_t vision_ = 0, heads_ = 0;
-  bool scores_ = false;
+  score_layers score_ = score_layers::none;
 };
 
 /// Weights of one form into the builder, and what they say of the head.
@@ -330,11 +347,11 @@ template <class File>
     }
   }
   hf_tensor_collector collector(builder, config);
-  const bool scores = family_of(config.config.model_type).learned_positions &&
-                      std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-                        return tensor.name == "classifier.weight" && tensor.shape.size() == 2 && tensor.shape[0] == 1;
-                      });
-  if (scores) collector.has_score();
+  for (const auto& tensor : tensors)
+    if (family_of(config.config.model_type).learned_positions && tensor.shape.size() == 2 && tensor.shape[0] == 1) {
+      if (tensor.name == "classifier.weight") collector.has_score(score_layers::pooler_and_classifier);
+      if (tensor.name == "classifier.out_proj.weight") collector.has_score(score_layers::classifier);
+    }
   for (const auto& tensor : tensors) collector.add(tensor, files[tensor.file]);
   collector.finish();
 }

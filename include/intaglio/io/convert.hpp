@@ -72,6 +72,12 @@ class model_converter {
     const recurrence kind = family_of(model_.config().model_type).recurrent;
     if ((kind == recurrence::delta_net || kind == recurrence::mamba2) && out.extension() == ".safetensors")
       throw argument_error("output", "a .gguf for " + printable(model_.stated_architecture()), printable(out.string()));
+    if ((model_.stated_architecture() == "xlm-roberta" || model_.stated_architecture() == "roberta") &&
+        out.extension() == ".safetensors")
+      throw argument_error(
+          "output",
+          "a .gguf for " + printable(model_.stated_architecture()) + ", whose first rows of positions are not read",
+          printable(out.string()));
     if (kind == recurrence::delta_net) ordered_ = tensors_in_gguf_order(model_);
     report_.warnings = model_.warnings();
     if (out.extension() == ".safetensors" && model_.config().num_local_experts != 0)

@@ -78,7 +78,9 @@ inline bool write_end_keys(gguf_writer& out, const vocabulary& from) {
 inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std::vector<std::string>& warnings,
                                   std::string_view model = {}) {
   out.set("tokenizer.ggml.model", model.empty() ? std::string_view(from.model) : model);
-  if (from.pre_tokenizer) out.set("tokenizer.ggml.pre", *from.pre_tokenizer);
+  const bool roberta = from.doubles_separator && from.pre_tokenizer == "gpt-2";  // else programs put one EOS between
+  if (roberta) out.set("tokenizer.ggml.pre", "roberta-bpe");
+  else if (from.pre_tokenizer) out.set("tokenizer.ggml.pre", *from.pre_tokenizer);
   out.set_array<std::string>("tokenizer.ggml.tokens", from.tokens);
   if (!from.scores.empty()) out.set_array<float>("tokenizer.ggml.scores", from.scores);
   out.set_array<std::int32_t>("tokenizer.ggml.token_type", from.token_types);

@@ -98,6 +98,7 @@ inline void add_phi3_rules(std::string name, vocabulary& out) {
     if (!out.bos_id) out.bos_id = 1;
     if (!out.eos_id) out.eos_id = 2;
   }
+  if (out.pre_tokenizer == "roberta-bpe") out.doubles_separator = true;
   add_phi3_rules(file.value<std::string>("general.name").value_or(""), out);
   return out;
 }

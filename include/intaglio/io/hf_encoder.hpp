@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// config.json of encoders: BERT and Nomic's BERT. Keys and defaults: transformers' BertConfig,
-// nomic-ai/nomic-bert-2048's NomicBertConfig.
+// config.json of encoders: BERT, RoBERTa, XLM-RoBERTa and Nomic's BERT. Keys and defaults: transformers' BertConfig,
+// RobertaConfig and XLMRobertaConfig, nomic-ai/nomic-bert-2048's NomicBertConfig.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -44,6 +44,14 @@ class hf_encoder : public hf_streams {
     c.num_attention_heads = size_or(root["num_attention_heads"], 12);
     c.vocab_size = size_or(root["vocab_size"], 30'522);
     c.max_position_embeddings = size_or(root["max_position_embeddings"], 512);
+    // A RoBERTa's positions begin behind that of its padding.
+    if (out_.model_type != "bert") {
+      const std::uint64_t padding = root["pad_token_id"].present() ? root["pad_token_id"].natural() : 1;
+      if (padding + 1 >= c.max_position_embeddings)
+        root["pad_token_id"].refuse("an id whose position is before the last");
+      out_.position_offset = static_cast<std::uint32_t>(padding) + 1;
+      c.max_position_embeddings -= out_.position_offset;
+    }
     c.rms_norm_eps = root["layer_norm_eps"].present() ? root["layer_norm_eps"].real() : 1e-12f;
     if (const json_place type = root["position_embedding_type"]; type.text_or("absolute") != "absolute")
       type.refuse("absolute");

@@ -5,6 +5,7 @@
 #include "intaglio/core/compiler.hpp"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ struct encoder_part {
 struct encoder_names {
   std::string_view layers;
   std::array<encoder_part, 8> parts;
-  std::array<encoder_part, 6> globals;
+  std::array<encoder_part, 8> globals;
 };
 inline const encoder_names& encoder_names_of(const family& of) {
   static constexpr encoder_names bert{"encoder.layer.",
@@ -38,7 +39,9 @@ inline const encoder_names& encoder_names_of(const family& of) {
                                         {"embeddings.token_type_embeddings", "token_types"},
                                         {"embeddings.LayerNorm", "token_embd_norm"},
                                         {"pooler.dense", "cls"},
-                                        {"classifier", "cls.output"}}}};
+                                        {"classifier", "cls.output"},
+                                        {"classifier.dense", "cls"},
+                                        {"classifier.out_proj", "cls.output"}}}};
   static constexpr encoder_names nomic{"encoder.layers.",
                                        {{{"attn.Wqkv", "attn_qkv"},
                                          {"attn.out_proj", "attn_output"},
@@ -53,11 +56,18 @@ inline const encoder_names& encoder_names_of(const family& of) {
   return of.learned_positions ? bert : nomic;
 }
 
+/// A tensor's name without that of the model inside of a model with a head.
+constexpr std::string_view without_model(std::string_view name) {
+  for (const std::string_view model : {"bert.", "roberta."})
+    if (name.starts_with(model)) return name.substr(model.size());
+  return name;
+}
+
 /// The GGUF name of an encoder's tensor; nothing for other names. Older files call a LayerNorm's weight gamma and its
 /// bias beta.
 [[gnu::cold]] inline std::optional<std::string> encoder_gguf_name(std::string_view name, const family& of) {
   const encoder_names& names = encoder_names_of(of);
-  if (name.starts_with("bert.")) name.remove_prefix(5);
+  name = without_model(name);
   const auto dot = name.rfind('.');
   if (dot == name.npos) return std::nullopt;
   std::string end(name.substr(dot));
@@ -98,14 +108,20 @@ inline std::string encoder_hf_name(std::string_view name, const family& of) {
 
 /// A list of numbers that files of older libraries keep beside the tensors: 0, 1, 2, ...
 inline bool is_position_list(std::string_view name) { return name.ends_with("embeddings.position_ids"); }
-/// A cross-encoder's head, which gives one number.
-inline bool is_score_head(std::string_view name) {
-  if (name.starts_with("bert.")) name.remove_prefix(5);
-  return name.starts_with("pooler.dense.") || name.starts_with("classifier.");
+/// What makes one number of a text's first state: BERT's pooler and classifier, or RoBERTa's classifier of two layers.
+enum class score_layers : std::uint8_t { none, pooler_and_classifier, classifier };
+/// Whether a tensor is of such a head.
+constexpr bool is_score_head(std::string_view name, score_layers head) {
+  name = without_model(name);
+  const bool two = name.starts_with("classifier.dense.") || name.starts_with("classifier.out_proj.");
+  if (head == score_layers::classifier) return two;
+  return head == score_layers::pooler_and_classifier && !two &&
+         (name.starts_with("pooler.dense.") || name.starts_with("classifier."));
 }
 /// Heads of an encoder that embeddings are not made of: what it was trained with, and the pooler in front of these.
-inline bool is_encoder_head(std::string_view name) {
-  for (const std::string_view prefix : {"pooler.", "bert.pooler.", "cls.", "lm_head.", "classifier."})
+constexpr bool is_encoder_head(std::string_view name) {
+  name = without_model(name);
+  for (const std::string_view prefix : {"pooler.", "cls.", "lm_head.", "classifier."})
     if (name.starts_with(prefix)) return true;
   return false;
 }

@@ -23,7 +23,8 @@ struct hf_config {
   std::optional<bool> tie_word_embeddings;  ///< absent where the file leaves it to the family and the tensors
   bool scale_divides =
       false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear), else times it
-  bool states_biases = false;  ///< attention_bias or mlp_bias: the tensors say whether they are zeros
+  bool states_biases = false;         ///< attention_bias or mlp_bias: the tensors say whether they are zeros
+  std::uint32_t position_offset = 0;  ///< rows of position_embd in front of that of a text's first position
   std::vector<std::string> warnings;
 };
 

@@ -59,6 +59,7 @@ inline constexpr auto pretokenizer_names = std::to_array<pretokenizer_name>({
     {"mellum", pretokenizer::gpt2},
     {"modern-bert", pretokenizer::gpt2},
     {"jina-es", pretokenizer::gpt2},
+    {"roberta-bpe", pretokenizer::gpt2},
     {"jina-de", pretokenizer::gpt2},
     {"jina-v2-es", pretokenizer::gpt2},
     {"jina-v2-de", pretokenizer::gpt2},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// BERT: an encoder whose tokens see each other, with learned positions, biases, and a LayerNorm behind each half of a
-// block. It has no head: what it gives is states, of which embeddings and scores are made. Source: Devlin et al. 2019;
-// transformers, models/bert; values from the config.json that each model was published with.
+// BERT, RoBERTa and XLM-RoBERTa: an encoder whose tokens see each other, with learned positions, biases, and a
+// LayerNorm behind each half of a block. It has no head: what it gives is states, of which embeddings and scores are
+// made. Source: Devlin et al. 2019; transformers, models/bert; values from the config.json that each model was
+// published with.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -89,6 +90,48 @@ inline constexpr decoder_config minilm_l6_config = [] {
   c.num_hidden_layers = 6;
   return c;
 }();
+/// FacebookAI/xlm-roberta-base without the positions in front of a text's first: intfloat/multilingual-e5-base,
+/// BAAI/bge-reranker-base
+inline constexpr decoder_config xlm_roberta_base_config = [] {
+  decoder_config c = bge_base_config;
+  c.vocab_size = 250'002;
+  c.rms_norm_eps = 1e-5f;
+  c.type_vocab_size = 1;
+  return c;
+}();
+/// intfloat/multilingual-e5-large
+inline constexpr decoder_config xlm_roberta_large_config = [] {
+  decoder_config c = xlm_roberta_base_config;
+  c.hidden_size = 1024;
+  c.intermediate_size = 4096;
+  c.num_hidden_layers = 24;
+  c.num_attention_heads = c.num_key_value_heads = 16;
+  return c;
+}();
+/// BAAI/bge-m3, BAAI/bge-reranker-v2-m3
+inline constexpr decoder_config bge_m3_config = [] {
+  decoder_config c = xlm_roberta_large_config;
+  c.max_position_embeddings = 8192;
+  return c;
+}();
+/// intfloat/multilingual-e5-small, which is a BERT
+inline constexpr decoder_config multilingual_e5_small_config = [] {
+  decoder_config c = bge_small_config;
+  c.vocab_size = 250'037;
+  return c;
+}();
+/// FacebookAI/roberta-base, without the positions in front of a text's first
+inline constexpr decoder_config roberta_base_config = [] {
+  decoder_config c = xlm_roberta_base_config;
+  c.vocab_size = 50'265;
+  return c;
+}();
+/// sentence-transformers/all-distilroberta-v1
+inline constexpr decoder_config distilroberta_config = [] {
+  decoder_config c = roberta_base_config;
+  c.num_hidden_layers = 6;
+  return c;
+}();
 template <dtype W = dtype::f16>
 struct bge_small : bert<bge_small_config, W> {
   static constexpr std::string_view name = "bge_small";
@@ -104,6 +147,30 @@ struct bge_large : bert<bge_large_config, W> {
 template <dtype W = dtype::f16>
 struct minilm_l6 : bert<minilm_l6_config, W> {
   static constexpr std::string_view name = "minilm_l6";
+};
+template <dtype W = dtype::f16>
+struct bge_m3 : bert<bge_m3_config, W> {
+  static constexpr std::string_view name = "bge_m3";
+};
+template <dtype W = dtype::f16>
+struct multilingual_e5_small : bert<multilingual_e5_small_config, W> {
+  static constexpr std::string_view name = "multilingual_e5_small";
+};
+template <dtype W = dtype::f16>
+struct multilingual_e5_base : bert<xlm_roberta_base_config, W> {
+  static constexpr std::string_view name = "multilingual_e5_base";
+};
+template <dtype W = dtype::f16>
+struct multilingual_e5_large : bert<xlm_roberta_large_config, W> {
+  static constexpr std::string_view name = "multilingual_e5_large";
+};
+template <dtype W = dtype::f16>
+struct roberta_base : bert<roberta_base_config, W> {
+  static constexpr std::string_view name = "roberta_base";
+};
+template <dtype W = dtype::f16>
+struct all_distilroberta : bert<distilroberta_config, W> {
+  static constexpr std::string_view name = "all_distilroberta";
 };
 
 }  // namespace intaglio::models
