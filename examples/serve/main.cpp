@@ -51,7 +51,7 @@ std::string version_text() {
 
 /// The first line of a file that only its owner should read.
 std::string read_key(const std::string& path) {
-  std::ifstream file(platform::path_of(path));
+  std::ifstream file(intaglio::platform::path_of(path));
   std::string line;
   std::getline(file, line);
   while (!line.empty() && std::string_view(" \t\r").find(line.back()) != std::string_view::npos) line.pop_back();
@@ -251,7 +251,7 @@ std::vector<std::string> with_environment(const CLI::App& app, const std::vector
 /// A family's name or chatml as it is, else what the file of that name has.
 std::string template_of(const std::string& wanted) {
   if (wanted.empty() || serve::is_template_name(wanted)) return wanted;
-  std::ifstream in(platform::path_of(wanted), std::ios::binary);
+  std::ifstream in(intaglio::platform::path_of(wanted), std::ios::binary);
   std::string out{std::istreambuf_iterator<char>(in), {}};
   if (!in && out.empty())
     throw std::runtime_error("--chat-template: expected a file, chatml or a family, found '" + wanted + "'");
