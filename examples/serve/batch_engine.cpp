@@ -26,6 +26,7 @@
 #include "../tool/template_engine.hpp"
 #include "batch_shape.hpp"
 #include "between_steps.hpp"
+#include "draft_source.hpp"
 #include "engraved_batches.hpp"
 #include "form_draws.hpp"
 
@@ -306,7 +307,8 @@ class batch_engine : public token_engine {
           {.sampling = who->sampling(),
            .max_tokens = who->max_tokens(),
            .keep_logits = on_host,
-           .prompt_lookup_num_tokens = on_host ? 0 : std::min(options_.prompt_lookup, batch_->most_drafts())});
+           .prompt_lookup_num_tokens = on_host ? 0 : std::min(options_.prompt_lookup, batch_->most_drafts()),
+           .draft_num_tokens = on_host ? 0 : most_drafted()});
     }
     gauges_.waiting = waiting_.size();
     gauges_.running = seats_.size() + away_.size() + returning_.size();
@@ -392,9 +394,11 @@ class batch_engine : public token_engine {
       if (!each.who) continue;
       of.drawn = static_cast<std::uint32_t>(each.who->ids().size());
       of.max_tokens = each.who->max_tokens(), of.sampling = each.who->sampling();
-      of.drafts = options_.prompt_lookup != 0 && batch_->most_drafts() != 0 && !each.who->drawn_by_host();
+      of.drafts = (options_.prompt_lookup != 0 || draft_) && batch_->most_drafts() != 0 && !each.who->drawn_by_host();
     }
   }
+  /// By the model of --draft.
+  std::uint32_t most_drafted() const { return draft_ ? std::min(options_.draft_max, batch_->most_drafts()) : 0; }
 
   /// Who draws in a form has a moment for it; longer ones go on away from the batch, which does not wait for them.
   void take_forms() {
@@ -442,6 +446,8 @@ class batch_engine : public token_engine {
   bool take(seat& of, const batch_token& token) {
     generation& who = *of.who;
     if (who.ids().empty()) who.cached_tokens = batch_->cached_tokens(token.of);
+    const draft_counts drafts = batch_->drafts(token.of);
+    who.accepted = drafts.accepted, who.drafted = drafts.drafted;
     std::int32_t id = token.id;
     if (who.drawn_by_host()) {
       try {
@@ -529,6 +535,8 @@ class batch_engine : public token_engine {
       facts_.created =
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     }
+    std::optional<draft_source> draft;
+    if (!options_.draft.empty()) draft.emplace(options_, words_->tokens, facts_.id, plans_->cpu);
     const std::vector<gpu::device> on = opened_devices();
     session_options loading;
     loading.templates = tool::template_engine();
@@ -557,6 +565,8 @@ class batch_engine : public token_engine {
     words_ready_ = true;
     gauges_.weights_bytes = table.weight_bytes();
     gauges_.cache_bytes = table.cache_bytes() + table.pool_bytes();
+    std::string computed = tool::computed_text(table);
+    if (draft) computed += "; " + draft_by(*draft, loading);
     gauges_.slot_count = batch_ ? batch_->slot_count() : table.shape.slot_count;
     gauges_.page_size = table.shape.page_size;
     gauges_.pages = table.shape.pages;
@@ -564,7 +574,17 @@ class batch_engine : public token_engine {
     if (batch_) gauges_.free_pages = batch_->free_pages(), generate_some(), tell_times();
     else encoder_->embed(std::array<std::int32_t, 2>{1, 2});
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
-    log("ready", facts_.id + " on " + device_name_ + ": " + tool::computed_text(table));
+    log("ready", facts_.id + " on " + device_name_ + ": " + computed);
+  }
+  /// @return what the log says of it
+  std::string draft_by(const draft_source& by, const session_options& loading) {
+    if (!batch_) throw argument_error("--draft", "a decoder to draft for", facts_.id + ", an encoder");
+    draft_ = by.load(*batch_, loading);
+    batch_->draft_by(draft_);
+    const plan::table& its = draft_->batch().table();
+    gauges_.weights_bytes += its.weight_bytes();
+    gauges_.cache_bytes += its.cache_bytes() + its.pool_bytes();
+    return draft_source::told(options_.draft, its);
   }
 
   /// One, or those over which the model is cut.
@@ -594,12 +614,16 @@ class batch_engine : public token_engine {
   void generate_some() {
     const std::array<std::int32_t, 3> any{static_cast<std::int32_t>(facts_.vocab_size / 2), 1, 2};
     std::uint32_t wanted = 0, drawn = 0;
+    const auto run = [&] {
+      for (std::uint32_t steps = 0; batch_->active() != 0 && steps < 2 * wanted; ++steps)
+        drawn += static_cast<std::uint32_t>(batch_->step().size());
+    };
     for (const std::uint32_t tokens : {2u, 4u}) {
       batch_->join(any, {.max_tokens = tokens, .keep_logits = tokens == 2});
       wanted += tokens;
     }
-    for (std::uint32_t steps = 0; batch_->active() != 0 && steps < 2 * wanted; ++steps)
-      drawn += static_cast<std::uint32_t>(batch_->step().size());
+    run();
+    if (draft_) batch_->join(any, {.max_tokens = 16, .draft_num_tokens = most_drafted()}), wanted += 16, run();
     if (drawn != wanted)
       throw device_error(batch_->device().label(), "generate",
                          "expected " + std::to_string(wanted) + " tokens, found " + std::to_string(drawn));
@@ -610,7 +634,7 @@ class batch_engine : public token_engine {
     counts_.restarted();
     set_status(engine_state::recovering, why);
     log("device_failed", why);
-    batch_.reset(), encoder_.reset();
+    batch_.reset(), encoder_.reset(), draft_.reset();
     for (std::chrono::milliseconds pause{100};; pause = std::min(pause * 2, std::chrono::milliseconds(10'000))) {
       try {
         return load();
@@ -633,6 +657,7 @@ class batch_engine : public token_engine {
   model_facts facts_;
   std::atomic<bool> words_ready_{false};
   std::optional<basic_batch> batch_;
+  std::shared_ptr<draft_model> draft_;
   std::optional<basic_session> encoder_;  ///< in its place, where the model is one
   std::atomic<bool> encodes_{false}, scores_{false};
   static constexpr std::chrono::milliseconds form_moment{10};

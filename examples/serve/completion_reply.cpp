@@ -97,6 +97,7 @@ generations_reply::token_counts generations_reply::counted(std::size_t prompts) 
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     out.completion += choices_[i].from->completion_tokens();
     out.thought += choices_[i].from->thought_tokens();
+    out.drafted += choices_[i].from->drafted, out.accepted += choices_[i].from->accepted;
     if (i % (choices_.size() / prompts) != 0) continue;
     out.prompt += choices_[i].from->prompt().size();
     out.cached += choices_[i].from->cached_tokens;
@@ -167,7 +168,7 @@ json completion_reply::usage_of(const token_counts& all) {
            {"completion_tokens", all.completion},
            {"total_tokens", all.prompt + all.completion},
            {"prompt_tokens_details", all.prompt_details()}};
-  if (all.thought != 0) out["completion_tokens_details"] = {{"reasoning_tokens", all.thought}};
+  if (json details = all.completion_details(); !details.empty()) out["completion_tokens_details"] = std::move(details);
   return out;
 }
 

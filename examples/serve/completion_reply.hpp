@@ -49,11 +49,21 @@ class generations_reply : public pending_reply {
   };
   /// Tokens of all choices so far, and messages.
   struct token_counts {
-    std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0, left_out = 0;
+    std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0, left_out = 0, drafted = 0, accepted = 0;
     /// Of the prompt: tokens from the cache, and messages that were left out, if any were.
     json prompt_details() const {
       json out{{"cached_tokens", cached}};
       if (left_out != 0) out["truncated_messages"] = left_out;
+      return out;
+    }
+    /// Of the answer: thoughts and drafts, if there were any.
+    json completion_details() const {
+      json out = json::object();
+      if (thought != 0) out["reasoning_tokens"] = thought;
+      if (drafted != 0) {
+        out["accepted_prediction_tokens"] = accepted;
+        out["rejected_prediction_tokens"] = drafted - accepted;
+      }
       return out;
     }
   };

@@ -105,9 +105,10 @@ class generation {
   std::uint32_t completion_tokens() const { return completion_tokens_; }
   std::uint32_t thought_tokens() const { return thought_tokens_; }
 
-  std::uint32_t left_out = 0;                   ///< messages that the context had no room for
-  std::shared_ptr<const void> model;            ///< what has to stay loaded meanwhile
-  std::atomic<std::uint32_t> cached_tokens{0};  ///< of the prompt, already in the cache when it began
+  std::uint32_t left_out = 0;                          ///< messages that the context had no room for
+  std::shared_ptr<const void> model;                   ///< what has to stay loaded meanwhile
+  std::atomic<std::uint32_t> cached_tokens{0};         ///< of the prompt, already in the cache when it began
+  std::atomic<std::uint64_t> drafted{0}, accepted{0};  ///< tokens that were proposed, and those of them that it drew
   const steady::time_point arrived = steady::now();
   steady::time_point first_token{}, last_token{};  ///< of the engine's thread
 

@@ -176,6 +176,15 @@ void add_engine_options(CLI::App& app, settings& to) {
       "has: the same text, sooner where it repeats itself; 0: none")
       ->check(CLI::Range(0, 255))
       ->type_name("N");
+  CLI::Option* const draft = add("--draft", to.engine.draft,
+                                 "A smaller model with the same tokens, as --model names one: it drafts what "
+                                 "generations say next, while there "
+                                 "are slots that nobody has: the same text, sooner where its drafts are right")
+                                 ->type_name("FILE|NAME");
+  add("--draft-max", to.engine.draft_max, "Tokens that --draft drafts at most for a pass of one generation")
+      ->check(CLI::Range(1, 255))
+      ->type_name("N")
+      ->needs(draft);
   add("--gpu-idle", to.engine.gpu_idle,
       "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts")
       ->check(CLI::Range(0.0, 0.95));
@@ -271,6 +280,7 @@ void check_models(const settings& of) {
   alone("--model", !of.engine.model.empty());
   alone("--index", !of.index.empty());
   alone("--lora", !of.engine.lora.empty());
+  alone("--draft", !of.engine.draft.empty());
   alone("--chat-template", !of.engine.chat_template.empty());
   alone("--model-name", !of.engine.name.empty());
   alone("--model-alias", !of.engine.aliases.empty());

@@ -68,7 +68,9 @@ INTAGLIO_DEFINITION std::uint32_t basic_batch::cached_tokens(batch_handle whose)
   return run_->cached_tokens(whose);
 }
 INTAGLIO_DEFINITION std::span<const float> basic_batch::logits(batch_handle whose) const { return run_->logits(whose); }
-INTAGLIO_DEFINITION void basic_batch::set_next(batch_handle whose, std::int32_t id) { run_->set_next(whose, id); }
+INTAGLIO_DEFINITION void basic_batch::set_next(batch_handle whose, std::int32_t id, std::uint32_t back) {
+  run_->set_next(whose, id, back);
+}
 INTAGLIO_DEFINITION saved_prefix basic_batch::save(std::span<const std::int32_t> tokens,
                                                    const std::filesystem::path& path, const session_note& note) {
   return run_->save(tokens, path, note);
@@ -84,7 +86,9 @@ INTAGLIO_DEFINITION std::uint32_t basic_batch::most_drafts() const { return run_
 INTAGLIO_DEFINITION void basic_batch::draft(batch_handle whose, std::span<const std::int32_t> ids) {
   run_->draft(whose, ids);
 }
+INTAGLIO_DEFINITION void basic_batch::draft_by(std::shared_ptr<runtime::proposer> by) { run_->draft_by(std::move(by)); }
 INTAGLIO_DEFINITION draft_counts basic_batch::drafts() const { return run_->drafts(); }
+INTAGLIO_DEFINITION draft_counts basic_batch::drafts(batch_handle whose) const { return run_->drafts(whose); }
 INTAGLIO_DEFINITION std::vector<float> basic_batch::embed(std::span<const std::int32_t> ids,
                                                           const embed_options& options) {
   return run_->embed(ids, options);

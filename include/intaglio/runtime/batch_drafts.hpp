@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Drafts of sessions in a batch, as prompt lookup or a caller gives them. A pass has a row for each slot; a session's
-// drafts take rows of slots that nobody has, which stand behind its last token in its own pages. Each row draws what
-// the session would draw at that position, so tokens are those without drafts.
+// Drafts of sessions in a batch, as prompt lookup, another proposer or a caller gives them. A pass has a row for each
+// slot; a session's drafts take rows of slots that nobody has, which stand behind its last token in its own pages. Each
+// row draws what the session would draw at that position, so tokens are those without drafts.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "intaglio/runtime/batch_prefixes.hpp"
+#include "intaglio/runtime/proposer.hpp"
 
 namespace intaglio::runtime {
 
@@ -28,20 +31,19 @@ class batch_drafts : public batch_prefixes {
 
   bool is_drafting() const {
     return most_drafts() != 0 && std::any_of(members_.begin(), members_.end(), [](const member& each) {
-             return each.ready && (each.options.prompt_lookup_num_tokens != 0 || !each.drafts.empty());
+             return each.ready && (each.options.prompt_lookup_num_tokens != 0 || each.options.draft_num_tokens != 0 ||
+                                   !each.drafts.empty());
            });
   }
 
   /// Looks for drafts of all that are ready, and gives them rows.
   /// @param rows of the pass without drafts  @return with them
   std::uint32_t place_drafts(std::uint32_t rows) {
-    std::uint32_t vacant = 0, next = 0;
-    for (const member& each : members_) vacant += each.number == 0 ? 1 : 0;
+    std::uint32_t vacant = find_drafts(), next = 0;
+    ask_proposer(vacant);
     for (std::uint32_t slot = 0; slot < slot_count(); ++slot) {
       member& of = members_[slot];
       if (!of.ready) continue;
-      find_drafts(of, vacant);
-      vacant -= static_cast<std::uint32_t>(of.drafts.size());
       for (std::size_t i = 0; i < of.drafts.size(); ++i, ++next) {
         while (members_[next].number != 0) ++next;
         of.draft_slots.push_back(next);
@@ -61,7 +63,8 @@ class batch_drafts : public batch_prefixes {
 
   /// What a pass drew for a session: its own token, and behind each draft that was right another one. Their rows are
   /// nobody's again.
-  std::span<const std::uint32_t> take_drafts(std::uint32_t slot, member& of, std::uint32_t ready) {
+  /// @param all drafts of the pass
+  std::span<const std::uint32_t> take_drafts(std::uint32_t slot, member& of, std::uint32_t ready, std::uint32_t all) {
     drawn_of_one_.assign(1, run_->drawn(slot, of.told));
     for (std::size_t i = 0; i < of.drafts.size(); ++i) {
       const std::uint32_t drawn = run_->drawn(of.draft_slots[i], 0);
@@ -73,8 +76,9 @@ class batch_drafts : public batch_prefixes {
     for (const std::uint32_t each : of.draft_slots) run_->set(each, {});
     const auto drafted = static_cast<std::uint32_t>(of.drafts.size()),
                taken = static_cast<std::uint32_t>(drawn_of_one_.size());
-    drafts_.drafted += drafted, drafts_.accepted += taken - 1;
-    of.drafting.verified(taken, cost_of(ready, drafted));
+    for (draft_counts* const each : {&drafts_, &of.drafted}) each->drafted += drafted, each->accepted += taken - 1;
+    of.drafting.verified(taken, cost_of(ready, all) + in_passes(std::exchange(of.proposed_ms, 0), ready));
+    if (std::exchange(of.is_proposed, false)) of.right.verified(drafted, taken - 1);
     of.drafts.clear(), of.draft_slots.clear();
     return drawn_of_one_;
   }
@@ -86,36 +90,98 @@ class batch_drafts : public batch_prefixes {
   }
 
   draft_counts drafts_;
+  std::shared_ptr<proposer> proposer_;  ///< of sessions with draft_num_tokens
 
  private:
-  void find_drafts(member& of, std::uint32_t vacant) {
-    const auto now = static_cast<std::uint32_t>(of.history.size()) - 1;
-    const std::uint32_t room = (std::min)(all_positions(of), held(of)) - 1 - now,
-                        most = of.options.keep_logits ? 0 : (std::min)(vacant, room);
-    if (!of.drafts.empty()) {  // a caller's
-      of.drafts.resize((std::min<std::size_t>)(of.drafts.size(), most));
-      return;
-    }
-    of.drafts.resize((std::min)(most, of.options.prompt_lookup_num_tokens));
-    if (of.drafts.empty()) return;
-    const looked_up found = prompt_lookup(of.history, of.options.max_matching_ngram_size, 2, of.drafts);
-    of.drafts.resize((std::min)(found.tokens, found.matched));  // a chance match of a few tokens takes few rows
-    std::uint32_t ready = 0;
-    for (const member& each : members_) ready += each.ready ? 1 : 0;
-    const auto drafted = static_cast<std::uint32_t>(of.drafts.size());
-    if (!of.drafting.allows(cost_of(ready, drafted), drafted, found.matched)) of.drafts.clear();
+  std::uint32_t ready_count() const {
+    std::uint32_t out = 0;
+    for (const member& each : members_) out += each.ready ? 1 : 0;
+    return out;
   }
-  /// Of a pass with drafts in passes without, as measured of that many rows or, before that, of the nearest number.
+  /// Drafts that a session's pages and its own end have room for.
+  std::uint32_t room_of(const member& of) const {
+    const auto now = static_cast<std::uint32_t>(of.history.size()) - 1;
+    return of.options.keep_logits ? 0 : (std::min)(all_positions(of), held(of)) - 1 - now;
+  }
+  draft_wish wish_of(member& of, std::uint32_t drafts) const {
+    of.drafts.resize(drafts);
+    return {of.number, of.history, of.options.sampling, of.prompt + of.options.max_tokens, &of.drafts};
+  }
+
+  /// A caller's, and those of prompt lookup. @return slots that are vacant beside them
+  std::uint32_t find_drafts() {
+    std::uint32_t vacant = free_slots();
+    for (member& of : members_) {
+      if (!of.ready) continue;
+      const std::uint32_t most = (std::min)(vacant, room_of(of));
+      if (!of.drafts.empty()) of.drafts.resize((std::min<std::size_t>)(of.drafts.size(), most));
+      else look_up(of, (std::min)(most, of.options.prompt_lookup_num_tokens));
+      vacant -= static_cast<std::uint32_t>(of.drafts.size());
+    }
+    return vacant;
+  }
+  void look_up(member& of, std::uint32_t most) {
+    if (most == 0) return;
+    draft_wish wish = wish_of(of, most);
+    lookup_proposer(of.options.max_matching_ngram_size).propose({&wish, 1});
+    const auto drafted = static_cast<std::uint32_t>(of.drafts.size());
+    if (drafted == 0 || !of.drafting.pays(cost_of(ready_count(), drafted), drafted, wish.expected)) of.drafts.clear();
+  }
+  /// Those of the proposer, for who has no others; each gets its share of the vacant slots.
+  void ask_proposer(std::uint32_t vacant) {
+    wishes_.clear(), asked_.clear();
+    if (!proposer_) return;
+    const auto wants = [](const member& of) {
+      return of.ready && of.options.draft_num_tokens != 0 && of.drafts.empty();
+    };
+    const std::uint32_t ready = ready_count();
+    const auto asking = static_cast<std::uint32_t>(std::count_if(members_.begin(), members_.end(), wants));
+    std::uint32_t left = asking;
+    for (member& of : members_) {
+      if (!wants(of)) continue;
+      const std::uint32_t share = (vacant + left - 1) / left,
+                          drafts =
+                              worth(of, (std::min)({share, room_of(of), of.options.draft_num_tokens}), ready, asking);
+      --left;
+      if (drafts == 0) continue;
+      vacant -= drafts;
+      wishes_.push_back(wish_of(of, drafts));
+      asked_.push_back(&of);
+    }
+    if (wishes_.empty()) return;
+    proposer_->propose(wishes_);
+    for (member* const of : asked_) {
+      of->is_proposed = !of->drafts.empty();
+      of->proposed_ms = static_cast<double>(of->drafts.size()) * proposer_->token_ms();
+    }
+  }
+  /// How many drafts of the proposer promise most for their time where all who ask get as many; 0: none pay. Not before
+  /// a pass without drafts was measured.
+  std::uint32_t worth(const member& of, std::uint32_t most, std::uint32_t ready, std::uint32_t asking) const {
+    if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return 0;
+    const double each = in_passes(proposer_->token_ms(), ready);
+    double best = 0, cost = 0;
+    std::uint32_t out = 0;
+    for (std::uint32_t drafts = 1; drafts <= most; ++drafts) {
+      const double now = cost_of(ready, drafts * asking) + drafts * each, gain = (1 + of.right.expected(drafts)) / now;
+      if (gain > best) best = gain, cost = now, out = drafts;
+    }
+    return out != 0 && of.drafting.pays(cost, out, of.right.expected(out)) ? out : 0;
+  }
+  double in_passes(double ms, std::uint32_t ready) const {
+    return pass_ms_.size() <= ready || pass_ms_[ready] <= 0 ? 0 : ms / pass_ms_[ready];
+  }
+  /// Of a pass with drafts in passes without, as measured of that many rows or, before that, by the nearest number.
   double cost_of(std::uint32_t ready, std::uint32_t drafted) const {
     const double guess = 1 + drafted / 2.0;
     if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return guess;
     double with = 0;
-    std::uint32_t nearest = slot_count();
+    std::uint32_t nearest = slot_count(), by = drafted;
     for (std::uint32_t rows = ready + 1; rows < pass_ms_.size(); ++rows) {
       const std::uint32_t apart = rows < ready + drafted ? ready + drafted - rows : rows - ready - drafted;
-      if (pass_ms_[rows] > 0 && apart < nearest) nearest = apart, with = pass_ms_[rows];
+      if (pass_ms_[rows] > 0 && apart < nearest) nearest = apart, with = pass_ms_[rows], by = rows - ready;
     }
-    return with == 0 ? guess : (std::max)(1.0, with / pass_ms_[ready]);
+    return with == 0 ? guess : 1 + (std::max)(0.0, with / pass_ms_[ready] - 1) * drafted / by;
   }
   void set_rows(const member& of) {
     std::vector<std::int32_t> tokens = of.history;
@@ -128,6 +194,8 @@ class batch_drafts : public batch_prefixes {
   }
 
   std::vector<std::uint32_t> drawn_of_one_;
+  std::vector<draft_wish> wishes_;
+  std::vector<member*> asked_;   ///< whose wishes they are
   std::vector<double> pass_ms_;  ///< by rows; 0 and less: not known yet
 };
 

@@ -32,6 +32,7 @@ struct profile;
 }  // namespace plan
 namespace runtime {
 class batch_executor;
+class proposer;
 class running_batch;
 struct session_body;
 }  // namespace runtime
@@ -54,6 +55,9 @@ struct batch_options {
   std::uint32_t prompt_lookup_num_tokens = 0;
   std::uint32_t max_matching_ngram_size = 3;  ///< tokens that are sought at most, 2 or more
   adapter_choice adapter{};                   ///< that the session has, of a plan with room for some
+  /// Tokens drafted at most for a pass by the batch's proposer (draft_by) where prompt lookup has none, as many as pay;
+  /// 0: none. At most most_drafts(); none with keep_logits.
+  std::uint32_t draft_num_tokens = 0;
 };
 
 /// A token that a session drew.
@@ -162,9 +166,11 @@ class basic_batch {
   /// the last step's last pass, also where the session left with that token, until somebody joins. @error
   /// argument_error: it did not ask for them, or drew none yet
   std::span<const float> logits(batch_handle whose) const;
-  /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host. @error
-  /// argument_error: it has left, drew none, or no such token
-  void set_next(batch_handle whose, std::int32_t id);
+  /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host.
+  /// @param back tokens that are taken back first, the last one that was drawn among them
+  /// @error argument_error: it has left, drew none, or no such token; more than were drawn; tokens taken back from a
+  /// model with recurrent layers
+  void set_next(batch_handle whose, std::int32_t id, std::uint32_t back = 0);
 
   /// Saves what pages hold of a sequence's beginning, be it of sessions that are there or have left: full pages in
   /// front of its last token, those of prompts and, where prefill leaves decode's bits, of what was drawn; of models
@@ -191,8 +197,13 @@ class basic_batch {
   /// many of them are tried as there are slots that nobody has. The tokens that it draws are those without drafts.
   /// @error argument_error: it has left or keeps logits, an id out of range, passes that take none (most_drafts)
   void draft(batch_handle whose, std::span<const std::int32_t> ids);
+  /// Who proposes drafts for sessions with draft_num_tokens from now on, such as a draft_model; null: nobody. The
+  /// tokens that sessions draw are those without. @error argument_error: passes that take no drafts (most_drafts)
+  void draft_by(std::shared_ptr<runtime::proposer> by);
   /// Of all sessions, for a caller that wants to know what drafts are worth.
   draft_counts drafts() const;
+  /// Of one session; also where it left, until the next one in its slot has left too. @error argument_error: it has
+  draft_counts drafts(batch_handle whose) const;
 
   /// A vector for a text, as of basic_session::embed, between two steps: sessions stay as they are.
   /// @error argument_error: no tokens, an id out of range, more tokens than a session may have; device_lost,

@@ -15,6 +15,7 @@
 #include "intaglio/runtime/batch_handle.hpp"
 #include "intaglio/runtime/page_pool.hpp"
 #include "intaglio/runtime/prefix_states.hpp"
+#include "intaglio/runtime/proposer.hpp"
 #include "intaglio/runtime/session_body.hpp"
 
 namespace intaglio::runtime {
@@ -72,7 +73,19 @@ class batch_slots {
     std::vector<std::int32_t> drafts;        ///< of the next pass
     std::vector<std::uint32_t> draft_slots;  ///< whose rows they have
     draft_budget drafting;
-    bool is_spoiled = false;  ///< a wrong draft left no numbers in its pages
+    draft_counts drafted;      ///< so far
+    draft_record right;        ///< of the proposer's drafts
+    bool is_proposed = false;  ///< the drafts are the proposer's
+    double proposed_ms = 0;    ///< that they took
+    bool is_spoiled = false;   ///< a wrong draft left no numbers in its pages
+  };
+
+  /// Who had a slot last.
+  struct former {
+    std::uint64_t number = 0;
+    std::uint32_t found = 0;
+    draft_counts drafted;
+    std::vector<std::int32_t> history;
   };
 
   /// Positions that are written: the last token drawn is not.
@@ -111,6 +124,12 @@ class batch_slots {
                : nullptr;
   }
   member* find(batch_handle whose) { return const_cast<member*>(std::as_const(*this).find(whose)); }
+  /// Who had the slot last and has left.
+  const former* find_left(batch_handle whose) const {
+    return whose.number != 0 && whose.slot < left_.size() && left_[whose.slot].number == whose.number
+               ? &left_[whose.slot]
+               : nullptr;
+  }
   const member& present(batch_handle whose) const {
     const member* const of = find(whose);
     if (of == nullptr) throw argument_error("session of the batch", "one that is there", "one that has left");
@@ -143,7 +162,7 @@ class batch_slots {
   void remove(std::uint32_t slot, member& of) {
     give_back(slot, of);
     std::erase(waiting_, slot);
-    left_[slot] = {of.number, of.found.value_or(0), std::move(of.history)};
+    left_[slot] = {of.number, of.found.value_or(0), of.drafted, std::move(of.history)};
     of = {};
   }
 
@@ -236,12 +255,7 @@ class batch_slots {
   std::optional<runtime::prefix_states> copies_;  ///< where the plan has recurrent layers
   std::vector<member> members_;                   ///< by slot
   std::vector<std::uint64_t> logits_of_;          ///< by slot: whose logits the executor has
-  struct former {
-    std::uint64_t number = 0;
-    std::uint32_t found = 0;
-    std::vector<std::int32_t> history;
-  };
-  std::vector<former> left_;           ///< by slot: who had it last
+  std::vector<former> left_;                      ///< by slot: who had it last
   std::deque<std::uint32_t> waiting_;  ///< slots whose prompts are not fed yet, in the order in which they joined
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> rows_;  ///< of each group's next passes

@@ -51,8 +51,11 @@ class draft_budget {
   /// is counted on to go on for half as long as it has. A pass dearer than what it can save may where all is there, to
   /// be paid off behind it: its time may have been taken wrongly. The first one may.
   bool allows(double cost, std::size_t drafted, std::size_t matched) const noexcept {
-    return !tried_ || credit_ + (cost < 1 + static_cast<double>(drafted) ? counted_on(drafted, matched) : 0) >=
-                          (std::min)(cost - 1, most);
+    return pays(cost, drafted, counted_on(drafted, matched));
+  }
+  /// The same with `expected` drafts that are counted on, whatever proposed them.
+  bool pays(double cost, std::size_t drafted, double expected) const noexcept {
+    return !tried_ || credit_ + (cost < 1 + static_cast<double>(drafted) ? expected : 0) >= (std::min)(cost - 1, most);
   }
   static double counted_on(std::size_t drafted, std::size_t matched) noexcept {
     return (std::min)(static_cast<double>(drafted), static_cast<double>(matched) / 2);

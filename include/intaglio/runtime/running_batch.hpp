@@ -65,7 +65,7 @@ class running_batch : public batch_feeding {
       if (prompt.size() + options.max_tokens > context())
         throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)",
                              std::to_string(prompt.size() + options.max_tokens) + " tokens");
-      check_lookup(options);
+      check_drafts(options);
       const adapter_choice adapter = checked_adapter(options.adapter, plan::adapters_of(table()));
       const std::uint32_t slot = free_slot();
       if (slot == members_.size())
@@ -115,23 +115,34 @@ class running_batch : public batch_feeding {
   bool has(batch_handle whose) const { return find(whose) != nullptr; }
   const std::vector<std::int32_t>& history(batch_handle whose) const { return present(whose).history; }
   std::uint32_t cached_tokens(batch_handle whose) const {
-    if (const member* const of = find(whose)) return of->found.value_or(0);
-    if (whose.number == 0 || whose.slot >= members_.size() || left_[whose.slot].number != whose.number)
-      return present(whose).found.value_or(0);
-    return left_[whose.slot].found;
+    if (const former* const of = find_left(whose)) return of->found;
+    return present(whose).found.value_or(0);
   }
   std::span<const float> logits(batch_handle whose) const {
     if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0)
       throw argument_error("logits", "a session that keeps them and drew a token", "none");
     return run_->logits(whose.slot);
   }
-  void set_next(batch_handle whose, std::int32_t id) {
+  void set_next(batch_handle whose, std::int32_t id, std::uint32_t back) {
     member& of = const_cast<member&>(present(whose));
-    if (of.history.size() == of.prompt)
+    const std::size_t drawn = of.history.size() - of.prompt;
+    if (drawn == 0)
       throw argument_error("token to put in another's place", "a session that drew one", "one that drew none");
+    if (back >= drawn)
+      throw argument_error("tokens to take back", "fewer than the " + std::to_string(drawn) + " that were drawn",
+                           std::to_string(back));
+    if (back != 0 && copies_)
+      throw argument_error("tokens to take back", "a model without recurrent layers, whose states stay behind them",
+                           "one with them");
     body_->check_ids(std::span(&id, 1));
     gpu::translated([&] { settle(); });
+    of.history.resize(of.history.size() - back);
     of.history.back() = id;
+    if (back != 0) {
+      of.fed = (std::min)(of.fed, static_cast<std::uint32_t>(of.history.size()) - 1);
+      // The windows of caches may have gone on without what is behind them now.
+      if (in_caches_ == whose.slot && table().config->sliding_window != 0) in_caches_ = slot_count();
+    }
     tell(whose.slot, of);
   }
 
@@ -143,7 +154,16 @@ class running_batch : public batch_feeding {
       throw argument_error("drafts", "a plan whose passes take some (most_drafts)", "one of other passes");
     of.drafts.assign(ids.begin(), ids.end());
   }
+  void draft_by(std::shared_ptr<proposer> by) {
+    if (by && most_drafts() == 0)
+      throw argument_error("proposer", "a plan whose passes take drafts (most_drafts)", "one of other passes");
+    proposer_ = std::move(by);
+  }
   draft_counts drafts() const { return drafts_; }
+  draft_counts drafts(batch_handle whose) const {
+    if (const former* const of = find_left(whose)) return of->drafted;
+    return present(whose).drafted;
+  }
 
   std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options) {
     return gpu::translated([&] {
@@ -243,13 +263,13 @@ class running_batch : public batch_feeding {
       logits_of_[slot] = of.options.keep_logits ? of.number : 0;
       if (!of.drafts.empty()) {
         std::uint32_t taken = 0;
-        for (const std::uint32_t drawn : take_drafts(slot, of, ready))
+        for (const std::uint32_t drawn : take_drafts(slot, of, ready, drafted))
           if (++taken, !take_drawn(slot, of, drawn, spoiled)) break;
         if (taken > 1) tell(slot, of);
         else ++of.told;
         continue;
       }
-      of.drafting.decoded(tokens);
+      of.drafting.decoded(tokens), of.right.decoded(tokens);
       for (std::uint32_t i = 0; i < tokens; ++i, ++of.told)
         if (!take_drawn(slot, of, alone ? run_->drawn_alone(of.told) : run_->drawn(slot, of.told), spoiled)) break;
     }
@@ -295,7 +315,12 @@ class running_batch : public batch_feeding {
       remove(slot, of);
     }
   }
-  void check_lookup(const batch_options& options) const {
+  void check_drafts(const batch_options& options) const {
+    if (options.draft_num_tokens > most_drafts())
+      throw argument_error("draft_num_tokens", "0 .. " + std::to_string(most_drafts()) + " (other slots of this plan)",
+                           std::to_string(options.draft_num_tokens));
+    if (options.draft_num_tokens != 0 && !proposer_)
+      throw argument_error("draft_num_tokens", "a batch with a proposer (draft_by)", "one without");
     if (options.prompt_lookup_num_tokens > most_drafts())
       throw argument_error("prompt_lookup_num_tokens",
                            "0 .. " + std::to_string(most_drafts()) + " (other slots of this plan)",

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The model of --draft: held against the served one before either has weights, then loaded beside it. Included by the
+// engine's unit alone.
+#pragma once
+
+#include <intaglio/core/error.hpp>
+#include <intaglio/io/same_tokens.hpp>
+#include <intaglio/runtime/basic_batch.hpp>
+#include <intaglio/runtime/draft_model.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "../tool/engraved_models.hpp"
+#include "../tool/known_models.hpp"
+#include "../tool/model_file.hpp"
+#include "batch_engine.hpp"
+#include "batch_shape.hpp"
+
+namespace intaglio::serve {
+
+class draft_source {
+ public:
+  /// @param tokens of the served model, which is called `model`  @param of its plan
+  /// @throws file_error; argument_error: a model that cannot draft for it
+  draft_source(const engine_options& wanted, const io::tokenizer& tokens, std::string model, const plan::table& of)
+      : name_(wanted.draft), model_(std::move(model)),
+        file_(tool::open_model({.path = wanted.draft, .i2s_layout = wanted.i2s_layout})) {
+    if (!file_.vocabulary()) throw argument_error("--draft", "the tokens of " + model_, name_ + " without a tokenizer");
+    const io::tokenizer own(*file_.vocabulary(), file_.config().vocab_size);
+    if (const std::string other = io::first_other_token(own, tokens); !other.empty())
+      throw argument_error("--draft", "the tokens of " + model_, "others of " + name_ + ", " + other);
+    const std::uint32_t longest = file_.config().max_position_embeddings,
+                        context = longest == 0 ? of.context : std::min(of.context, longest);
+    plans_ = &tool::planned_model_of(file_, {.context = context}, {batch_shape_of, of.shape.all_slots()});
+    tool::require_decoder(*plans_);
+  }
+
+  /// @param large the served model's batch  @throws as basic_batch and draft_model; argument_error: passes of the
+  /// served model take no drafts
+  std::shared_ptr<draft_model> load(const basic_batch& large, const session_options& loading) const {
+    if (large.most_drafts() == 0)
+      throw argument_error("--draft",
+                           "a model whose passes take drafts: on one device, with exact products, without recurrent "
+                           "layers, not all layers in one dispatch",
+                           model_ + ", whose passes take none");
+    const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
+    return std::make_shared<draft_model>(basic_batch(large.device(), tables, file_, loading), large,
+                                         std::pair(name_, model_));
+  }
+
+  /// As the log says it.
+  static std::string told(const std::string& name, const plan::table& of) {
+    return "drafts by " + name + ": " + gpu::bytes_text(of.weight_bytes()) + " of weights, " +
+           gpu::bytes_text(of.cache_bytes() + of.pool_bytes()) + " of caches";
+  }
+
+ private:
+  std::string name_, model_;
+  io::checkpoint file_;
+  const tool::engraved_model* plans_ = nullptr;
+};
+
+}  // namespace intaglio::serve
