@@ -27,7 +27,7 @@
 #include "batch_shape.hpp"
 #include "between_steps.hpp"
 #include "draft_source.hpp"
-#include "engraved_batches.hpp"
+#include "engine_start.hpp"
 #include "form_draws.hpp"
 
 namespace intaglio::serve {
@@ -43,38 +43,6 @@ struct seat {
   std::int32_t of_device = 0;                 ///< the token that the device drew meanwhile
   bool keeps_logits() const { return asked != nullptr || who->drawn_by_host(); }
 };
-
-/// Slots of a plan: of one that is cut there are as many groups of them as devices, and as many as plans have, at
-/// least.
-std::uint32_t slots_of_group(const engine_options& wanted) {
-  const auto groups = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(wanted.devices.size())),
-             each = (wanted.slot_count + groups - 1) / groups;
-  return each == 0 ? 0 : each > 8 ? (each + 15) / 16 * 16 : std::max(2u, each);
-}
-
-/// The batch's plans of the model that a file has: those of the engraved models where nothing else is asked for.
-const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted) {
-  const bool fast = wanted.batch_products == "halves";
-  const tool::cache_choice cache = tool::cache_of(wanted.context, wanted.cache_type);
-  const tool::engraved_model* const alone =
-      wanted.slot_count == 0 ? tool::engraved_for(file, cache, wanted.codec) : nullptr;
-  const bool encodes = family_of(file.config().model_type).encoder;  // each text is a pass, and no session goes on
-  const tool::engraved_model& out =
-      encodes ? tool::planned_model_of(file, cache, {}, wanted.codec)
-      : alone != nullptr
-          ? engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
-          : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, slots_of_group(wanted)},
-                                   wanted.codec);
-  tool::judge_codecs(file, out, wanted.codec);
-  return out;
-}
-
-const io::vocabulary& vocabulary_of(const io::checkpoint& file) {
-  if (!file.vocabulary())
-    throw file_error(file.path(), std::nullopt, "the model has no tokenizer",
-                     "tokenizer.json or tokenizer.model beside the weights", "none");
-  return *file.vocabulary();
-}
 
 class batch_engine : public token_engine {
  public:
@@ -566,27 +534,17 @@ class batch_engine : public token_engine {
     gauges_.weights_bytes = table.weight_bytes();
     gauges_.cache_bytes = table.cache_bytes() + table.pool_bytes();
     std::string computed = tool::computed_text(table);
-    if (draft) computed += "; " + draft_by(*draft, loading);
+    if (draft) draft_ = draft->load(batch_ ? &*batch_ : nullptr, loading, gauges_), computed += "; " + draft->told();
     gauges_.slot_count = batch_ ? batch_->slot_count() : table.shape.slot_count;
     gauges_.page_size = table.shape.page_size;
     gauges_.pages = table.shape.pages;
     tell_memory();
-    if (batch_) gauges_.free_pages = batch_->free_pages(), generate_some(), tell_times();
+    if (batch_)
+      gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0), tell_times();
     else encoder_->embed(std::array<std::int32_t, 2>{1, 2});
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
     log("ready", facts_.id + " on " + device_name_ + ": " + computed);
   }
-  /// @return what the log says of it
-  std::string draft_by(const draft_source& by, const session_options& loading) {
-    if (!batch_) throw argument_error("--draft", "a decoder to draft for", facts_.id + ", an encoder");
-    draft_ = by.load(*batch_, loading);
-    batch_->draft_by(draft_);
-    const plan::table& its = draft_->batch().table();
-    gauges_.weights_bytes += its.weight_bytes();
-    gauges_.cache_bytes += its.cache_bytes() + its.pool_bytes();
-    return draft_source::told(options_.draft, its);
-  }
-
   /// One, or those over which the model is cut.
   std::vector<gpu::device> opened_devices() const {
     std::vector<gpu::device> out;
@@ -607,26 +565,6 @@ class batch_engine : public token_engine {
     else batch_.emplace(cut_batch(on, tables, checkpoint, loading, tool::cut_choice(on, options_.cut)));
     for (const std::string& each : encoder_ ? encoder_->warnings() : batch_->warnings()) log("warning", each);
     return encoder_ ? encoder_->table() : batch_->table();
-  }
-
-  /// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what
-  /// takes memory has it.
-  void generate_some() {
-    const std::array<std::int32_t, 3> any{static_cast<std::int32_t>(facts_.vocab_size / 2), 1, 2};
-    std::uint32_t wanted = 0, drawn = 0;
-    const auto run = [&] {
-      for (std::uint32_t steps = 0; batch_->active() != 0 && steps < 2 * wanted; ++steps)
-        drawn += static_cast<std::uint32_t>(batch_->step().size());
-    };
-    for (const std::uint32_t tokens : {2u, 4u}) {
-      batch_->join(any, {.max_tokens = tokens, .keep_logits = tokens == 2});
-      wanted += tokens;
-    }
-    run();
-    if (draft_) batch_->join(any, {.max_tokens = 16, .draft_num_tokens = most_drafted()}), wanted += 16, run();
-    if (drawn != wanted)
-      throw device_error(batch_->device().label(), "generate",
-                         "expected " + std::to_string(wanted) + " tokens, found " + std::to_string(drawn));
   }
 
   /// A new device and batch, again and again until one works.

@@ -20,6 +20,7 @@
 #include "../tool/model_file.hpp"
 #include "batch_engine.hpp"
 #include "batch_shape.hpp"
+#include "metrics.hpp"
 
 namespace intaglio::serve {
 
@@ -33,34 +34,37 @@ class draft_source {
     if (!file_.vocabulary()) throw argument_error("--draft", "the tokens of " + model_, name_ + " without a tokenizer");
     const io::tokenizer own(*file_.vocabulary(), file_.config().vocab_size);
     if (const std::string other = io::first_other_token(own, tokens); !other.empty())
-      throw argument_error("--draft", "the tokens of " + model_, "others of " + name_ + ", " + other);
+      throw argument_error("tokens of --draft " + name_, "those of " + model_, other);
     const std::uint32_t longest = file_.config().max_position_embeddings,
                         context = longest == 0 ? of.context : std::min(of.context, longest);
     plans_ = &tool::planned_model_of(file_, {.context = context}, {batch_shape_of, of.shape.all_slots()});
     tool::require_decoder(*plans_);
   }
 
-  /// @param large the served model's batch  @throws as basic_batch and draft_model; argument_error: passes of the
-  /// served model take no drafts
-  std::shared_ptr<draft_model> load(const basic_batch& large, const session_options& loading) const {
-    if (large.most_drafts() == 0)
+  /// It drafts for the batch from then on. @param large the served model's batch, nullptr of an encoder
+  /// @param counts get its memory
+  /// @throws as basic_batch and draft_model; argument_error: passes of the served model take no drafts
+  std::shared_ptr<draft_model> load(basic_batch* large, const session_options& loading, engine_gauges& counts) {
+    if (large == nullptr || large->most_drafts() == 0)
       throw argument_error("--draft",
-                           "a model whose passes take drafts: on one device, with exact products, without recurrent "
-                           "layers, not all layers in one dispatch",
+                           "a model whose passes take drafts: a decoder on one device, with exact products, without "
+                           "recurrent layers, not all layers in one dispatch",
                            model_ + ", whose passes take none");
     const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
-    return std::make_shared<draft_model>(basic_batch(large.device(), tables, file_, loading), large,
-                                         std::pair(name_, model_));
+    auto out = std::make_shared<draft_model>(basic_batch(large->device(), tables, file_, loading), *large,
+                                             std::pair(name_, model_));
+    large->draft_by(out);
+    const plan::table& its = out->batch().table();
+    counts.weights_bytes += its.weight_bytes(), counts.cache_bytes += its.cache_bytes() + its.pool_bytes();
+    told_ = "drafts by " + name_ + ": " + gpu::bytes_text(its.weight_bytes()) + " of weights, " +
+            gpu::bytes_text(its.cache_bytes() + its.pool_bytes()) + " of caches";
+    return out;
   }
-
-  /// As the log says it.
-  static std::string told(const std::string& name, const plan::table& of) {
-    return "drafts by " + name + ": " + gpu::bytes_text(of.weight_bytes()) + " of weights, " +
-           gpu::bytes_text(of.cache_bytes() + of.pool_bytes()) + " of caches";
-  }
+  /// What the log says once it is loaded.
+  const std::string& told() const { return told_; }
 
  private:
-  std::string name_, model_;
+  std::string name_, model_, told_;
   io::checkpoint file_;
   const tool::engraved_model* plans_ = nullptr;
 };

@@ -26,8 +26,41 @@ class batch_drafts : public batch_prefixes {
     return copies_ || run_->in_one() || run_->is_stage() || !same_alone ? 0 : slot_count() - 1;
   }
 
+  void draft(batch_handle whose, std::span<const std::int32_t> ids) {
+    member& of = const_cast<member&>(present(whose));
+    body_->check_ids(ids);
+    if (of.options.keep_logits) throw argument_error("session to draft for", "one without keep_logits", "one with");
+    if (most_drafts() == 0)
+      throw argument_error("drafts", "a plan whose passes take some (most_drafts)", "one of other passes");
+    of.drafts.assign(ids.begin(), ids.end());
+  }
+  void draft_by(std::shared_ptr<proposer> by) {
+    if (by && most_drafts() == 0)
+      throw argument_error("proposer", "a plan whose passes take drafts (most_drafts)", "one of other passes");
+    proposer_ = std::move(by);
+  }
+  draft_counts drafts() const { return drafts_; }
+  draft_counts drafts(batch_handle whose) const {
+    if (const former* const of = find_left(whose)) return of->drafted;
+    return present(whose).drafted;
+  }
+
  protected:
   using batch_prefixes::batch_prefixes;
+
+  void check_drafts(const batch_options& options) const {
+    if (options.draft_num_tokens > most_drafts())
+      throw argument_error("draft_num_tokens", "0 .. " + std::to_string(most_drafts()) + " (other slots of this plan)",
+                           std::to_string(options.draft_num_tokens));
+    if (options.draft_num_tokens != 0 && !proposer_)
+      throw argument_error("draft_num_tokens", "a batch with a proposer (draft_by)", "one without");
+    if (options.prompt_lookup_num_tokens > most_drafts())
+      throw argument_error("prompt_lookup_num_tokens",
+                           "0 .. " + std::to_string(most_drafts()) + " (other slots of this plan)",
+                           std::to_string(options.prompt_lookup_num_tokens));
+    if (options.prompt_lookup_num_tokens != 0 && options.max_matching_ngram_size < 2)
+      throw argument_error("max_matching_ngram_size", "at least 2", std::to_string(options.max_matching_ngram_size));
+  }
 
   bool is_drafting() const {
     return most_drafts() != 0 && std::any_of(members_.begin(), members_.end(), [](const member& each) {

@@ -80,7 +80,7 @@ class draft_model final : public runtime::proposer {
 
   void expect_same_tokens(const basic_batch& large, const std::pair<std::string, std::string>& names) const {
     const auto refuse = [&](const std::string& what) {
-      throw argument_error("draft model", "the tokens of " + names.second, "others of " + names.first + ", " + what);
+      throw argument_error("tokens of " + names.first, "those of " + names.second, what);
     };
     if (small_.has_tokenizer() && large.has_tokenizer()) {
       if (const std::string other = io::first_other_token(small_.tokenizer(), large.tokenizer()); !other.empty())

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// What the engine does once before it is ready: it chooses its plans, and lets the batch generate. Included by the
+// engine's unit alone.
+#pragma once
+
+#include <intaglio/core/error.hpp>
+#include <intaglio/runtime/basic_batch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "../tool/engraved_models.hpp"
+#include "../tool/known_models.hpp"
+#include "batch_engine.hpp"
+#include "batch_shape.hpp"
+#include "engraved_batches.hpp"
+
+namespace intaglio::serve {
+
+/// Slots of a plan: of one that is cut there are as many groups of them as devices, and as many as plans have, at
+/// least.
+inline std::uint32_t slots_of_group(const engine_options& wanted) {
+  const auto groups = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(wanted.devices.size())),
+             each = (wanted.slot_count + groups - 1) / groups;
+  return each == 0 ? 0 : each > 8 ? (each + 15) / 16 * 16 : std::max(2u, each);
+}
+
+/// The batch's plans of the model that a file has: those of the engraved models where nothing else is asked for.
+inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted) {
+  const bool fast = wanted.batch_products == "halves";
+  const tool::cache_choice cache = tool::cache_of(wanted.context, wanted.cache_type);
+  const tool::engraved_model* const alone =
+      wanted.slot_count == 0 ? tool::engraved_for(file, cache, wanted.codec) : nullptr;
+  const bool encodes = family_of(file.config().model_type).encoder;  // each text is a pass, and no session goes on
+  const tool::engraved_model& out =
+      encodes ? tool::planned_model_of(file, cache, {}, wanted.codec)
+      : alone != nullptr
+          ? engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
+          : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, slots_of_group(wanted)},
+                                   wanted.codec);
+  tool::judge_codecs(file, out, wanted.codec);
+  return out;
+}
+
+inline const io::vocabulary& vocabulary_of(const io::checkpoint& file) {
+  if (!file.vocabulary())
+    throw file_error(file.path(), std::nullopt, "the model has no tokenizer",
+                     "tokenizer.json or tokenizer.model beside the weights", "none");
+  return *file.vocabulary();
+}
+
+/// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what
+/// takes memory has it.
+/// @param drafts of one pass by a draft model; 0: there is none
+inline void generate_some(basic_batch& batch, std::uint32_t drafts) {
+  const std::array<std::int32_t, 3> any{static_cast<std::int32_t>(batch.table().config->vocab_size / 2), 1, 2};
+  std::uint32_t wanted = 0, drawn = 0;
+  const auto run = [&] {
+    for (std::uint32_t steps = 0; batch.active() != 0 && steps < 2 * wanted; ++steps)
+      drawn += static_cast<std::uint32_t>(batch.step().size());
+  };
+  for (const std::uint32_t tokens : {2u, 4u}) {
+    batch.join(any, {.max_tokens = tokens, .keep_logits = tokens == 2});
+    wanted += tokens;
+  }
+  run();
+  if (drafts != 0) batch.join(any, {.max_tokens = 16, .draft_num_tokens = drafts}), wanted += 16, run();
+  if (drawn != wanted)
+    throw device_error(batch.device().label(), "generate",
+                       "expected " + std::to_string(wanted) + " tokens, found " + std::to_string(drawn));
+}
+
+}  // namespace intaglio::serve
