@@ -176,11 +176,11 @@ void add_engine_options(CLI::App& app, settings& to) {
       "has: the same text, sooner where it repeats itself; 0: none")
       ->check(CLI::Range(0, 255))
       ->type_name("N");
-  CLI::Option* const draft = add("--draft", to.engine.draft,
-                                 "A smaller model with the same tokens, as --model names one: it drafts what "
-                                 "generations say next, while there "
-                                 "are slots that nobody has: the same text, sooner where its drafts are right")
-                                 ->type_name("FILE|NAME");
+  CLI::Option* const draft =
+      add("--draft", to.engine.draft,
+          "Smaller model with the same tokens, as --model takes one: it drafts what generations say next, while there "
+          "are slots that nobody has: the same text, sooner where its drafts are right")
+          ->type_name("FILE");
   add("--draft-max", to.engine.draft_max, "Tokens that --draft drafts at most for a pass of one generation")
       ->check(CLI::Range(1, 255))
       ->type_name("N")
