@@ -250,6 +250,12 @@ for path in [
 check.equal(refused(ask("GET", CHAT), 405, "GET of chat").get("allow"), "POST", "Allow")
 refused(ask("DELETE", "/v1/models"), 405, "DELETE of models")
 refused(ask("POST", CHAT, good, {"Content-Type": "text/plain"}), 415, "text/plain")
+check.equal(ask("POST", CHAT, good, {"Content-Type": None})[0], 200, "no type at all")
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+check.equal(ask("POST", "/api/show", {"model": "fable"}, FORM)[0], 200, "Ollama's API, as curl asks it")
+for each in (FORM, {"Content-Type": None}):
+    foreign = {**each, "Origin": "https://elsewhere.example"}
+    check.equal(ask("POST", "/api/show", {"model": "fable"}, foreign)[0], 403, "a page of elsewhere")
 refused(ask("POST", CHAT, good, {"Content-Encoding": "gzip"}), 415, "gzip")
 refused(ask("POST", CHAT, "x" * 200_001), 413, "a large body", None, "200000")
 refused(
