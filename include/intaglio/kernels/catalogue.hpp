@@ -108,6 +108,11 @@ constexpr bool are_in_order(kernel_list<Kernels...>) {
   std::size_t at = 0;
   return ((static_cast<std::size_t>(Kernels::id) == at++) && ...);
 }
+/// Whether a descriptor's constants are as many as those of the interface that its modules are held against.
+template <class... Kernels>
+constexpr bool have_all_constants(kernel_list<Kernels...>) {
+  return ((sizeof(typename Kernels::constants) == 4 * Kernels::face.specialization_count()) && ...);
+}
 /// What `f` says of each kernel, by its number.
 template <class F, class... Kernels>
 constexpr std::array<bool, sizeof...(Kernels)> told_of(F f, kernel_list<Kernels...>) {
@@ -119,8 +124,13 @@ inline constexpr auto exchange_places_of_their_own =
     told_of([]<class Kernel>(std::type_identity<Kernel>) { return exchanging<Kernel>; }, all_kernels{});
 inline constexpr auto have_helpers =
     told_of([]<class Kernel>(std::type_identity<Kernel>) { return helped<Kernel>; }, all_kernels{});
+inline constexpr auto are_held_against_chain =
+    told_of([]<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::is_held_against_chain; }; },
+            all_kernels{});
+inline constexpr auto leave_chain_bits = told_of(
+    []<class Kernel>(std::type_identity<Kernel>) { return requires { Kernel::leaves_chain_bits; }; }, all_kernels{});
 inline constexpr auto catalogue = faces_of(all_kernels{});
-static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}));
+static_assert(catalogue.size() == kernel_count && are_in_order(all_kernels{}) && have_all_constants(all_kernels{}));
 
 constexpr const kernel_interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -119,6 +119,7 @@ struct layers_coded_kernel {
   static constexpr kernel id = kernel::layers_coded;
   static constexpr const kernel_interface& face = layers_coded_interface;
   static constexpr bool does_all_layers = true;
+  static constexpr bool is_held_against_chain = true;  ///< of decode: prompts may round otherwise
   static constexpr candidate candidates[] = {
       {variant::layers_dense, {}}, {variant::layers_coded, {}}, {variant::layers_mixed, {}}};
   struct constants {

@@ -67,6 +67,7 @@ struct layers_ternary_few_kernel {
   static constexpr kernel id = kernel::layers_ternary_few;
   static constexpr const kernel_interface& face = layers_ternary_few_interface;
   static constexpr bool does_all_layers = true;
+  static constexpr bool leaves_chain_bits = true;  ///< in batches, whose other forms multiply in halves
   static constexpr candidate candidates[] = {{variant::layers_ternary_few, {}}};
   struct constants {
     std::uint32_t workgroup_size{};

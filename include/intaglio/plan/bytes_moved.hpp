@@ -24,7 +24,7 @@ constexpr bool holds_partials(const dispatch& d, const access& a) {
 /// @param of the sequence of the dispatch; tokens <= of.max_tokens
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position,
                                     std::uint32_t tokens) {
-  if (d.kernel == kernels::kernel::layers || is_resident(d)) {
+  if (is_all_layers(d)) {
     std::uint64_t steps = 0;
     for (const dispatch& each : of.period) steps += of.times(each) * bytes_moved(t, of, each, position, tokens);
     return steps;

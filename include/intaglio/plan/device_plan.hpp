@@ -129,7 +129,7 @@ class device_plan {
   /// Where long contexts have a form of the dispatch of all layers, or where that form is not held against the chain.
   bool has_long_layers() const {
     const auto& all = table_.decode_in_one.in_one;
-    return !all.empty() && all.front().kernel != kernels::kernel::layers_coded;
+    return !all.empty() && !is_held_against_chain(all.front());
   }
   [[gnu::cold]] void attend_together() {
     sequence made = engraved_->decode;

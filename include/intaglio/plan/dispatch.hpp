@@ -96,10 +96,14 @@ constexpr bool has_exchange(const dispatch& d) {
 }
 /// Whether some workgroups of such a dispatch help the others.
 constexpr bool has_helpers(const dispatch& d) { return kernels::have_helpers[static_cast<std::size_t>(d.kernel)]; }
+/// Whether a dispatch is all layers: what it does is said by the steps of its sequence.
+constexpr bool is_all_layers(const dispatch& d) { return kernels::do_all_layers[static_cast<std::size_t>(d.kernel)]; }
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has
 /// what that takes (plan::runs).
-constexpr bool is_resident(const dispatch& d) {
-  return kernels::do_all_layers[static_cast<std::size_t>(d.kernel)] && d.subgroups > 1;
+constexpr bool is_resident(const dispatch& d) { return is_all_layers(d) && d.subgroups > 1; }
+/// Whether such a dispatch of a token is held against decode's own chain at load, since prompts may round otherwise.
+constexpr bool is_held_against_chain(const dispatch& d) {
+  return kernels::are_held_against_chain[static_cast<std::size_t>(d.kernel)];
 }
 
 /// Whether it is turn of one stacked product, without norms of all heads at once.

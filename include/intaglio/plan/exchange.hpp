@@ -45,15 +45,23 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
 
 /// Arguments that the workgroups of layers and layers_coded wait for.
 constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatch& all) {
-  if (all.kernel == kernels::kernel::layers)
-    return kernels::layers_kernel::exchanged(kernels::constants_of<kernels::layers_kernel>(all.specialization));
-  return kernels::layers_coded_kernel::exchanged(
-      kernels::constants_of<kernels::layers_coded_kernel>(all.specialization));
+  kernels::layers::exchanged_arguments out{};
+  kernels::visit(all.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+    if constexpr (requires(const typename Kernel::constants& c) { Kernel::exchanged(c); })
+      out = Kernel::exchanged(kernels::constants_of<Kernel>(all.specialization));
+  });
+  return out;
 }
 /// What layers and layers_coded wait for, by its place among a layer's arguments: what q, k and v, attention, its
 /// projection, gate and up, and down projections give. Each is written by one step, before the step that is the next
 /// to write one reads it, and no step before that one waits for it.
 [[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
+  const auto order = exchanged_arguments(all);
+  if (order.count == 0) {
+    begin(out, s, all);
+    out.append("expected a kernel that says what its workgroups wait for, found none");
+    return false;
+  }
   for (std::uint32_t kind = 0; kind < s.pattern.kinds(); ++kind) {
     const auto steps = s.block(static_cast<std::uint8_t>(kind));
     const auto arguments = s.arguments.subspan(s.arguments.size() > s.argument_count() ? kind * s.argument_count() : 0,
@@ -66,7 +74,6 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
       return false;
     };
     std::size_t from = 0;
-    const auto order = exchanged_arguments(all);
     for (std::size_t k = 0; k < order.count; ++k) {
       const std::size_t n = order.items[k];
       std::size_t writes = from;

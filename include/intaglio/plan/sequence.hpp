@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/layer_pattern.hpp"
@@ -78,13 +79,13 @@ struct sequence {
   }
   /// How many arguments all layers in one dispatch have for each layer, and bytes of all of them in memory.
   constexpr std::size_t argument_count() const {
-    if (in_one.empty()) return kernels::layers::argument_count;
-    const dispatch& all = in_one.front();
-    using namespace kernels;
-    return all.kernel == kernel::layers ? layers_kernel::argument_count(constants_of<layers_kernel>(all.specialization))
-           : all.kernel == kernel::layers_coded
-               ? layers_coded_kernel::argument_count(constants_of<layers_coded_kernel>(all.specialization))
-               : layers::argument_count;
+    std::size_t out = kernels::layers::argument_count;
+    if (!in_one.empty())
+      kernels::visit(in_one.front().kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+        if constexpr (requires(const typename Kernel::constants& c) { Kernel::argument_count(c); })
+          out = Kernel::argument_count(kernels::constants_of<Kernel>(in_one.front().specialization));
+      });
+    return out;
   }
   constexpr std::uint64_t argument_bytes() const { return std::uint64_t{8} * argument_count() * layers; }
   /// The arguments of a layer.

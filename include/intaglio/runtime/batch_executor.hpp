@@ -26,7 +26,7 @@ namespace intaglio::runtime {
 
 /// How far logits of all layers in one dispatch may be from the chain's, beside their own length.
 constexpr double nearness(const plan::dispatch& all) {
-  return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03;
+  return kernels::leave_chain_bits[static_cast<std::size_t>(all.kernel)] ? 0 : 0.03;
 }
 /// How far those of a session that decodes alone may be from what it has beside others: not at all where passes have
 /// decode's bits. Products in halves round what they multiply.

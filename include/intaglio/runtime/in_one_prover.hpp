@@ -41,7 +41,7 @@ class in_one_prover : public pass_runner {
     if (decode.in_one.empty()) return false;
     for (const plan::dispatch& each : table.prefill.period)
       if (each.kernel == kernels::kernel::attention_halves) return true;
-    return decode.in_one.front().kernel == kernels::kernel::layers_coded;
+    return plan::is_held_against_chain(decode.in_one.front());
   }
   static constexpr std::uint32_t proven_tokens = 3;
   /// all_layers_agree() where sessions have their memory: what passes leave in it is put back, but for the caches

@@ -126,7 +126,7 @@ class kernel_proof {
     std::vector<claim> out;
     for (const auto part : of.recorded())
       for (const auto& call : part) {
-        if (call.kernel == kernels::kernel::layers || plan::is_resident(call)) continue;
+        if (plan::is_all_layers(call)) continue;
         if (of.narrows != nullptr && is_in(*of.narrows, call)) continue;
         const bool draws = part.data() == of.epilogue.data() && &call == &part.back();
         if (draws)
