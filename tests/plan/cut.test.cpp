@@ -7,6 +7,7 @@
 #include <set>
 
 #include "intaglio/families/planned_family.hpp"
+#include "intaglio/models/bert.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "tiny_configs.hpp"
@@ -133,6 +134,8 @@ TEST_CASE("a cut that is none is refused") {
   CHECK_THROWS_AS(plan::stage(made.table(), {1, 4}), argument_error);
   const plan::stage first(made.table(), {0, 1});
   CHECK_THROWS_AS(plan::stage(first.table(), {0, 1}), argument_error);
+  const plan::planned encoder = plan_of(models::bge_small_config, plan::profiles::cpu);
+  CHECK_THROWS_WITH(plan::stage(encoder.table(), {0, 6}), ContainsSubstring("expected a decoder, found an encoder"));
 }
 
 TEST_CASE("verify refuses a crossing without a live value, or without a wait") {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/family.hpp"
 #include "intaglio/plan/draft_in_one.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/plan/table.hpp"
@@ -107,6 +108,7 @@ class stage {
       refuse("layers of the model's " + std::to_string(all),
              std::to_string(layers.first) + " to " + std::to_string(layers.end));
     if (whole.model_layers != 0) refuse("a whole plan", "a stage of one");
+    if (family_of(whole.config->model_type).encoder) refuse("a decoder", "an encoder, which one device has whole");
     if (whole.trace.top != 0) refuse("a plan without a trace of features", "one with it");
     for (std::uint8_t kind = 0; kind < whole.pattern.kinds(); ++kind)
       if (whole.caches[kind].shared) refuse("layers with keys and values of their own", "layers that use another's");
