@@ -4,6 +4,7 @@
 #pragma once
 
 #include <intaglio/core/number_text.hpp>
+#include <intaglio/core/version.hpp>
 #include <intaglio/io/unicode.hpp>
 #include <intaglio/platform/clock.hpp>
 
@@ -47,6 +48,12 @@ inline std::string as_utf8(std::string_view bytes) {
 inline std::string without_tag(const std::string& name) {
   constexpr std::string_view tag = ":latest";
   return name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
+}
+
+/// This build, as answers name it.
+inline std::string fingerprint() {
+  return "intaglio-" + std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
+         std::to_string(version_patch);
 }
 
 /// "2026-11-26T18:40:00Z"

@@ -59,7 +59,7 @@ class text_language {
   grammar::rule written(grammar& to, language_budget& budget, character_form form = character_form::json) const;
 
  private:
-  friend class pattern_reader;
+  friend class pattern_automaton;
   static constexpr std::uint32_t none = 0xFFFF'FFFFu, end_of_characters = 0x110000;
   using row = std::vector<std::uint32_t>;  ///< by interval: state or none
 

@@ -2,6 +2,7 @@
 #include "hub.hpp"
 
 #include "download.hpp"
+#include "web_answer.hpp"
 
 #include <intaglio/core/error.hpp>
 #include <intaglio/core/message.hpp>
@@ -20,10 +21,6 @@
 namespace intaglio::tool {
 namespace {
 
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 bool is_hub_word(std::string_view text) {

@@ -9,9 +9,11 @@
 #include "../../examples/serve/json_schema.cpp"
 #include "../../examples/serve/number_form.cpp"
 #include "../../examples/serve/pattern.cpp"
+#include "../../examples/serve/pattern_automaton.cpp"
 #include "../../examples/serve/reply_grammar.cpp"
 #include "../../examples/serve/reply_layout.cpp"
 #include "../../examples/serve/schema_words.cpp"
+#include "../../examples/serve/text_formats.cpp"
 #include "../../examples/serve/text_language.cpp"
 #include "../../examples/serve/text_match.cpp"
 
