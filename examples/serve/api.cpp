@@ -102,8 +102,8 @@ void api::admit(const http_request& head) {
   if (head.method == "OPTIONS" && !cors_fields(options_.access, head).empty()) return;
   const route& found = route_of(head);
   if (found.method != "POST" || (found.empty && has_no_body(head))) return;
-  // Ollama asks for no type: its clients send none, and curl, with which its pages ask, that of a form. Pages of elsewhere
-  // are refused by their Origin.
+  // Ollama asks for no type: its clients send none, and curl, with which its pages ask, that of a form. Pages of
+  // elsewhere are refused by their Origin.
   const auto type = head.field("content-type");
   if (!type.empty() && media_type(type) != "application/json" && !head.path.starts_with("/api/"))
     throw api_error(415, "Content-Type: expected application/json, found another");

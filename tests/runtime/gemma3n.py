@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-from gemma4_mixture import write_safetensors
+from safetensors_file import write_safetensors
 from mamba2_hybrids import VOCABULARY, write_gguf, write_tokenizer
 
 EPS = 1e-6

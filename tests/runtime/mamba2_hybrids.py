@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-from gemma4_mixture import write_safetensors
+from safetensors_file import write_safetensors
 
 VOCABULARY, TAPS, EPS = 320, 4, 1e-5
 GAP = 1e-3  # of router logits at every choice, so that rounding does not decide
