@@ -8,11 +8,15 @@ if(NOT TARGET intaglio::module)
     endif()
     if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15) OR
        (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 18))
-      message(FATAL_ERROR "intaglio: INTAGLIO_MODULE: expected clang 18 or g++ 15 (14.2 fails at the import), or newer, found ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+      message(FATAL_ERROR
+        "intaglio: INTAGLIO_MODULE: expected clang 18 or g++ 15 (14.2 fails at the import), or newer,"
+        " found ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
     endif()
-    find_path(headers intaglio/session.hpp PATHS "${CMAKE_CURRENT_LIST_DIR}/../include" "${CMAKE_CURRENT_LIST_DIR}/../../../include"
+    find_path(headers intaglio/session.hpp PATHS "${CMAKE_CURRENT_LIST_DIR}/../include"
+      "${CMAKE_CURRENT_LIST_DIR}/../../../include"
               NO_CACHE NO_DEFAULT_PATH REQUIRED)
-    set(includes "#include <intaglio/batch_session.hpp>\n#include <intaglio/core/version.hpp>\n#include <intaglio/session.hpp>\n")
+    set(includes
+      "#include <intaglio/batch_session.hpp>\n#include <intaglio/core/version.hpp>\n#include <intaglio/session.hpp>\n")
     set(models "")
     file(GLOB files CONFIGURE_DEPENDS "${headers}/intaglio/models/*.hpp")
     foreach(file IN LISTS files)
@@ -28,7 +32,8 @@ if(NOT TARGET intaglio::module)
     if(NOT models)
       message(FATAL_ERROR "intaglio: ${headers}/intaglio/models: expected headers of models, found none")
     endif()
-    configure_file("${CMAKE_CURRENT_LIST_DIR}/intaglio.cppm.in" "${CMAKE_CURRENT_BINARY_DIR}/intaglio_module/intaglio.cppm" @ONLY)
+    configure_file("${CMAKE_CURRENT_LIST_DIR}/intaglio.cppm.in"
+      "${CMAKE_CURRENT_BINARY_DIR}/intaglio_module/intaglio.cppm" @ONLY)
     add_library(intaglio_module STATIC EXCLUDE_FROM_ALL)
     target_sources(intaglio_module PUBLIC FILE_SET CXX_MODULES BASE_DIRS "${CMAKE_CURRENT_BINARY_DIR}/intaglio_module"
                    FILES "${CMAKE_CURRENT_BINARY_DIR}/intaglio_module/intaglio.cppm")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-# The target intaglio_verify_headers compiles every header of the library alone. A header that includes another header, itself or by way of a third,
-# sees the same behind that header as it does alone: so headers of which each includes the one before are compiled in one file, one behind the other. Those that include
-# one of the dearest take that from a precompiled header, since it is most of their time.
+# The target intaglio_verify_headers compiles every header of the library alone. A header that includes another header,
+# itself or by way of a third, sees the same behind that header as it does alone: so headers of which each includes the
+# one before are compiled in one file, one behind the other. Those that include one of the dearest take that from a
+# precompiled header, since it is most of their time.
 set(directory "${CMAKE_CURRENT_BINARY_DIR}/verify_headers")
 find_path(INTAGLIO_HNSWLIB_INCLUDE_DIR hnswlib/hnswlib.h)
 if(NOT INTAGLIO_HNSWLIB_INCLUDE_DIR)

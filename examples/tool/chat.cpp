@@ -45,7 +45,8 @@ constexpr const char* chat_help = R"(/system [TEXT]  show or set the system mess
 /model [MODEL]  show the model, or go on with another
 /help           this
 /quit           leave; Ctrl-D too
-A line that ends in \ goes on in the next one; lines between two lines of """ belong together; Alt-Enter, too, makes a new line.
+A line that ends in \ goes on in the next one; lines between two lines of """ belong together; Alt-Enter makes a new
+line too.
 Ctrl-C stops a reply and keeps what there is.)";
 
 constexpr std::array<std::string_view, 10> names{"/help",  "/load", "/model", "/quit",  "/reset",

@@ -37,10 +37,12 @@ constexpr const char* footer = R"(Examples:
   intaglio engrave MODEL.gguf -o mine                     build mine/bin/intaglio for another model
   intaglio plan fable --html plan.html                    the command sequence as a picture
 
-MODEL is a GGUF file or a folder: Hugging Face's (config.json with safetensors or pytorch_model.bin), or Meta's and Mistral's own
-(params.json with consolidated.*.pth), or a file of `intaglio pack`, or the https address of a GGUF or packed file, which is fetched once and
-kept (`intaglio cache`); #sha256=DIGITS behind it says what it must be. Without --model the tool uses fable, the story teller inside it.
-Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to stderr.)";
+MODEL is a GGUF file or a folder: Hugging Face's (config.json with safetensors or pytorch_model.bin), or Meta's and
+Mistral's own (params.json with consolidated.*.pth), or a file of `intaglio pack`, or the https address of a GGUF or
+packed file, which is fetched once and kept (`intaglio cache`); #sha256=DIGITS behind it says what it must be. Without
+--model the tool uses fable, the story teller inside it.
+Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to
+stderr.)";
 
 /// A subcommand's parser and what to do when it was chosen.
 class command_line : public walk_commands {

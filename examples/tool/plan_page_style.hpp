@@ -8,11 +8,15 @@ namespace intaglio::tool {
 
 inline constexpr std::string_view plan_page_style = R"css(
 :root{--paper:#faf8f4;--ink:#22262b;--soft:#626a73;--line:#ddd8ce;--panel:#fff;--wash:#f1ede4;--accent:#9a5b2b;
---embed:#71808f;--norm_quantize:#c98a25;--ternary_matmul:#3a6fc4;--ternary_float:#5a52b8;--attention:#a3518f;--dense_matmul:#1f8a7d;--sample:#c2454f}
-@media(prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e7e4de;--soft:#989fa8;--line:#33383e;--panel:#1d2024;--wash:#1a1d20;--accent:#d9975f;
---embed:#8fa0b1;--norm_quantize:#e0a84a;--ternary_matmul:#6f9ee8;--ternary_float:#948ce6;--attention:#cf84bb;--dense_matmul:#4fb8ab;--sample:#e57a82}}
+--embed:#71808f;--norm_quantize:#c98a25;--ternary_matmul:#3a6fc4;--ternary_float:#5a52b8;--attention:#a3518f;
+--dense_matmul:#1f8a7d;--sample:#c2454f}
+@media(prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e7e4de;--soft:#989fa8;--line:#33383e;--panel:#1d2024;
+--wash:#1a1d20;--accent:#d9975f;
+--embed:#8fa0b1;--norm_quantize:#e0a84a;--ternary_matmul:#6f9ee8;--ternary_float:#948ce6;--attention:#cf84bb;
+--dense_matmul:#4fb8ab;--sample:#e57a82}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}
+body{margin:0;background:var(--paper);color:var(--ink);
+font:15px/1.55 system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}
 main{max-width:1480px;margin:0 auto;padding:44px 28px 72px}
 h1{font:600 40px/1.1 Georgia,"Times New Roman",serif;margin:2px 0 10px;letter-spacing:-.01em}
 h2{font:600 22px/1.25 Georgia,"Times New Roman",serif;margin:44px 0 6px}
@@ -26,9 +30,12 @@ em{font-style:normal;color:var(--ink)}
 input[name=tab]{position:absolute;opacity:0}
 nav{display:flex;gap:4px}
 nav label{padding:7px 16px;border:1px solid var(--line);border-radius:7px;color:var(--soft);cursor:pointer}
-#tab-decode:checked~nav label[for=tab-decode],#tab-decode_in_one:checked~nav label[for=tab-decode_in_one],#tab-prefill:checked~nav label[for=tab-prefill]{background:var(--ink);border-color:var(--ink);color:var(--paper)}
-#tab-decode:focus-visible~nav label[for=tab-decode],#tab-decode_in_one:focus-visible~nav label[for=tab-decode_in_one],#tab-prefill:focus-visible~nav label[for=tab-prefill]{outline:2px solid var(--accent);outline-offset:2px}
-#tab-decode:checked~#prefill,#tab-decode:checked~#decode_in_one,#tab-decode_in_one:checked~#decode,#tab-decode_in_one:checked~#prefill,#tab-prefill:checked~#decode,
+#tab-decode:checked~nav label[for=tab-decode],#tab-decode_in_one:checked~nav label[for=tab-decode_in_one],
+#tab-prefill:checked~nav label[for=tab-prefill]{background:var(--ink);border-color:var(--ink);color:var(--paper)}
+#tab-decode:focus-visible~nav label[for=tab-decode],#tab-decode_in_one:focus-visible~nav label[for=tab-decode_in_one],
+#tab-prefill:focus-visible~nav label[for=tab-prefill]{outline:2px solid var(--accent);outline-offset:2px}
+#tab-decode:checked~#prefill,#tab-decode:checked~#decode_in_one,#tab-decode_in_one:checked~#decode,
+#tab-decode_in_one:checked~#prefill,#tab-prefill:checked~#decode,
 #tab-prefill:checked~#decode_in_one{display:none}
 section h2{margin-top:26px}
 .scroll{overflow-x:auto;background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:16px 12px}
@@ -68,7 +75,8 @@ th{font-weight:600;text-align:left;color:var(--soft)}
 th,td{padding:5px 14px 5px 4px;border-bottom:1px solid var(--line);white-space:nowrap;font-variant-numeric:tabular-nums}
 .stack{display:flex;height:26px;gap:2px;border-radius:6px;overflow:hidden;margin-top:14px}
 .stack div{min-width:3px}
-.part0{background:var(--ternary_matmul)}.part1{background:var(--attention)}.part2{background:var(--accent)}.part3{background:var(--embed)}
+.part0{background:var(--ternary_matmul)}.part1{background:var(--attention)}.part2{background:var(--accent)}
+.part3{background:var(--embed)}
 .rules{display:grid;grid-template-columns:repeat(auto-fill,minmax(270px,1fr));gap:14px;margin-top:14px}
 article{background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:16px 18px}
 article p{margin:0 0 6px;font-size:14px}

@@ -28,27 +28,36 @@ struct count_point {
 };
 
 inline constexpr std::string_view walk_page_style = R"css(
-:root{--paper:#faf8f4;--ink:#22262b;--soft:#626a73;--line:#ddd8ce;--panel:#fff;--accent:#9a5b2b;--heat:154,91,43;--second:#3a6fc4;--third:#1f8a7d}
-@media(prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e7e4de;--soft:#989fa8;--line:#33383e;--panel:#1d2024;--accent:#d9975f;--heat:217,151,95;--second:#6f9ee8;--third:#4fb8ab}}
+:root{--paper:#faf8f4;--ink:#22262b;--soft:#626a73;--line:#ddd8ce;--panel:#fff;--accent:#9a5b2b;--heat:154,91,43;
+--second:#3a6fc4;--third:#1f8a7d}
+@media(prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e7e4de;--soft:#989fa8;--line:#33383e;--panel:#1d2024;
+--accent:#d9975f;--heat:217,151,95;--second:#6f9ee8;--third:#4fb8ab}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}
+body{margin:0;background:var(--paper);color:var(--ink);
+font:15px/1.55 system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}
 main{max-width:1180px;margin:0 auto;padding:44px 28px 72px}
 h1{font:600 36px/1.1 Georgia,"Times New Roman",serif;margin:2px 0 10px}
 h2{font:600 21px/1.25 Georgia,"Times New Roman",serif;margin:36px 0 6px}
 p{max-width:78ch;margin:0 0 12px;color:var(--soft)}
 .panel{overflow-x:auto;background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:16px 12px}
 svg{display:block}svg text{fill:var(--soft);font-size:11px}
-.grid{stroke:var(--line);fill:none}.a{stroke:var(--accent)}.b{stroke:var(--second)}.c{stroke:var(--third)}.curve{fill:none;stroke-width:2}
+.grid{stroke:var(--line);fill:none}.a{stroke:var(--accent)}.b{stroke:var(--second)}.c{stroke:var(--third)}
+.curve{fill:none;stroke-width:2}
 .dot{stroke:none}.dot.a{fill:var(--accent)}.dot.b{fill:var(--second)}.dot.c{fill:var(--third)}
-svg .name.a{fill:var(--accent);stroke:none}svg .name.b{fill:var(--second);stroke:none}svg .name.c{fill:var(--third);stroke:none}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}td,th{padding:3px 14px 3px 0;text-align:right;border-bottom:1px solid var(--line)}
+svg .name.a{fill:var(--accent);stroke:none}svg .name.b{fill:var(--second);stroke:none}
+svg .name.c{fill:var(--third);stroke:none}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}
+td,th{padding:3px 14px 3px 0;text-align:right;border-bottom:1px solid var(--line)}
 .map{display:grid;gap:2px;font:11px ui-monospace,Menlo,Consolas,monospace}
-.cell{height:20px;border-radius:3px;border:0;padding:0;background:rgba(var(--heat),var(--v));outline:1px solid var(--line);outline-offset:-1px}
+.cell{height:20px;border-radius:3px;border:0;padding:0;background:rgba(var(--heat),var(--v));
+outline:1px solid var(--line);outline-offset:-1px}
 .cell:hover,.cell:focus{outline:2px solid var(--ink)}
 .token{writing-mode:vertical-rl;transform:rotate(180deg);white-space:pre;max-height:110px;overflow:hidden}
 .layer{color:var(--soft);align-self:center;text-align:right;padding-right:6px}
-#detail{position:sticky;bottom:0;min-height:150px;margin-top:14px;background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:12px 16px;font-size:13px}
-code{font:12px ui-monospace,Menlo,Consolas,monospace;background:var(--paper);border:1px solid var(--line);border-radius:4px;padding:0 4px;white-space:pre}
+#detail{position:sticky;bottom:0;min-height:150px;margin-top:14px;background:var(--panel);
+border:1px solid var(--line);border-radius:10px;padding:12px 16px;font-size:13px}
+code{font:12px ui-monospace,Menlo,Consolas,monospace;background:var(--paper);border:1px solid var(--line);
+border-radius:4px;padding:0 4px;white-space:pre}
 )css";
 
 inline std::string html_escaped(std::string_view text) {

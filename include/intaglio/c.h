@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The C face of intaglio (C89): opens a model's file on a Vulkan device, tokenises, generates, gives logits and vectors.
- * The shared library libintaglio has it (bindings/c, docs/bindings.md). Calls return a status; intaglio_last_error() has
- * the sentence. No exception leaves a call. A model is used by one thread at a time; models are apart from each other. */
+/* The C interface of intaglio (C89): opens a model's file on a Vulkan device, tokenises, generates, gives logits and
+ * vectors. The shared library libintaglio has it (bindings/c, docs/bindings.md). Calls return a status, and
+ * intaglio_last_error() has the sentence. No exception leaves a call. A model is used by one thread at a time; models
+ * share nothing. */
 #ifndef INTAGLIO_C_H
 #define INTAGLIO_C_H
 
 #include <stddef.h>
 
-/* Version of this interface. Within a major version functions are added and none is changed; structs grow at their ends,
- * and the library reads as many bytes of them as `size` says. */
+/* Version of this interface. Within a major version functions are added and none is changed; structs grow at their
+ * ends, and the library reads as many bytes of them as `size` says. */
 #define INTAGLIO_C_VERSION_MAJOR 1
 #define INTAGLIO_C_VERSION_MINOR 0
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program in C89 from outside of the tree: usage: consumer MODEL. Prints what it found; tests/bindings/run knows what that is. */
+/* A program in C89 from outside of the tree: usage: consumer MODEL. Prints what it found; tests/bindings/run knows what
+ * that is. */
 #include <intaglio/c.h>
 
 #include <stdio.h>
@@ -50,7 +51,9 @@ int main(int count, char** arguments) {
   intaglio_model_options_init(&options);
   options.device = "no such device";
   status = intaglio_model_open(arguments[1], &options, &model);
-  printf("no device: %s\n", status == INTAGLIO_DEVICE_ERROR && strstr(intaglio_last_error(), "no such device") ? "refused" : "NOT REFUSED");
+  printf("no device: %s\n", status == INTAGLIO_DEVICE_ERROR && strstr(intaglio_last_error(), "no such device")
+                              ? "refused"
+                              : "NOT REFUSED");
   options.device = NULL;
   options.context = 1000000;
   refused(intaglio_model_open(arguments[1], &options, &model), INTAGLIO_BAD_ARGUMENT, "context");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// y[i] = a * x[i] + b, with a from a specialization constant; the one shader of the gpu room's tests. scale_add.hpp holds it compiled.
+// y[i] = a * x[i] + b, with a from a specialization constant; the one shader of the gpu room's tests. scale_add.hpp
+// holds it compiled.
 #version 460
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require

@@ -30,10 +30,11 @@ std::vector<float> numbers(std::size_t count, unsigned seed) {
 /// A Llama of two layers as a folder, f32, or bf16 in the FFNs.
 void write_model(const std::filesystem::path& folder, dtype matrices) {
   std::filesystem::create_directory(folder);
-  write_text(
-      folder / "config.json",
-      R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2,
-"num_key_value_heads": 1, "max_position_embeddings": 64, "vocab_size": 16, "rope_theta": 10000.0, "rms_norm_eps": 1e-05, "tie_word_embeddings": true, "note": "kept"})");
+  write_text(folder / "config.json",
+             R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 8, "intermediate_size": 12, )"
+             R"("num_hidden_layers": 2, "num_attention_heads": 2,
+"num_key_value_heads": 1, "max_position_embeddings": 64, "vocab_size": 16, "rope_theta": 10000.0, )"
+             R"("rms_norm_eps": 1e-05, "tie_word_embeddings": true, "note": "kept"})");
   write_text(folder / "generation_config.json", "{}");
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> tensors{{"model.embed_tokens.weight", {16, 8}},
                                                                           {"model.norm.weight", {8}}};

@@ -16,7 +16,8 @@ namespace {
 
 /// A sound config with more fields, or with others in their place.
 std::string bitnet_with(const std::string& fields) {
-  return R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
+  return R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,)"
+         R"("num_attention_heads":4,"vocab_size":1024,)"
          R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" +
          (fields.empty() ? "" : "," + fields) + "}";
 }
@@ -81,12 +82,13 @@ TEST_CASE("hf_config: what the library does not run is refused by name") {
 
 TEST_CASE("hf_config: scaled RoPE, in both spellings") {
   const auto llama = [](const std::string& fields) {
-    return R"({"model_type":"llama","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,"max_position_embeddings":512,)"
+    return R"({"model_type":"llama","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,)"
+           R"("num_attention_heads":4,"vocab_size":1024,"max_position_embeddings":512,)"
            R"("rms_norm_eps":1e-5,)" +
            fields + "}";
   };
-  const std::string llama3 =
-      R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64})";
+  const std::string llama3 = R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,)"
+                             R"("original_max_position_embeddings":64})";
   const rope_scaling_config linear{.type = rope_type::linear, .factor = 2.f},
       slow{rope_type::llama3, 8.f, 1.f, 4.f, 64};
   CHECK(read(llama(R"("rope_scaling":{"type":"linear","factor":2})")).config.rope_scaling == linear);
@@ -120,10 +122,10 @@ TEST_CASE("hf_config: scaled RoPE, in both spellings") {
 
 TEST_CASE("hf_config: Mistral's window is stated, absent or transformers' default") {
   const auto window = [](const std::string& fields) {
-    return read(
-               R"({"model_type":"mistral","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
-               R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" +
-               fields + "}")
+    return read(R"({"model_type":"mistral","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,)"
+                R"("num_attention_heads":4,"vocab_size":1024,)"
+                R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+                fields + "}")
         .config;
   };
   CHECK(window(R"(,"sliding_window":48)").sliding_window == 48);
@@ -152,9 +154,9 @@ TEST_CASE("hf_config: sizes are natural numbers below 2^32, and heads add up") {
   CHECK_THAT(refusal(bitnet_with(R"("attention_bias":"no")")),
              ContainsSubstring("attention_bias: expected true or false, found \"no\""));
   const auto heads = [](const char* count) {
-    return std::string(
-               R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-5,)"
-               R"("num_attention_heads":)") +
+    return std::string(R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,)"
+                       R"("vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-5,)"
+                       R"("num_attention_heads":)") +
            count + "}";
   };
   CHECK(refusal(heads("4")) == "accepted");
@@ -166,7 +168,8 @@ TEST_CASE("hf_config: sizes are natural numbers below 2^32, and heads add up") {
 
 TEST_CASE("hf_config: Gemma's activation under its old name and its new one") {
   const auto gemma = [](const std::string& fields) {
-    return R"({"model_type":"gemma3_text","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
+    return R"({"model_type":"gemma3_text","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,)"
+           R"("num_attention_heads":4,"vocab_size":1024,)"
            R"("max_position_embeddings":512,"rms_norm_eps":1e-6)" +
            (fields.empty() ? "" : "," + fields) + "}";
   };
@@ -191,7 +194,8 @@ namespace {
 
 std::string of_family(const std::string& family, const std::string& fields) {
   return R"({"model_type":")" + family +
-         R"(","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":16,"vocab_size":1024,)"
+         R"(","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":16,)"
+         R"("vocab_size":1024,)"
          R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" +
          (fields.empty() ? "" : "," + fields) + "}";
 }
@@ -519,7 +523,8 @@ TEST_CASE("hf_config: a gpt-oss and a Gemma 2, with transformers' defaults") {
 TEST_CASE("hf_config: encoders state what BERT and Nomic's BERT are made of") {
   const std::string bert =
       R"({"model_type":"bert","hidden_size":64,"num_attention_heads":4,"intermediate_size":128,"num_hidden_layers":3,)"
-      R"("vocab_size":100,"type_vocab_size":2,"max_position_embeddings":320,"layer_norm_eps":1e-12,"hidden_act":"gelu")";
+      R"("vocab_size":100,"type_vocab_size":2,"max_position_embeddings":320,"layer_norm_eps":1e-12,)"
+      R"("hidden_act":"gelu")";
   const auto found = read(bert + "}");
   CHECK(found.warnings.empty());
   CHECK((found.config.model_type == architecture::bert && found.config.head_dim == 16 &&

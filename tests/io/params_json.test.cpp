@@ -26,7 +26,8 @@ std::string refusal(const std::string& text) {
 
 TEST_CASE("params_json: Mistral 7B, as published and with a window") {
   const std::string fields =
-      R"("dim":4096,"n_layers":32,"head_dim":128,"hidden_dim":14336,"n_heads":32,"n_kv_heads":8,"norm_eps":1e-05,"vocab_size":32000)";
+      R"("dim":4096,"n_layers":32,"head_dim":128,"hidden_dim":14336,"n_heads":32,"n_kv_heads":8,"norm_eps":1e-05,)"
+      R"("vocab_size":32000)";
   const auto got = read("{" + fields + R"(,"sliding_window":4096})");
   const decoder_config mistral{.model_type = architecture::llama,
                                .hidden_size = 4096,
@@ -53,13 +54,15 @@ TEST_CASE("params_json: Meta's files leave the inner width and the vocabulary to
   CHECK((llama2.config.intermediate_size == 11008 && llama2.config.head_dim == 128 &&
          llama2.config.num_key_value_heads == 32 && llama2.config.max_position_embeddings == 4096));
   CHECK((!llama2.states_vocabulary && llama2.config.vocab_size == 0));
-  const auto llama3 = read(
-      R"({"dim":4096,"ffn_dim_multiplier":1.3,"multiple_of":1024,"n_heads":32,"n_kv_heads":8,"n_layers":32,"norm_eps":1e-05,"vocab_size":128256,"rope_theta":500000.0})");
+  const auto llama3 =
+      read(R"({"dim":4096,"ffn_dim_multiplier":1.3,"multiple_of":1024,"n_heads":32,"n_kv_heads":8,"n_layers":32,)"
+           R"("norm_eps":1e-05,"vocab_size":128256,"rope_theta":500000.0})");
   CHECK((llama3.config.intermediate_size == 14336 && llama3.config.max_position_embeddings == 8192 &&
          llama3.config.rope_scaling == rope_scaling_config{}));
-  const auto scaled = read(
-      R"({"dim":2048,"ffn_dim_multiplier":1.5,"multiple_of":256,"n_heads":32,"n_kv_heads":8,"n_layers":16,"norm_eps":1e-05,"vocab_size":128256,"rope_theta":500000.0,)"
-      R"("use_scaled_rope":true,"rope_scaling_factor":32})");
+  const auto scaled =
+      read(R"({"dim":2048,"ffn_dim_multiplier":1.5,"multiple_of":256,"n_heads":32,"n_kv_heads":8,"n_layers":16,)"
+           R"("norm_eps":1e-05,"vocab_size":128256,"rope_theta":500000.0,)"
+           R"("use_scaled_rope":true,"rope_scaling_factor":32})");
   CHECK((scaled.config.intermediate_size == 8192 &&
          scaled.config.rope_scaling == rope_scaling_config{rope_type::llama3, 32.f, 1.f, 4.f, 8192} &&
          scaled.config.max_position_embeddings == 131'072));
@@ -97,8 +100,9 @@ TEST_CASE("params_json: every key is read, harmless or named") {
   };
   CHECK(read(with("")).warnings.empty());
   CHECK(read(with(R"(,"max_batch_size":8,"dropout":0.0,"odd":null)")).warnings.empty());
-  const auto got = read(with(
-      R"(,"dropout":0.1,"rope_scaling_factor":8,"temperature":2,"moe":{"num_experts":2,"num_experts_per_tok":1,"shared":3})"));
+  const auto got = read(
+      with(R"(,"dropout":0.1,"rope_scaling_factor":8,"temperature":2,"moe":{"num_experts":2,"num_experts_per_tok":1,)"
+           R"("shared":3})"));
   REQUIRE(got.warnings.size() == 4);
   CHECK_THAT(got.warnings[0], ContainsSubstring("params.json: key 'dropout' acts in training alone"));
   CHECK_THAT(got.warnings[1],

@@ -26,7 +26,8 @@ TEST_CASE("safetensors: tensors in the order of their data") {
   const temporary_folder folder;
   const std::string header =
       R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},)"
-      R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"none":{"dtype":"U64","shape":[0,7],"data_offsets":[16,16]}})";
+      R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"none":{"dtype":"U64","shape":[0,7],)"
+      R"("data_offsets":[16,16]}})";
   const io::safetensors_file file(
       io::mapped_file(write_bytes(folder / "a.safetensors", safetensors_image::join(header, bytes(16)))));
   REQUIRE(file.tensors().size() == 3);
@@ -46,11 +47,10 @@ TEST_CASE("safetensors: what is wrong is named with expected and found") {
   CHECK(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4) == "accepted");
   CHECK_THAT(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
              ContainsSubstring("shape and data_offsets disagree: expected 8 bytes, found 4"));
-  CHECK_THAT(
-      refusal(
-          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
-          6),
-      ContainsSubstring("tensor 'b': overlaps tensor 'a'"));
+  CHECK_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],)"
+                     R"("data_offsets":[2,6]}})",
+                     6),
+             ContainsSubstring("tensor 'b': overlaps tensor 'a'"));
   CHECK_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
              ContainsSubstring("leaves a hole after the header"));
   CHECK_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3),

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Writes tiny encoders, a BERT, a cross-encoder, a Nomic BERT and an XLM-RoBERTa, as folders and as GGUF, and what they make of texts by
-numpy in float64: embeddings, and scores of pairs.
+"""Writes tiny encoders, a BERT, a cross-encoder, a Nomic BERT and an XLM-RoBERTa, as folders and as GGUF, and what
+they make of texts by numpy in float64: embeddings, and scores of pairs.
 
   encoder.py OUT
 
 Tokenizer and forward pass are written from the papers and from transformers' modeling_bert.py and nomic-bert-2048's
 modeling_hf_nomic_bert.py; nothing here is the library's.
 """
+
 import base64
 import json
 import math
@@ -19,9 +20,34 @@ import numpy as np
 
 from safetensors_file import write_safetensors
 
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "naive", "cafe", "un", "##aff", "##able", "##s", "hello", "world", ",", ".", "!", "中", "国"]
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "naive",
+    "cafe",
+    "un",
+    "##aff",
+    "##able",
+    "##s",
+    "hello",
+    "world",
+    ",",
+    ".",
+    "!",
+    "中",
+    "国",
+]
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + WORDS + [c for c in LETTERS if c not in WORDS] + ["##" + c for c in LETTERS if "##" + c not in WORDS]
+VOCABULARY = (
+    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    + WORDS
+    + [c for c in LETTERS if c not in WORDS]
+    + ["##" + c for c in LETTERS if "##" + c not in WORDS]
+)
 TEXTS = ["", "cat", "Hello, world!", "The unaffable cats sat on a naïve CAFÉ mat.", "中国 ♥ the cat",
          " ".join(["the cat sat on a mat , un ##able"] * 20), " ".join(["hello world . "] * 100)]
 PAIRS = [("the cat", "sat on a mat ."), ("hello world", "unaffable"), ("cafe", "")]
@@ -49,9 +75,28 @@ def tokens_of(text):
 
 
 # A Unigram vocabulary: texts with scores; characters without a token are 10 worse than the worst token.
-PIECES = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581", -2.0), ("\u2581the", -3.0),
-          ("\u2581cat", -4.0), ("at", -3.5), ("\u2581sat", -4.5), ("\u2581on", -4.0), ("\u2581hello", -5.0), ("\u2581world", -5.5),
-          ("un", -4.25), ("aff", -5.0), ("able", -4.75), ("fa", -4.5), ("fe", -4.5), (",", -3.0), (".", -3.0), ("中", -6.0)]
+PIECES = [
+    ("<s>", 0.0),
+    ("<pad>", 0.0),
+    ("</s>", 0.0),
+    ("<unk>", 0.0),
+    ("\u2581", -2.0),
+    ("\u2581the", -3.0),
+    ("\u2581cat", -4.0),
+    ("at", -3.5),
+    ("\u2581sat", -4.5),
+    ("\u2581on", -4.0),
+    ("\u2581hello", -5.0),
+    ("\u2581world", -5.5),
+    ("un", -4.25),
+    ("aff", -5.0),
+    ("able", -4.75),
+    ("fa", -4.5),
+    ("fe", -4.5),
+    (",", -3.0),
+    (".", -3.0),
+    ("中", -6.0),
+]
 PIECES += [(c, -6.0 - i / 8) for i, c in enumerate("abcdefghijklmnopqrstuvwxyz")]
 RULES = {"ï": "i", "\u00c9": "e", "\t": " ", "!": "...", "C": "c", "CA": "ca"}
 
@@ -137,7 +182,9 @@ def bert(w, c, ids, kinds):
 def nomic(w, c, ids, kinds):
     lin = lambda x, n: x @ w[n + ".weight"].T
     norm = lambda x, n: layer_norm(x, w[n + ".weight"], w[n + ".bias"], c["layer_norm_epsilon"])
-    x = norm(w["embeddings.word_embeddings.weight"][ids] + w["embeddings.token_type_embeddings.weight"][kinds], "emb_ln")
+    x = norm(
+        w["embeddings.word_embeddings.weight"][ids] + w["embeddings.token_type_embeddings.weight"][kinds], "emb_ln"
+    )
     half = c["n_embd"] // c["n_head"] // 2
     angles = np.arange(len(ids))[:, None] * c["rotary_emb_base"] ** (-np.arange(half) / half)
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
@@ -170,15 +217,26 @@ def write_gguf(path, keys, tensors):
             return struct.pack("<IIQ", 9, 0, len(v)) + v
         if isinstance(v, str):
             return struct.pack("<I", 8) + text(v)
-        kind, one = (8, text) if isinstance(v[0], str) else (6, lambda n: struct.pack("<f", n)) if isinstance(v[0], float) else (5, lambda n: struct.pack("<i", n))
+        kind, one = (
+            (8, text)
+            if isinstance(v[0], str)
+            else (6, lambda n: struct.pack("<f", n)) if isinstance(v[0], float) else (5, lambda n: struct.pack("<i", n))
+        )
         return struct.pack("<IIQ", 9, kind, len(v)) + b"".join(one(x) for x in v)
 
     infos, at = b"", 0
     for name, values in tensors.items():
-        infos += text(name) + struct.pack("<I", values.ndim) + b"".join(struct.pack("<Q", d) for d in reversed(values.shape))
+        infos += (
+            text(name) + struct.pack("<I", values.ndim) + b"".join(struct.pack("<Q", d) for d in reversed(values.shape))
+        )
         infos += struct.pack("<IQ", 0, at)
         at += values.nbytes + -values.nbytes % 32
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + b"".join(text(k) + value(v) for k, v in keys.items()) + infos
+    head = (
+        b"GGUF"
+        + struct.pack("<IQQ", 3, len(tensors), len(keys))
+        + b"".join(text(k) + value(v) for k, v in keys.items())
+        + infos
+    )
     with open(path, "wb") as out:
         out.write(head + bytes(-len(head) % 32))
         for values in tensors.values():
@@ -187,48 +245,123 @@ def write_gguf(path, keys, tensors):
 
 
 def tokenizer_json():
-    special = [{"id": i, "content": t, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-               for i, t in enumerate(VOCABULARY[:5])]
+    special = [
+        {
+            "id": i,
+            "content": t,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for i, t in enumerate(VOCABULARY[:5])
+    ]
     return {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
-        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": special,
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {"type": "TemplateProcessing",
-                           "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
-                                      {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
-                           "pair": [], "special_tokens": {}},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [
+                {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+                {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+            ],
+            "pair": [],
+            "special_tokens": {},
+        },
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
-                  "vocab": {t: i for i, t in enumerate(VOCABULARY)}}}
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {t: i for i, t in enumerate(VOCABULARY)},
+        },
+    }
 
 
 def unigram_json():
-    special = [{"id": i, "content": PIECES[i][0], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
-                "special": True} for i in range(4)]
+    special = [
+        {
+            "id": i,
+            "content": PIECES[i][0],
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for i in range(4)
+    ]
     token = lambda t: {"SpecialToken": {"id": t, "type_id": 0}}
     text = lambda t: {"Sequence": {"id": t, "type_id": 0}}
     return {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": special,
         "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap()).decode()},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-            {"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}]},
-        "post_processor": {"type": "TemplateProcessing", "single": [token("<s>"), text("A"), token("</s>")],
-                           "pair": [token("<s>"), text("A"), token("</s>"), token("</s>"), text("B"), token("</s>")],
-                           "special_tokens": {}},
-        "decoder": None, "model": {"type": "Unigram", "unk_id": 3, "vocab": PIECES, "byte_fallback": False}}
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "WhitespaceSplit"},
+                {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True},
+            ],
+        },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [token("<s>"), text("A"), token("</s>")],
+            "pair": [token("<s>"), text("A"), token("</s>"), token("</s>"), text("B"), token("</s>")],
+            "special_tokens": {},
+        },
+        "decoder": None,
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": PIECES, "byte_fallback": False},
+    }
 
 
 def gguf_tokens():
     return [t if t[0] == "[" and t[-1] == "]" else t[2:] if t.startswith("##") else "\u2581" + t for t in VOCABULARY]
 
 
-GLOBALS = {"embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
-           "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm", "emb_ln": "token_embd_norm",
-           "pooler.dense": "cls", "classifier": "cls.output", "classifier.dense": "cls", "classifier.out_proj": "cls.output"}
-PARTS = {"attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
-         "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm", "intermediate.dense": "ffn_up",
-         "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm", "attn.Wqkv": "attn_qkv", "attn.out_proj": "attn_output",
-         "norm1": "attn_output_norm", "norm2": "layer_output_norm", "mlp.fc11": "ffn_up", "mlp.fc12": "ffn_gate", "mlp.fc2": "ffn_down"}
+GLOBALS = {
+    "embeddings.word_embeddings": "token_embd",
+    "embeddings.position_embeddings": "position_embd",
+    "embeddings.token_type_embeddings": "token_types",
+    "embeddings.LayerNorm": "token_embd_norm",
+    "emb_ln": "token_embd_norm",
+    "pooler.dense": "cls",
+    "classifier": "cls.output",
+    "classifier.dense": "cls",
+    "classifier.out_proj": "cls.output",
+}
+PARTS = {
+    "attention.self.query": "attn_q",
+    "attention.self.key": "attn_k",
+    "attention.self.value": "attn_v",
+    "attention.output.dense": "attn_output",
+    "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up",
+    "output.dense": "ffn_down",
+    "output.LayerNorm": "layer_output_norm",
+    "attn.Wqkv": "attn_qkv",
+    "attn.out_proj": "attn_output",
+    "norm1": "attn_output_norm",
+    "norm2": "layer_output_norm",
+    "mlp.fc11": "ffn_up",
+    "mlp.fc12": "ffn_gate",
+    "mlp.fc2": "ffn_down",
+}
 
 
 def gguf_name(name):
@@ -240,9 +373,18 @@ def gguf_name(name):
 
 
 def make(out, kind):
-    hidden, heads, inner, layers, positions, vocabulary = 64, 4, 128, 3, 320, len(PIECES if kind == "xlmr" else VOCABULARY)
+    hidden, heads, inner, layers, positions, vocabulary = (
+        64,
+        4,
+        128,
+        3,
+        320,
+        len(PIECES if kind == "xlmr" else VOCABULARY),
+    )
     random = np.random.default_rng(7)
-    matrix = lambda rows, columns, size=2.0: (random.standard_normal((rows, columns)) * size / math.sqrt(columns)).astype(np.float32)
+    matrix = lambda rows, columns, size=2.0: (
+        random.standard_normal((rows, columns)) * size / math.sqrt(columns)
+    ).astype(np.float32)
     vector = lambda n, at=0.0: (at + 0.3 * random.standard_normal(n)).astype(np.float32)
     w = {"embeddings.word_embeddings.weight": matrix(vocabulary, hidden, 8.0)}
     kinds = 1 if kind == "xlmr" else 2
@@ -282,12 +424,32 @@ def make(out, kind):
             linear("classifier.dense", hidden, hidden, True)
             linear("classifier.out_proj", 1, hidden, True)
     else:
-        c = {"model_type": "nomic_bert", "architectures": ["NomicBertModel"], "n_embd": hidden, "n_head": heads, "n_inner": inner,
-             "n_layer": layers, "vocab_size": vocabulary, "type_vocab_size": 2, "n_positions": 4 * positions,
-             "max_trained_positions": positions, "layer_norm_epsilon": 1e-12, "activation_function": "swiglu",
-             "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
-             "rotary_scaling_factor": None, "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "prenorm": False,
-             "causal": False, "parallel_block": False, "use_rms_norm": False}
+        c = {
+            "model_type": "nomic_bert",
+            "architectures": ["NomicBertModel"],
+            "n_embd": hidden,
+            "n_head": heads,
+            "n_inner": inner,
+            "n_layer": layers,
+            "vocab_size": vocabulary,
+            "type_vocab_size": 2,
+            "n_positions": 4 * positions,
+            "max_trained_positions": positions,
+            "layer_norm_epsilon": 1e-12,
+            "activation_function": "swiglu",
+            "rotary_emb_base": 1000,
+            "rotary_emb_fraction": 1.0,
+            "rotary_emb_interleaved": False,
+            "rotary_emb_scale_base": None,
+            "rotary_scaling_factor": None,
+            "qkv_proj_bias": False,
+            "mlp_fc1_bias": False,
+            "mlp_fc2_bias": False,
+            "prenorm": False,
+            "causal": False,
+            "parallel_block": False,
+            "use_rms_norm": False,
+        }
         norm("emb_ln")
         for i in range(layers):
             p = f"encoder.layers.{i}."
@@ -306,7 +468,9 @@ def make(out, kind):
     for text in [t[:600] if kind == "xlmr" else t for t in TEXTS]:  # which has more tokens for a text
         ids = [begin] + pieces_of(text) + [end]
         states = run(ids, [0] * len(ids))
-        results.append({"text": text, "ids": ids, "mean": list(states.mean(0)), "first": list(states[0]), "last": list(states[-1])})
+        results.append(
+            {"text": text, "ids": ids, "mean": list(states.mean(0)), "first": list(states[0]), "last": list(states[-1])}
+        )
 
     scores = []
     for first, second in PAIRS if kind in ("cross", "xlmr") else []:
@@ -330,25 +494,51 @@ def make(out, kind):
     prefix = lambda k: k if k.startswith("classifier") else model + k
     write_safetensors(os.path.join(out, "model.safetensors"), {prefix(k): v for k, v in w.items()})
     name = "nomic-bert" if kind == "nomic" else "bert"
-    keys = {"general.architecture": name, f"{name}.block_count": layers, f"{name}.context_length": positions,
-            f"{name}.embedding_length": hidden, f"{name}.feed_forward_length": inner, f"{name}.attention.head_count": heads,
-            f"{name}.attention.layer_norm_epsilon": 1e-12, f"{name}.attention.causal": False,
-            f"{name}.pooling_type": {"bert": 2, "cross": 4, "nomic": 1, "xlmr": 4}[kind], "tokenizer.ggml.model": "bert",
-            "tokenizer.ggml.token_type_count": 2, "tokenizer.ggml.tokens": gguf_tokens(),
-            "tokenizer.ggml.token_type": [3] * 5 + [1] * (vocabulary - 5), "tokenizer.ggml.unknown_token_id": 1,
-            "tokenizer.ggml.seperator_token_id": SEP, "tokenizer.ggml.padding_token_id": 0, "tokenizer.ggml.cls_token_id": CLS,
-            "tokenizer.ggml.mask_token_id": 4}
+    keys = {
+        "general.architecture": name,
+        f"{name}.block_count": layers,
+        f"{name}.context_length": positions,
+        f"{name}.embedding_length": hidden,
+        f"{name}.feed_forward_length": inner,
+        f"{name}.attention.head_count": heads,
+        f"{name}.attention.layer_norm_epsilon": 1e-12,
+        f"{name}.attention.causal": False,
+        f"{name}.pooling_type": {"bert": 2, "cross": 4, "nomic": 1, "xlmr": 4}[kind],
+        "tokenizer.ggml.model": "bert",
+        "tokenizer.ggml.token_type_count": 2,
+        "tokenizer.ggml.tokens": gguf_tokens(),
+        "tokenizer.ggml.token_type": [3] * 5 + [1] * (vocabulary - 5),
+        "tokenizer.ggml.unknown_token_id": 1,
+        "tokenizer.ggml.seperator_token_id": SEP,
+        "tokenizer.ggml.padding_token_id": 0,
+        "tokenizer.ggml.cls_token_id": CLS,
+        "tokenizer.ggml.mask_token_id": 4,
+    }
     if kind == "nomic":
         keys[f"{name}.rope.freq_base"] = 1000.0
     if kind == "xlmr":
         keys = {k: v for k, v in keys.items() if not k.startswith("tokenizer.")}
-        keys.update({"bert.attention.layer_norm_epsilon": 1e-5, "tokenizer.ggml.model": "t5", "tokenizer.ggml.pre": "default",
-                     "tokenizer.ggml.tokens": [t for t, _ in PIECES], "tokenizer.ggml.scores": [s for _, s in PIECES],
-                     "tokenizer.ggml.token_type": [3, 3, 3, 2] + [1] * (len(PIECES) - 4), "tokenizer.ggml.token_type_count": 1,
-                     "tokenizer.ggml.add_space_prefix": True, "tokenizer.ggml.remove_extra_whitespaces": True,
-                     "tokenizer.ggml.precompiled_charsmap": charsmap(), "tokenizer.ggml.bos_token_id": 0,
-                     "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.unknown_token_id": 3, "tokenizer.ggml.padding_token_id": 1,
-                     "tokenizer.ggml.seperator_token_id": 2, "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True})
+        keys.update(
+            {
+                "bert.attention.layer_norm_epsilon": 1e-5,
+                "tokenizer.ggml.model": "t5",
+                "tokenizer.ggml.pre": "default",
+                "tokenizer.ggml.tokens": [t for t, _ in PIECES],
+                "tokenizer.ggml.scores": [s for _, s in PIECES],
+                "tokenizer.ggml.token_type": [3, 3, 3, 2] + [1] * (len(PIECES) - 4),
+                "tokenizer.ggml.token_type_count": 1,
+                "tokenizer.ggml.add_space_prefix": True,
+                "tokenizer.ggml.remove_extra_whitespaces": True,
+                "tokenizer.ggml.precompiled_charsmap": charsmap(),
+                "tokenizer.ggml.bos_token_id": 0,
+                "tokenizer.ggml.eos_token_id": 2,
+                "tokenizer.ggml.unknown_token_id": 3,
+                "tokenizer.ggml.padding_token_id": 1,
+                "tokenizer.ggml.seperator_token_id": 2,
+                "tokenizer.ggml.add_bos_token": True,
+                "tokenizer.ggml.add_eos_token": True,
+            }
+        )
         w["embeddings.position_embeddings.weight"] = w["embeddings.position_embeddings.weight"][2:]
     write_gguf(os.path.join(out, "model.gguf"), keys, {gguf_name(k): v for k, v in w.items()})
 

@@ -55,7 +55,10 @@ def main(conformance, source, out):
                     y[t] += part[t, j] * (w[p + "experts.down_proj"][e] @ (reference2.gelu(g) * u))
             return y
 
-    prompts = {k: v["ids"] for k, v in json.load(open(os.path.join(conformance, "gemma4d-tiny/manifest.json")))["prompts"].items()}
+    prompts = {
+        k: v["ids"]
+        for k, v in json.load(open(os.path.join(conformance, "gemma4d-tiny/manifest.json")))["prompts"].items()
+    }
     for seed in range(1, 100):
         made = experts_of(config, np.random.default_rng(seed))
         model = Mixture(config, {**weights, **{k: v.astype(np.float64) for k, v in made.items()}})
@@ -69,7 +72,9 @@ def main(conformance, source, out):
     json.dump(config, open(os.path.join(out, "config.json"), "w"))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(os.path.join(source, "hf", name), out)
-    write_safetensors(os.path.join(out, "model.safetensors"), {**{k: v.astype(np.float32) for k, v in weights.items()}, **made})
+    write_safetensors(
+        os.path.join(out, "model.safetensors"), {**{k: v.astype(np.float32) for k, v in weights.items()}, **made}
+    )
     write_gguf(os.path.join(source, "gguf/gemma4d-tiny-f32.gguf"), os.path.join(out, "model.gguf"), made, config)
     for name, y in logits.items():
         y.astype("<f4").tofile(os.path.join(out, name + ".logits"))
@@ -122,7 +127,12 @@ def write_gguf(source, path, made, config):
         tensors.append((f"blk.{layer}.{GGUF_NAMES[what]}", list(reversed(values.shape)), values.tobytes()))
     infos, at = b"", 0
     for name, dims, data in tensors:
-        infos += text(name) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims) + struct.pack("<IQ", 0, at)
+        infos += (
+            text(name)
+            + struct.pack("<I", len(dims))
+            + b"".join(struct.pack("<Q", d) for d in dims)
+            + struct.pack("<IQ", 0, at)
+        )
         at += len(data) + -len(data) % 32
     head = b"GGUF" + struct.pack("<IQQ", old.version, len(tensors), len(old.kv) + 3) + raw[24:keys_end] + keys + infos
     with open(path, "wb") as out:

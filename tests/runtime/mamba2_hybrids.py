@@ -4,9 +4,11 @@
   mamba2_hybrids.py OUT
 
 OUT/granite and OUT/granite_experts are as transformers' granitemoehybrid, OUT/nemotron as its nemotron_h; each has
-config.json, a tokenizer of bytes, model.safetensors, model.gguf with names and shapes of llama.cpp's converter, prompts.json and, for each
-prompt, NAME.logits, f32 [tokens, vocabulary]. The forward pass goes from token to token by the recurrences themselves.
+config.json, a tokenizer of bytes, model.safetensors, model.gguf with names and shapes of llama.cpp's converter,
+prompts.json and, for each prompt, NAME.logits, f32 [tokens, vocabulary]. The forward pass goes from token to token by
+the recurrences themselves.
 """
+
 import json
 import os
 import struct
@@ -102,8 +104,10 @@ class Model:
             x = x + keep * half(h, mixer, w)
             if not self.nemotron:
                 h = self.norm(x, w[p + "post_attention_layernorm.weight"])
-                x = x + keep * (self.gated(h, w[p + "shared_mlp.input_linear.weight"], w[p + "shared_mlp.output_linear.weight"])
-                                + (self.mixture(h, p + "block_sparse_moe.", w) if self.experts else 0))
+                x = x + keep * (
+                    self.gated(h, w[p + "shared_mlp.input_linear.weight"], w[p + "shared_mlp.output_linear.weight"])
+                    + (self.mixture(h, p + "block_sparse_moe.", w) if self.experts else 0)
+                )
         x = self.norm(x, w[root + ("norm_f.weight" if self.nemotron else "norm.weight")])
         return x @ (table if c["tie_word_embeddings"] else w["lm_head.weight"]).T / c.get("logits_scaling", 1.0)
 
@@ -198,7 +202,9 @@ class Model:
                 yield block + "ssm_norm.weight", values.reshape(self.groups, -1)
             elif part.endswith("q_proj.weight") or part.endswith("k_proj.weight"):
                 q = part.endswith("q_proj.weight")
-                yield block + ("attn_q.weight" if q else "attn_k.weight"), self.in_pairs(values, self.q_heads if q else self.kv_heads)
+                yield block + ("attn_q.weight" if q else "attn_k.weight"), self.in_pairs(
+                    values, self.q_heads if q else self.kv_heads
+                )
             else:
                 yield block + next(gguf for hf, gguf in GGUF_NAMES if part.endswith(hf)).format(
                     "ffn_down_shexp" if self.experts else "ffn_down"), values
@@ -253,7 +259,10 @@ def write_tokenizer(folder):
                "post_processor": None, "decoder": bytes_of,
                "model": {"type": "BPE", "vocab": {t: i for i, t in enumerate(TOKENS) if not t.startswith("<|")},
                          "merges": MERGES}}, open(os.path.join(folder, "tokenizer.json"), "w"))
-    json.dump({"tokenizer_class": "GPT2Tokenizer", "eos_token": TOKENS[-1]}, open(os.path.join(folder, "tokenizer_config.json"), "w"))
+    json.dump(
+        {"tokenizer_class": "GPT2Tokenizer", "eos_token": TOKENS[-1]},
+        open(os.path.join(folder, "tokenizer_config.json"), "w"),
+    )
 
 
 def write_gguf(path, architecture, keys, tensors):
@@ -277,12 +286,19 @@ def write_gguf(path, architecture, keys, tensors):
         "token_type": [3 if t.startswith("<|") else 1 for t in TOKENS]}.items()]
     infos, data = b"", b""
     for name, values in tensors:
-        infos += text(name) + struct.pack("<I", values.ndim) + b"".join(struct.pack("<Q", d) for d in reversed(values.shape))
+        infos += (
+            text(name) + struct.pack("<I", values.ndim) + b"".join(struct.pack("<Q", d) for d in reversed(values.shape))
+        )
         half = values.dtype == np.float16
         infos += struct.pack("<IQ", 1 if half else 0, len(data))
         raw = np.ascontiguousarray(values, "<f2" if half else "<f4").tobytes()
         data += raw + bytes(-len(raw) % 32)
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + b"".join(text(k) + value(v) for k, v in pairs) + infos
+    head = (
+        b"GGUF"
+        + struct.pack("<IQQ", 3, len(tensors), len(pairs))
+        + b"".join(text(k) + value(v) for k, v in pairs)
+        + infos
+    )
     with open(path, "wb") as out:
         out.write(head + bytes(-len(head) % 32) + data)
 
@@ -305,20 +321,45 @@ def granite(experts):
 def nemotron():
     kinds = "M-M*-MM*-"
     return kinds, {
-        "model_type": "nemotron_h", "architectures": ["NemotronHForCausalLM"], "hidden_size": 64,
-        "intermediate_size": 80, "num_hidden_layers": len(kinds), "hybrid_override_pattern": kinds,
-        "num_attention_heads": 6, "num_key_value_heads": 2, "attention_head_dim": 16, "vocab_size": VOCABULARY,
-        "max_position_embeddings": 512, "layer_norm_epsilon": EPS, "mlp_hidden_act": "relu2", "mamba_hidden_act": "silu",
-        "mamba_num_heads": 8, "mamba_head_dim": 12, "ssm_state_size": 16, "n_groups": 2, "conv_kernel": TAPS,
-        "expand": 2, "use_conv_bias": True, "use_bias": False, "mamba_proj_bias": False, "mlp_bias": False,
-        "attention_bias": False, "chunk_size": 128, "tie_word_embeddings": False,
-        "time_step_limit": [0.0, float("inf")]}
+        "model_type": "nemotron_h",
+        "architectures": ["NemotronHForCausalLM"],
+        "hidden_size": 64,
+        "intermediate_size": 80,
+        "num_hidden_layers": len(kinds),
+        "hybrid_override_pattern": kinds,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "attention_head_dim": 16,
+        "vocab_size": VOCABULARY,
+        "max_position_embeddings": 512,
+        "layer_norm_epsilon": EPS,
+        "mlp_hidden_act": "relu2",
+        "mamba_hidden_act": "silu",
+        "mamba_num_heads": 8,
+        "mamba_head_dim": 12,
+        "ssm_state_size": 16,
+        "n_groups": 2,
+        "conv_kernel": TAPS,
+        "expand": 2,
+        "use_conv_bias": True,
+        "use_bias": False,
+        "mamba_proj_bias": False,
+        "mlp_bias": False,
+        "attention_bias": False,
+        "chunk_size": 128,
+        "tie_word_embeddings": False,
+        "time_step_limit": [0.0, float("inf")],
+    }
 
 
 def main(out):
     random = np.random.default_rng(7)
     prompts = {"p17": random.integers(3, VOCABULARY, 17).tolist(), "p100": random.integers(3, VOCABULARY, 100).tolist()}
-    for name, (kinds, config) in {"granite": granite(False), "granite_experts": granite(True), "nemotron": nemotron()}.items():
+    for name, (kinds, config) in {
+        "granite": granite(False),
+        "granite_experts": granite(True),
+        "nemotron": nemotron(),
+    }.items():
         for seed in range(1, 100):
             model = Model(config, kinds, seed)
             logits = {prompt: model.forward(ids) for prompt, ids in prompts.items()}

@@ -140,8 +140,10 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
   std::filesystem::create_directory(stories.folder / "hf");
   io::convert(stories.path, stories.folder / "hf/model.safetensors", {.codec = dtype::f32});
   std::ofstream(stories.folder / "hf/config.json")
-      << R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 172, "num_hidden_layers": 5, "num_attention_heads": 8,
-"num_key_value_heads": 4, "max_position_embeddings": 512, "vocab_size": 512, "rope_theta": 10000.0, "rms_norm_eps": 1e-05, "tie_word_embeddings": true})";
+      << R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 172, )"
+         R"("num_hidden_layers": 5, "num_attention_heads": 8,
+"num_key_value_heads": 4, "max_position_embeddings": 512, "vocab_size": 512, "rope_theta": 10000.0, )"
+         R"("rms_norm_eps": 1e-05, "tie_word_embeddings": true})";
   indexed hf(stories.folder / "hf");
   hf.patch.apply(change);
   hf.patch.apply({io::feature_edit::remove, 4, 9, {}});

@@ -128,8 +128,8 @@ check((await answers())[0] === second, 'and those behind it');
 // Thoughts, Markdown and code, as a server would send them.
 const told = [
   {reasoning_content: 'They want *code*.'}, {
-    content:
-        '# Head\n\nSome **bold** & <b>raw</b> text, `x < y`:\n\n```js\nlet a = "<i>";\n```\n\n1. one\n2. two\n   - in\n\n' +
+    content: '# Head\n\nSome **bold** & <b>raw</b> text, `x < y`:\n\n' +
+        '```js\nlet a = "<i>";\n```\n\n1. one\n2. two\n   - in\n\n' +
         '| a | b |\n|---|---|\n| 1 | 2 |\n\nEuler: $e^{i\\pi} = -1$ costs $5.\n\n\\[\n\\frac{1}{2}\n\\]\n\n' +
         '[here](https://example.org/) [bad](javascript:alert(1))'
   }

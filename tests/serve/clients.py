@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Frameworks' own clients, unmodified, each in the mode that it takes by default: text, stream, forms, tools. Arguments
-are the clients to try. Fable follows no instruction: calls and forms are well formed because the grammar has them so."""
+are the clients to try. Fable follows no instruction: calls and forms are well formed because the grammar demands
+it."""
 
 import json
 import os
@@ -131,9 +132,24 @@ def llm(url):
         with open(os.path.join(folder, "extra-openai-models.yaml"), "w") as file:
             file.write(f"- model_id: here\n  model_name: {NAME}\n  api_base: {url}\n  supports_schema: true\n")
         run = lambda *more: subprocess.run(
-            [os.path.join(os.path.dirname(sys.executable), "llm"), "-m", "here", "-o", "temperature", "0", "-o",
-             "max_tokens", "60", *more, QUESTION], env={**os.environ, "LLM_USER_PATH": folder, "OPENAI_API_KEY": "none"},
-            capture_output=True, text=True, timeout=60)
+            [
+                os.path.join(os.path.dirname(sys.executable), "llm"),
+                "-m",
+                "here",
+                "-o",
+                "temperature",
+                "0",
+                "-o",
+                "max_tokens",
+                "60",
+                *more,
+                QUESTION,
+            ],
+            env={**os.environ, "LLM_USER_PATH": folder, "OPENAI_API_KEY": "none"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         for more in ((), ("--no-stream",)):
             found = run(*more)
             check(found.stdout.startswith(STORY), f"llm {' '.join(more)}: found {found.stdout} {found.stderr[-400:]}")

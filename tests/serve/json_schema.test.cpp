@@ -56,16 +56,17 @@ std::vector<std::pair<std::string, std::function<json(const json&)>>> places() {
       {"items behind prefixItems",
        in(R"({"type":"array","prefixItems":[{"type":"null"}],"items":"HERE","minItems":2})")},
       {"anyOf", in(R"({"anyOf":["HERE",{"const":"other"}]})")},
-      {"oneOf",
-       in(R"({"oneOf":[{"type":"object","properties":{"k":{"const":1},"v":"HERE"},"required":["k","v"]},{"type":"object","properties":{"k":{"const":2}},"required":["k"]}]})")},
+      {"oneOf", in(R"({"oneOf":[{"type":"object","properties":{"k":{"const":1},"v":"HERE"},"required":["k","v"]},)"
+                   R"({"type":"object","properties":{"k":{"const":2}},"required":["k"]}]})")},
       {"allOf", in(R"({"allOf":[{},"HERE"]})")},
       {"allOf of one", in(R"({"allOf":["HERE"]})")},
       {"allOf beside",
-       in(R"({"description":"x","allOf":["HERE"],"enum":[0,1,7,-3,2.5,"","abcdef","b","2024-01-01",[],[1],[1,1],[1,2,3],{},{"a":1},{"b":"x"},{"a":1,"c":2},true,null]})")},
+       in(R"({"description":"x","allOf":["HERE"],"enum":[0,1,7,-3,2.5,"","abcdef","b","2024-01-01",[],[1],[1,1],)"
+          R"([1,2,3],{},{"a":1},{"b":"x"},{"a":1,"c":2},true,null]})")},
       {"$ref", in(R"({"$defs":{"t":"HERE"},"$ref":"#/$defs/t"})")},
       {"$ref beside", in(R"({"$defs":{"t":"HERE"},"$ref":"#/$defs/t","title":"x","anyOf":[true]})")},
-      {"recursive",
-       in(R"({"type":"object","properties":{"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]},"v":"HERE"},"required":["next","v"]})")}};
+      {"recursive", in(R"({"type":"object","properties":{"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]},"v":"HERE"},)"
+                       R"("required":["next","v"]})")}};
 }
 
 /// Schemas in which each word matters: leaving one out changes what they say. A list of types is walked too.
@@ -180,15 +181,17 @@ TEST_CASE("what is enumerated is held against every other word") {
 }
 
 TEST_CASE("alternatives of oneOf have to exclude each other") {
-  for (
-      const char* const good :
-      {R"({"oneOf":[{"type":"string"},{"type":"null"}]})", R"({"oneOf":[{"const":1},{"const":2},{"type":"string"}]})",
-       R"({"oneOf":[{"type":"integer","maximum":0},{"type":"integer","minimum":1}]})",
-       R"({"oneOf":[{"type":"string","pattern":"^a"},{"type":"string","pattern":"^b"}]})",
-       R"({"oneOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/b"}],"discriminator":{"propertyName":"k","mapping":{}},"$defs":{
-          "a":{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},"b":{"type":"object","properties":{"k":{"enum":["b","c"]}},"required":["k"]}}})",
-       R"({"oneOf":[{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false},{"type":"object","properties":{"b":{}},"required":["b"],"additionalProperties":false}]})",
-       R"({"oneOf":[{"type":"array","minItems":2},{"type":"array","maxItems":1}]})"}) {
+  for (const char* const good :
+       {R"({"oneOf":[{"type":"string"},{"type":"null"}]})", R"({"oneOf":[{"const":1},{"const":2},{"type":"string"}]})",
+        R"({"oneOf":[{"type":"integer","maximum":0},{"type":"integer","minimum":1}]})",
+        R"({"oneOf":[{"type":"string","pattern":"^a"},{"type":"string","pattern":"^b"}]})",
+        R"({"oneOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/b"}],"discriminator":{"propertyName":"k","mapping":{}},)"
+        R"("$defs":{
+          "a":{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},"b":{"type":"object",)"
+        R"("properties":{"k":{"enum":["b","c"]}},"required":["k"]}}})",
+        R"({"oneOf":[{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false},)"
+        R"({"type":"object","properties":{"b":{}},"required":["b"],"additionalProperties":false}]})",
+        R"({"oneOf":[{"type":"array","minItems":2},{"type":"array","maxItems":1}]})"}) {
     INFO(good);
     CHECK_NOTHROW(form_of(good));
   }
@@ -232,9 +235,11 @@ TEST_CASE("words that are not known are refused with their place") {
 }
 
 TEST_CASE("members and items that hold together") {
-  const auto form = form_of(
-      R"({"$defs":{"base":{"type":"object","properties":{"id":{"type":"integer"},"n":{"type":"string"}},"required":["id"]}},
-          "allOf":[{"$ref":"#/$defs/base"},{"properties":{"n":{"maxLength":1},"x":{"type":"null"}},"required":["x"]}]})");
+  const auto form =
+      form_of(R"({"$defs":{"base":{"type":"object","properties":{"id":{"type":"integer"},"n":{"type":"string"}},)"
+              R"("required":["id"]}},
+          "allOf":[{"$ref":"#/$defs/base"},{"properties":{"n":{"maxLength":1},"x":{"type":"null"}},)"
+              R"("required":["x"]}]})");
   CHECK(fits(form, R"({"id":1,"n":"a","x":null})"));
   CHECK(fits(form, R"({"id":1,"x":null})"));
   for (const char* const bad :
@@ -244,13 +249,15 @@ TEST_CASE("members and items that hold together") {
       form_of(R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true,"minItems":1,"maxItems":2})");
   for (const char* const good : {R"(["a"])", R"(["a","c"])", R"(["b", "c"])"}) CHECK(fits(unique, good));
   for (const char* const bad : {"[]", R"(["a","a"])", R"(["a","b","c"])"}) CHECK_FALSE(fits(unique, bad));
-  const auto counted = form_of(
-      R"({"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"required":["c"],"minProperties":2,"maxProperties":2})");
+  const auto counted =
+      form_of(R"({"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"required":["c"],)"
+              R"("minProperties":2,"maxProperties":2})");
   for (const char* const good : {R"({"a":1,"c":3})", R"({"b":2,"c":3})"}) CHECK(fits(counted, good));
   for (const char* const bad : {R"({"c":3})", R"({"a":1,"b":2,"c":3})", R"({"a":1,"b":2})"})
     CHECK_FALSE(fits(counted, bad));
-  const auto extra = form_of(
-      R"({"type":"object","properties":{"a":{"const":1}},"additionalProperties":{"type":"null"},"patternProperties":{"^x-":{"const":2}}})");
+  const auto extra =
+      form_of(R"({"type":"object","properties":{"a":{"const":1}},"additionalProperties":{"type":"null"},)"
+              R"("patternProperties":{"^x-":{"const":2}}})");
   for (const char* const good : {"{}", R"({"a":1})", R"({"a":1,"x-b":2,"q":null})", R"({"x-":2})", R"({"aa":null})"})
     CHECK(fits(extra, good));
   for (const char* const bad : {R"({"a":null})", R"({"x-b":null})", R"({"q":2})", R"({"a":1,"a":null})"})

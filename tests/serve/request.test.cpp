@@ -25,11 +25,13 @@ int status_of(const std::function<void()>& call) {
 
 TEST_CASE("a chat request with all it may have") {
   const auto found = read_chat_request(
-      parse_json(
-          R"({"model":"gpt","messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}],
-    "temperature":0.5,"top_p":0.25,"top_k":-1,"min_p":0.1,"repetition_penalty":1.5,"seed":-2,"max_tokens":5,"max_completion_tokens":7,"n":2,"stop":["a","b"],"stream":true,"logprobs":true,
-    "top_logprobs":3,"logit_bias":{"7":-1.5},"stream_options":{"include_usage":true},"user":"x","tools":[],"tool_choice":"auto","metadata":{"x":1},"audio":null})",
-          {}),
+      parse_json(R"({"model":"gpt","messages":[{"role":"developer","content":"Be brief."},{"role":"user",)"
+                 R"("content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}],
+    "temperature":0.5,"top_p":0.25,"top_k":-1,"min_p":0.1,"repetition_penalty":1.5,"seed":-2,"max_tokens":5,)"
+                 R"("max_completion_tokens":7,"n":2,"stop":["a","b"],"stream":true,"logprobs":true,
+    "top_logprobs":3,"logit_bias":{"7":-1.5},"stream_options":{"include_usage":true},"user":"x","tools":[],)"
+                 R"("tool_choice":"auto","metadata":{"x":1},"audio":null})",
+                 {}),
       model, {});
   CHECK(found.talk.turns.size() == 2);
   CHECK((found.talk.turns[0].role == "system" && found.talk.turns[1].content == "Hello"));
@@ -262,9 +264,9 @@ TEST_CASE("a preflight gives back what an allowed origin asks for") {
 }
 
 TEST_CASE("tools and what may be called of them") {
-  const std::string tools =
-      R"(,"tools":[{"type":"function","function":{"name":"f","description":"d","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}},)"
-      R"({"type":"function","function":{"name":"g"}}])";
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f","description":"d",)"
+                            R"("strict":true,"parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}},)"
+                            R"({"type":"function","function":{"name":"g"}}])";
   const auto talk = [&](const std::string& more) { return chat_of(tools + more).talk; };
   CHECK((talk("").use == tool_use::optional && talk("").tools.size() == 2 && talk("").several));
   CHECK(talk(R"(,"tool_choice":"none")").use == tool_use::none);
@@ -272,8 +274,9 @@ TEST_CASE("tools and what may be called of them") {
   CHECK_FALSE(talk(R"(,"tool_choice":"required","parallel_tool_calls":false)").several);
   const conversation named = talk(R"(,"tool_choice":{"type":"function","function":{"name":"g"}})");
   CHECK((named.use == tool_use::required && named.tools.size() == 1 && named.tools[0].name == "g"));
-  const conversation allowed = talk(
-      R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}})");
+  const conversation allowed =
+      talk(R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function",)"
+           R"("function":{"name":"f"}}]}})");
   CHECK((allowed.use == tool_use::required && allowed.tools.size() == 1));
   for (const char* const bad :
        {R"(,"tool_choice":"always")", R"(,"tool_choice":{"type":"function","function":{"name":"h"}})",
@@ -296,21 +299,24 @@ TEST_CASE("messages of calls and their results") {
   const auto turns = [](const char* list) {
     return read_chat_request(parse_json(std::string(R"({"messages":)") + list + "}", {}), model, {}).talk.turns;
   };
-  const auto list = turns(
-      R"([{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
-          {"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"r"}]},{"role":"assistant","content":"<think>\nso\n</think>\n\nb"}])");
+  const auto list =
+      turns(R"([{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1",)"
+            R"("type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
+          {"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"r"}]},{"role":"assistant",)"
+            R"("content":"<think>\nso\n</think>\n\nb"}])");
   REQUIRE(list.size() == 4);
   CHECK((list[1].calls.size() == 1 && list[1].calls[0].arguments == json{{"x", 1}} && list[1].content.empty()));
   CHECK((list[2].name == "f" && list[2].content == "r" && list[2].call_id == "c1"));
   CHECK((list[3].thought == "so" && list[3].content == "b"));
-  for (
-      const char* const bad :
-      {R"([{"role":"assistant","content":null}])", R"([{"role":"user","content":null}])",
-       R"([{"role":"tool","tool_call_id":"none","content":"r"}])", R"([{"role":"tool","content":"r"}])",
-       R"([{"role":"function","name":"f","content":"r"}])",
-       R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{"}}]}])",
-       R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"[]"}}]}])",
-       R"([{"role":"user","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f"}}]}])"}) {
+  for (const char* const bad :
+       {R"([{"role":"assistant","content":null}])", R"([{"role":"user","content":null}])",
+        R"([{"role":"tool","tool_call_id":"none","content":"r"}])", R"([{"role":"tool","content":"r"}])",
+        R"([{"role":"function","name":"f","content":"r"}])",
+        R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f",)"
+        R"("arguments":"{"}}]}])",
+        R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f",)"
+        R"("arguments":"[]"}}]}])",
+        R"([{"role":"user","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f"}}]}])"}) {
     INFO(bad);
     CHECK(status_of([&] { turns(bad); }) == 400);
   }

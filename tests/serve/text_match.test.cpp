@@ -214,7 +214,8 @@ TEST_CASE("hostile schemas cost little") {
       {R"({"anyOf":[)" + wide(300, R"({"type":"array","items":{"anyOf":[{"$ref":"#"},{"$ref":"#"}]},"maxItems":2})") +
            R"(,{"type":"null"}]})",
        std::string(100, '[')},
-      {R"({"type":"array","items":{"anyOf":[{"type":"string","maxLength":300},{"type":"string","maxLength":299}]},"maxItems":400})",
+      {R"({"type":"array","items":{"anyOf":[{"type":"string","maxLength":300},{"type":"string","maxLength":299}]},)"
+       R"("maxItems":400})",
        "[\"" + std::string(250, 'a')},
       {optional + "}}", R"({"999":")"},
       {R"({"enum":[)" + wide(20'000, "\"aaaaaaaa\"") + "]}", "\"aaa"},
@@ -222,7 +223,8 @@ TEST_CASE("hostile schemas cost little") {
        "[null"},
       {nested, "[[[["},
       {refs, "null"},
-      {R"({"type":"array","items":{"type":"array","items":{"type":"string","maxLength":2000},"maxItems":2000},"maxItems":2000})",
+      {R"({"type":"array","items":{"type":"array","items":{"type":"string","maxLength":2000},"maxItems":2000},)"
+       R"("maxItems":2000})",
        "[[\"a"},
   };
   for (const auto& each : cases) {

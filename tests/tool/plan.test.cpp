@@ -64,9 +64,9 @@ TEST_CASE("the page stands alone") {
 
 TEST_CASE("times of another plan are refused") {
   const temporary_folder folder;
-  write(
-      folder / "bench.json",
-      R"({"plan":{"model":"fable","profile":"cpu","hash":"1"},"sequences":[],"stream_bytes_per_second":1,"device":"x"})");
+  write(folder / "bench.json",
+        R"({"plan":{"model":"fable","profile":"cpu","hash":"1"},"sequences":[],"stream_bytes_per_second":1,)"
+        R"("device":"x"})");
   const outcome other = call({"plan", "fable", "--html", folder / "plan.html", "--bench", folder / "bench.json"});
   CHECK(other.code == 1);
   CHECK(contains(other.first_error(), "bench.json: plan that was measured: expected fable for profile cpu"));

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What ./dev needs from apt. Each need is probed first, so that nothing happens (and no root is needed) where all is there.
+# What ./dev needs from apt. Each need is probed first, so that nothing happens (and no root is needed) where all is
+# there.
 
 packages_missing=()
 # need PACKAGE PROBE...: PACKAGE is missing unless one of the probes, commands or path patterns, is there.
@@ -91,12 +92,14 @@ as_root() {
 }
 
 # apt_get ARGUMENT...: as root; a mirror that fails is asked again, another installation that runs is waited for
-apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -q -o Acquire::Retries=4 -o DPkg::Lock::Timeout=300 "$@"; }
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -q -o Acquire::Retries=4 \
+  -o DPkg::Lock::Timeout=300 "$@"; }
 
 # install_packages need_for_build|need_for_tests
 install_packages() {
   # A bare system knows no packages before its first update.
-  command -v apt-get >/dev/null || { echo "dev: expected Debian or Ubuntu (apt-get); install by hand what docs/packaging.md lists" >&2; return 1; }
+  command -v apt-get >/dev/null ||
+    { echo "dev: expected Debian or Ubuntu (apt-get); install by hand what docs/packaging.md lists" >&2; return 1; }
   system_facts
   packages_missing=()
   "$1"
@@ -118,43 +121,50 @@ install_packages() {
   fi
   packages_missing=()
   "$1"
-  [[ ${#packages_missing[@]} == 0 ]] || { echo "dev: installed, but still missing: ${packages_missing[*]}" >&2; return 1; }
+  [[ ${#packages_missing[@]} == 0 ]] ||
+    { echo "dev: installed, but still missing: ${packages_missing[*]}" >&2; return 1; }
 }
 
 # Debian 12 itself has Catch2 2; version 3 comes from its backports, unpacked beside the system.
 catch2_prefix() {
   [[ $distribution == debian-12 && ! -f /usr/include/catch2/catch_all.hpp ]] || return 0
-  [[ -f build/.catch2/root/usr/include/catch2/catch_all.hpp ]] || tools/unpack_debs build/.catch2 bookworm-backports libcatch2-dev >&2
+  [[ -f build/.catch2/root/usr/include/catch2/catch_all.hpp ]] ||
+    tools/unpack_debs build/.catch2 bookworm-backports libcatch2-dev >&2
   echo "$PWD/build/.catch2/root/usr"
 }
 
-# Graphs over a feature index's gates: hnswlib, headers for any machine, from Debian 12's archive. Nothing where the system has it or no Debian
-# mirror is (INTAGLIO_DEBIAN_MIRROR): then what needs it is left out.
+# Graphs over a feature index's gates: hnswlib, headers for any machine, from Debian 12's archive. Nothing where the
+# system has it or no Debian mirror is (INTAGLIO_DEBIAN_MIRROR): then what needs it is left out.
 hnswlib_prefix() {
   [[ ! -f /usr/include/hnswlib/hnswlib.h ]] || return 0
   mkdir -p build
-  [[ -f build/.hnswlib/root/usr/include/hnswlib/hnswlib.h ]] || tools/unpack_debs build/.hnswlib bookworm libhnswlib-dev >build/hnswlib.log 2>&1 || {
+  [[ -f build/.hnswlib/root/usr/include/hnswlib/hnswlib.h ]] ||
+    tools/unpack_debs build/.hnswlib bookworm libhnswlib-dev >build/hnswlib.log 2>&1 || {
     [[ $distribution != debian-* ]] || { cat build/hnswlib.log >&2; return 1; }
     return 0
   }
   echo "$PWD/build/.hnswlib/root/usr"
 }
 
-# Validation layer 1.4 of Debian 13 with the C library that it wants: prints the folder of both, nothing elsewhere, where the system's own is as new.
+# Validation layer 1.4 of Debian 13 with the C library that it wants: prints the folder of both, nothing elsewhere,
+# where the system's own is as new.
 newer_layer() {
   [[ $distribution == debian-12 ]] || return 0
-  [[ -d build/.layer14/root ]] || tools/unpack_debs build/.layer14 trixie vulkan-validationlayers libc6 libstdc++6 libgcc-s1 >&2
+  [[ -d build/.layer14/root ]] ||
+    tools/unpack_debs build/.layer14 trixie vulkan-validationlayers libc6 libstdc++6 libgcc-s1 >&2
   echo "$PWD/build/.layer14/root"
 }
 
-# A driver of Mesa 25 from the backports of Debian 12: prints its ICD file, nothing elsewhere. second_driver LIBRARY NAME
+# A driver of Mesa 25 from the backports of Debian 12: prints its ICD file, nothing elsewhere. second_driver LIBRARY
+# NAME
 second_driver() {
   [[ $distribution == debian-12 ]] || return 0
   local root=$PWD/build/.mesa25/root library
   [[ -d $root ]] || tools/unpack_debs build/.mesa25 bookworm-backports mesa-vulkan-drivers >&2
   library=$(find "$root" -name "$1" -print -quit)
   [[ -n $library ]] || { echo "dev: $root: expected $1, found none" >&2; return 1; }
-  printf '{ "file_format_version": "1.0.0", "ICD": { "library_path": "%s", "api_version": "1.4.305" } }\n' "$library" >"build/.mesa25/$2_icd.json"
+  printf '{ "file_format_version": "1.0.0", "ICD": { "library_path": "%s", "api_version": "1.4.305" } }\n' "$library" \
+    >"build/.mesa25/$2_icd.json"
   echo "$PWD/build/.mesa25/$2_icd.json"
 }
 second_lavapipe() { second_driver libvulkan_lvp.so lvp; }

@@ -3,14 +3,16 @@
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
-  compile_fail flags windows amd lowered bindings examples mpi serve docs release consume_subdirectory consume_installed consume_conan)
+  compile_fail flags windows amd lowered bindings examples mpi serve docs release
+  consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-4}  # each target's; longer by hand
 jobs=${INTAGLIO_JOBS:-$(nproc)}
 
 count() { echo "$1 $2 ${3:-0}" >>build/test/counts; }
 
-# ctest in a build directory; counts the test cases of Catch2, and a program that broke down before its summary as one failure.
+# ctest in a build directory; counts the test cases of Catch2, and a program that broke down before its summary as one
+# failure.
 run_ctest() {  # run_ctest LOG DIRECTORY CTEST_ARGUMENT...
   local log=$1 directory=$2 status=0 programs passed failed skipped broken
   shift 2
@@ -21,10 +23,12 @@ run_ctest() {  # run_ctest LOG DIRECTORY CTEST_ARGUMENT...
   read -r passed failed skipped broken < <(awk '
     /^All tests passed \(/ { match($0, /in [0-9]+ test case/); passed += substr($0, RSTART + 3) + 0; done++ }
     /^test cases:/ { done++; n = split($0, part, "|")
-      for (i = 1; i <= n; ++i) { if (part[i] ~ /passed/) passed += part[i] + 0; if (part[i] ~ /failed/) failed += part[i] + 0
+      for (i = 1; i <= n; ++i) { if (part[i] ~ /passed/) passed += part[i] + 0
+        if (part[i] ~ /failed/) failed += part[i] + 0
         if (part[i] ~ /skipped/) skipped += part[i] + 0 } }
     /\*\*\*(Failed|Exception|Timeout|Not Run)|Subprocess aborted|SEGFAULT/ { bad++ }
-    END { broken = (failed > 0 || bad == 0) ? 0 : bad; print passed + 0, failed + 0, skipped + 0, broken }' "$log.plain")
+    END { broken = (failed > 0 || bad == 0) ? 0 : bad; print passed + 0, failed + 0, skipped + 0, broken }' \
+    "$log.plain")
   count "$passed" $((failed + broken)) "$skipped"
   result="${programs:-0} programs, $passed cases passed, $((failed + broken)) failed, $skipped skipped"
   if [[ $status != 0 ]]; then
@@ -40,12 +44,14 @@ on_lavapipe() {  # on_lavapipe ICD COMMAND...
   VK_DRIVER_FILES=$1 VK_ICD_FILENAMES=$1 "${@:2}"
 }
 configure() {  # configure PRESET ARGUMENT...
-  quietly "build/test/configure-$1.log" cmake --preset "$@" ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_SHARED="$shared" -DINTAGLIO_UNITY=ON
+  quietly "build/test/configure-$1.log" cmake --preset "$@" ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} \
+    -DINTAGLIO_SHARED="$shared" -DINTAGLIO_UNITY=ON
 }
 build() { quietly "build/test/build-$(basename "$1").log" cmake --build "$1" -j "$jobs" "${@:2}" -- -k 0; }
 
 # No machine code, which neither warnings nor proofs need: of an object file and of a program an empty file is made.
-syntax_only=("-DCMAKE_CXX_COMPILER_LAUNCHER=$PWD/tools/development/syntax_only" "-DCMAKE_CXX_LINK_EXECUTABLE=<CMAKE_COMMAND> -E touch <TARGET>")
+syntax_only=("-DCMAKE_CXX_COMPILER_LAUNCHER=$PWD/tools/development/syntax_only"
+  "-DCMAKE_CXX_LINK_EXECUTABLE=<CMAKE_COMMAND> -E touch <TARGET>")
 
 step_shaders() {
   local glslc
@@ -84,20 +90,25 @@ step_gcc() {
   result="g++ $(g++ -dumpfullversion), warnings are errors"
 }
 
-# By clang, which takes a third of the time that g++ does; the library is the same. Each header stands behind other people's macros.
+# By clang, which takes a third of the time that g++ does; the library is the same. Each header stands behind other
+# people's macros.
 step_headers() {
-  quietly build/test/configure-headers.log cmake -S . -B build/headers -G Ninja -DCMAKE_CXX_COMPILER="$clang" "${syntax_only[@]}" \
-    -DCMAKE_CXX_FLAGS="${warnings[*]} -Wshadow -include $PWD/tests/flags/hostile.hpp" ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_VERIFY_HEADERS=ON -DINTAGLIO_BUILD_EXAMPLES=OFF
+  quietly build/test/configure-headers.log cmake -S . -B build/headers -G Ninja -DCMAKE_CXX_COMPILER="$clang" \
+    "${syntax_only[@]}" \
+    -DCMAKE_CXX_FLAGS="${warnings[*]} -Wshadow -include $PWD/tests/flags/hostile.hpp" \
+    ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_VERIFY_HEADERS=ON -DINTAGLIO_BUILD_EXAMPLES=OFF
   build build/headers --target intaglio_verify_headers
   result="$(find include -name '*.hpp' | wc -l) headers compile alone"
 }
 
 step_cpu() { run_ctest build/test/cpu.log build/dev -L cpu -j "$jobs"; }
 
-# Kernels and the room gpu run under the validation layer with subgroups of 8 (step validation), the room gpu and half of the kernels' cases on another version of
-# the driver with subgroups of 4 too (wider ones take Mesa 25 minutes to compile), the kernels' dearest cases under the layer alone. What sessions do on the host is
-# seen under the layer alone too; on the other driver the smallest whole model runs by every way of computing it. What is left runs here: whole families of models
-# with subgroups of 8, and the other half of the kernels' cases with subgroups of 16 (tests/CMakeLists.txt).
+# Kernels and the room gpu run under the validation layer with subgroups of 8 (step validation), the room gpu and half
+# of the kernels' cases on another version of the driver with subgroups of 4 too (wider ones take Mesa 25 minutes to
+# compile), the kernels' dearest cases under the layer alone. What sessions do on the host is seen under the layer alone
+# too; on the other driver the smallest whole model runs by every way of computing it. What is left runs here: whole
+# families of models with subgroups of 8, and the other half of the kernels' cases with subgroups of 16
+# (tests/CMakeLists.txt).
 lavapipe_at() {  # lavapipe_at WIDTH ICD COMMAND...
   LP_NATIVE_VECTOR_WIDTH=$((32 * $1)) on_lavapipe "${@:2}"
 }
@@ -113,8 +124,8 @@ step_gpu_second() {
   result+=$note
 }
 
-# The layer is asked for from outside too and reports to standard output: a program that forgets INTAGLIO_VALIDATE is caught as well.
-# (Its log_filename would be emptied by every instance.)
+# The layer is asked for from outside too and reports to standard output: a program that forgets INTAGLIO_VALIDATE is
+# caught as well. (Its log_filename would be emptied by every instance.)
 validation_message='Validation (Error|Warning|Performance Warning)|(VUID|SYNC-HAZARD|UNASSIGNED)-[A-Za-z]'
 no_messages() {  # no_messages LOG
   local messages
@@ -146,9 +157,11 @@ step_validation() {
   local newer root
   newer=$(newer_layer)
   for root in "" ${newer:+"$newer"}; do
-    INTAGLIO_LAYER_ROOT=$root on_lavapipe "$(lavapipe_22)" tests/under_layer build/test/planted_hazard >build/test/planted_hazard.log 2>&1
+    INTAGLIO_LAYER_ROOT=$root on_lavapipe "$(lavapipe_22)" tests/under_layer build/test/planted_hazard \
+      >build/test/planted_hazard.log 2>&1
     grep -q 'SYNC-HAZARD-WRITE-AFTER-WRITE' build/test/planted_hazard.log ||
-      { echo "expected the layer${root:+ of $root} to see the planted hazard, found:" >&2; cat build/test/planted_hazard.log >&2; return 1; }
+      { echo "expected the layer${root:+ of $root} to see the planted hazard, found:" >&2
+        cat build/test/planted_hazard.log >&2; return 1; }
   done
   local -x INTAGLIO_LAYER_ROOT=$newer
   lavapipe_at 8 "$(lavapipe_22)" run_ctest "$log" build/dev -L 'gpu|layer|dear|validation' -j "$jobs"
@@ -156,11 +169,12 @@ step_validation() {
   result+="; no message${newer:+, layer 1.4}"
 }
 
-# Every warning and every proof of constant expressions; the tests run as g++ compiles them, but for the sanitized rooms, which this clang compiles
-# and runs in their own step, and a consumer (step consume_subdirectory).
+# Every warning and every proof of constant expressions; the tests run as g++ compiles them, but for the sanitized
+# rooms, which this clang compiles and runs in their own step, and a consumer (step consume_subdirectory).
 sanitized_rooms=(core io)
 step_clang() {
-  configure clang -DCMAKE_CXX_COMPILER="$clang" "${syntax_only[@]}" -DINTAGLIO_ROOMS_LEFT_OUT="$(IFS=';'; echo "${sanitized_rooms[*]}")"
+  configure clang -DCMAKE_CXX_COMPILER="$clang" "${syntax_only[@]}" \
+    -DINTAGLIO_ROOMS_LEFT_OUT="$(IFS=';'; echo "${sanitized_rooms[*]}")"
   build build/clang
   result="$clang, warnings are errors"
 }
@@ -169,36 +183,45 @@ fuzz_targets() { find tests/fuzz -name '*.fuzz.cpp' -printf '%f\n' | sed 's/\.fu
 step_sanitize() {
   configure asan -DCMAKE_CXX_COMPILER="$clang"
   build build/asan "${sanitized_rooms[@]/#/--target=tests_}"
-  UBSAN_OPTIONS=print_stacktrace=1 run_ctest build/test/asan.log build/asan -R "^tests_($(IFS='|'; echo "${sanitized_rooms[*]}"))(_[0-9]+)?$" -j "$jobs"
+  UBSAN_OPTIONS=print_stacktrace=1 run_ctest build/test/asan.log build/asan -R \
+    "^tests_($(IFS='|'; echo "${sanitized_rooms[*]}"))(_[0-9]+)?$" -j "$jobs"
   result="ASan and UBSan: $result"
 }
 
-# Each tests/fuzz/NAME.fuzz.cpp runs for a while from the kept corpus tests/fuzz/corpus/NAME and from what tests/fuzz/seeds.py writes.
+# Each tests/fuzz/NAME.fuzz.cpp runs for a while from the kept corpus tests/fuzz/corpus/NAME and from what
+# tests/fuzz/seeds.py writes.
 fuzz_one() {
   local name=$1 directory=build/fuzz/$1 log=build/test/fuzz-$1.log
   mkdir -p "$directory/found"
   local corpus=() place
   for place in "tests/fuzz/corpus/$name" "build/fuzz/seeds/$name"; do [[ -d $place ]] && corpus+=("$place"); done
-  [[ ${#corpus[@]} -gt 0 ]] || { echo "fuzz_$name: expected inputs in tests/fuzz/corpus/$name or from tests/fuzz/seeds.py, found none" >&2; return 1; }
-  if ! build/asan/tests/fuzz_"$name" -max_total_time="$fuzz_seconds" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
+  [[ ${#corpus[@]} -gt 0 ]] ||
+    { echo "fuzz_$name: expected inputs in tests/fuzz/corpus/$name or from tests/fuzz/seeds.py, found none" >&2
+      return 1; }
+  if ! build/asan/tests/fuzz_"$name" -max_total_time="$fuzz_seconds" -timeout=5 -rss_limit_mb=2048 \
+    -print_final_stats=1 \
     -artifact_prefix="$directory/" "$directory/found" "${corpus[@]}" >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     echo "fuzz_$name: an input that breaks it lies in $directory (log: $log)" >&2
     return 1
   fi
-  grep -q 'stat::number_of_executed_units: [1-9]' "$log" || { echo "fuzz_$name: expected runs, found none (log: $log)" >&2; return 1; }
+  grep -q 'stat::number_of_executed_units: [1-9]' "$log" ||
+    { echo "fuzz_$name: expected runs, found none (log: $log)" >&2; return 1; }
 }
 step_fuzz() {
   local names failed=0
   mapfile -t names < <(fuzz_targets)
-  [[ ${#names[@]} -ge 4 ]] || { echo "expected at least 4 fuzz targets in tests/fuzz, found ${#names[@]}: ${names[*]}" >&2; return 1; }
+  [[ ${#names[@]} -ge 4 ]] ||
+    { echo "expected at least 4 fuzz targets in tests/fuzz, found ${#names[@]}: ${names[*]}" >&2; return 1; }
   configure asan -DCMAKE_CXX_COMPILER="$clang"
   build build/asan "${names[@]/#/--target=fuzz_}"
   rm -rf build/fuzz/seeds
   python3 tests/fuzz/seeds.py build/fuzz/seeds >/dev/null
   export -f fuzz_one
   export fuzz_seconds
-  printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I NAME bash -c 'if fuzz_one NAME; then echo "1 0 0"; else echo "0 1 0"; fi' >build/test/fuzz.counts
+  printf '%s\n' "${names[@]}" |
+    xargs -P "$jobs" -I NAME bash -c 'if fuzz_one NAME; then echo "1 0 0"; else echo "0 1 0"; fi' \
+    >build/test/fuzz.counts
   cat build/test/fuzz.counts >>build/test/counts
   failed=$(grep -c '^0 1' build/test/fuzz.counts) || true
   result="${#names[@]} targets, $fuzz_seconds s each, $failed failed"
@@ -214,7 +237,8 @@ step_compile_fail() {
   return $status
 }
 
-# What compilers' flags change of the library's promises is refused in one sentence (tests/flags); windows.h is mingw-w64's.
+# What compilers' flags change of the library's promises is refused in one sentence (tests/flags); windows.h is
+# mingw-w64's.
 step_flags() {
   local status=0
   tests/flags/run g++ "$clang" >build/test/flags.log || status=$?
@@ -227,7 +251,8 @@ step_flags() {
 # What needs no GPU, the tool's commands on files, and hello, for Windows (tests/windows).
 step_windows() {
   build_release
-  result=$(tests/windows/run build/test/windows "$clang" "$PWD/build/bin/intaglio" 2>build/test/windows.log) || { tail -n 40 build/test/windows.log >&2; return 1; }
+  result=$(tests/windows/run build/test/windows "$clang" "$PWD/build/bin/intaglio" 2>build/test/windows.log) ||
+    { tail -n 40 build/test/windows.log >&2; return 1; }
   result=${result#windows: }
 }
 
@@ -235,7 +260,8 @@ step_windows() {
 step_amd() {
   local icd
   icd=$(second_radv)
-  result=$(tests/amd/run build/test/amd "${icd:-$(compgen -G '/usr/share/vulkan/icd.d/radeon_icd*.json' | head -n 1)}" 2>build/test/amd.log) ||
+  result=$(tests/amd/run build/test/amd "${icd:-$(compgen -G '/usr/share/vulkan/icd.d/radeon_icd*.json' | head -n 1)}" \
+    2>build/test/amd.log) ||
     { cat build/test/amd.log >&2; return 1; }
   result=${result#amd: }
 }
@@ -244,7 +270,8 @@ step_amd() {
 step_lowered() {
   local class
   build_release
-  lavapipe_at 8 "$(lavapipe_22)" tests/lowered/run build/test/lowered "$PWD/build/bin/intaglio" build/dev/tests/tests_runtime "$(layer_settings)" >build/test/lowered.log
+  lavapipe_at 8 "$(lavapipe_22)" tests/lowered/run build/test/lowered "$PWD/build/bin/intaglio" \
+    build/dev/tests/tests_runtime "$(layer_settings)" >build/test/lowered.log
   for class in v3d least mali; do no_messages "build/test/lowered/tests-$class.log"; done
   result=$(cat build/test/lowered.log)
   count "${result%% *}" 0
@@ -252,10 +279,13 @@ step_lowered() {
 
 # The C library and the Python wheel, from outside (tests/bindings).
 step_bindings() {
-  quietly build/test/configure-bindings.log cmake -S . -B build/bindings -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O0 \
-    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DINTAGLIO_WERROR=ON -DINTAGLIO_BUILD_C=ON -DINTAGLIO_BUILD_EXAMPLES=OFF ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"}
+  quietly build/test/configure-bindings.log cmake -S . -B build/bindings -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_FLAGS_RELEASE=-O0 \
+    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DINTAGLIO_WERROR=ON -DINTAGLIO_BUILD_C=ON -DINTAGLIO_BUILD_EXAMPLES=OFF \
+    ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"}
   build build/bindings --target intaglio_c
-  on_lavapipe "$(lavapipe_22)" tests/bindings/run build/bindings/lib/libintaglio.so.1 build/test/bindings >build/test/bindings.log
+  on_lavapipe "$(lavapipe_22)" tests/bindings/run build/bindings/lib/libintaglio.so.1 build/test/bindings \
+    >build/test/bindings.log
   result=$(tail -n 1 build/test/bindings.log) && result=${result#bindings: }
 }
 
@@ -264,10 +294,12 @@ step_examples() {
   local lists status=0 log=build/test/examples.log
   for lists in examples/*/CMakeLists.txt; do
     [[ -f $lists ]] || { echo "examples: expected programs, found none" >&2; return 1; }
-    grep -q add_test "$lists" || { echo "$lists: expected a test that runs the example, found no add_test" >&2; return 1; }
+    grep -q add_test "$lists" ||
+      { echo "$lists: expected a test that runs the example, found no add_test" >&2; return 1; }
   done
   build_release
-  on_lavapipe "$(lavapipe_22)" ctest --test-dir build --no-tests=error -L examples --output-on-failure >"$log" 2>&1 || status=$?
+  on_lavapipe "$(lavapipe_22)" ctest --test-dir build --no-tests=error -L examples --output-on-failure >"$log" \
+    2>&1 || status=$?
   result=$(grep -E 'tests (passed|failed)' "$log")
   count "$(grep -cE '^ *[0-9]+/[0-9]+ .* Passed ' "$log")" "$(grep -cE '\*\*\*' "$log")"
   [[ $status == 0 ]] || cat "$log" >&2
@@ -299,28 +331,33 @@ step_release() {
 step_mpi() {
   local log=build/test/mpi.log
   install_packages need_for_mpi
-  on_lavapipe "$(lavapipe_22)" tests/mpi/run build/mpi "$shared/models/fable-bitnet-i2_s.gguf" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+  on_lavapipe "$(lavapipe_22)" tests/mpi/run build/mpi "$shared/models/fable-bitnet-i2_s.gguf" >"$log" 2>&1 ||
+    { cat "$log" >&2; return 1; }
   count "$(wc -l <"$log")" 0
   result="$(head -n 1 "$log"); $(grep -c '^rank 1' "$log") ranks that end the job"
 }
 
 # What README and docs say against the tree and the programs (tests/docs), and the reference, whose warnings are errors.
 step_docs() {
-  local status=0
+  local status=0 pages
   build_release
   rm -rf build/reference
   quietly build/test/reference.log doxygen docs/reference/Doxyfile
-  on_lavapipe "$(lavapipe_22)" tests/docs/run build/bin/intaglio build/bin/intaglio-serve build/docs "$clang" >build/test/docs.log || status=$?
-  result="$(cat build/test/docs.log); reference of $(find build/reference/html -name '*.html' ! -name '*-members.html' | wc -l) pages"
+  on_lavapipe "$(lavapipe_22)" tests/docs/run build/bin/intaglio build/bin/intaglio-serve build/docs "$clang" \
+    >build/test/docs.log || status=$?
+  pages=$(find build/reference/html -name '*.html' ! -name '*-members.html' | wc -l)
+  result="$(cat build/test/docs.log); reference of $pages pages"
   return $status
 }
 
-step_consume_subdirectory() { tests/consumers/run subdirectory faces && CXX=$clang tests/consumers/run fetch_content && count 3 0; }
+step_consume_subdirectory() {
+  tests/consumers/run subdirectory faces && CXX=$clang tests/consumers/run fetch_content && count 3 0
+}
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
 
-# A program with one model: at most 3 MB stripped, by both compilers; at most 81 SPIR-V modules in the whole library, in at
-# most 10 MB of text.
+# A program with one model: at most 3 MB stripped, by both compilers; at most 81 SPIR-V modules in the whole library, in
+# at most 10 MB of text.
 step_size() {
   local modules bytes by_clang text
   modules=$(find include/intaglio/kernels/spirv -name '*.hpp' ! -name demands.hpp | wc -l)
@@ -335,14 +372,16 @@ step_size() {
 }
 
 # These leave cores idle, so they run side by side, behind all others.
-side_by_side=(sanitize compile_fail flags windows amd lowered bindings examples serve docs release consume_subdirectory consume_installed consume_conan)
+side_by_side=(sanitize compile_fail flags windows amd lowered bindings examples serve docs release
+  consume_subdirectory consume_installed consume_conan)
 
 run_step() {
   local step=$1 status=0 wall user system told
   local TIMEFORMAT='%0R %0U %0S'
   # A subshell of its own with -e: bash ignores -e in a function called from a condition.
   set +e
-  { time { (set -e; result=""; "step_$step"; echo "$result" >"build/test/result-$step") 2>&3; }; } 3>&2 2>"build/test/time-$step"
+  { time { (set -e; result=""; "step_$step"; echo "$result" >"build/test/result-$step") 2>&3; }; } 3>&2 \
+    2>"build/test/time-$step"
   status=$?
   set -e
   read -r wall user system <"build/test/time-$step"
@@ -372,11 +411,15 @@ run_steps() {
   : >build/test/failures
   shared=${INTAGLIO_SHARED:-$(realpath -m ../shared)}
   if [[ ! -d $shared ]]; then
-    if [[ -n ${INTAGLIO_SHARED:-} ]]; then echo "dev: INTAGLIO_SHARED: expected a folder, found none at $shared" >&2; return 1; fi
+    if [[ -n ${INTAGLIO_SHARED:-} ]]; then
+      echo "dev: INTAGLIO_SHARED: expected a folder, found none at $shared" >&2
+      return 1
+    fi
     echo "dev: WARNING: no shared test material at ../shared: tests that need it are skipped and counted as such" >&2
     export INTAGLIO_WITHOUT_SHARED=1
   fi
-  # Mesa's compiled kernels are found again where a test sets XDG_CACHE_HOME for the tool's own cache too: Mesa would follow it there.
+  # Mesa's compiled kernels are found again where a test sets XDG_CACHE_HOME for the tool's own cache too: Mesa would
+  # follow it there.
   export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}}
   mkdir -p "$MESA_SHADER_CACHE_DIR"
   for step in "${chosen[@]}"; do
@@ -390,12 +433,14 @@ run_steps() {
   wait
   for step in "${side[@]}"; do cat "build/test/output-$step"; done
   mapfile -t failures <build/test/failures
-  read -r passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' build/test/counts)
+  read -r passed failed skipped < \
+    <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' build/test/counts)
   passed=$((passed + ${#chosen[@]} - ${#failures[@]}))
   failed=$((failed + ${#failures[@]}))
   [[ ${#failures[@]} == 0 ]] || echo "failed steps: ${failures[*]}"
   [[ $skipped == 0 ]] || echo "$skipped skipped; their logs in build/test say why"
-  echo "$((SECONDS - all_started)) s in all, cpu $(cat "${chosen[@]/#/build/test/time-}" | awk '{ cpu += $2 + $3 } END { print cpu }') s; test cases and steps:"
+  echo "$((SECONDS - all_started)) s in all, cpu $(cat "${chosen[@]/#/build/test/time-}" |
+    awk '{ cpu += $2 + $3 } END { print cpu }') s; test cases and steps:"
   echo "$passed passed, $failed failed"
   [[ $failed == 0 ]]
 }

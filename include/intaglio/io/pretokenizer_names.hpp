@@ -138,7 +138,8 @@ struct split_expressions {
       {pretokenizer::llama_bpe, {llama3_expression(three_numbers)}},
       {pretokenizer::qwen2, {llama3_expression(each_number)}},
       {pretokenizer::qwen35,
-       {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+       {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)"
+        R"(\s*[\r\n]+|\s+(?!\S)|\s+)"}},
       {pretokenizer::gpt2, {std::string(gpt2_expression)}},
       {pretokenizer::starcoder, {std::string(each_number), std::string(gpt2_expression)}},
       {pretokenizer::gpt4o, {o200k_expression(contractions, three_numbers)}},

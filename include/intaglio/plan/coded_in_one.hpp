@@ -367,7 +367,7 @@ class coded_layers_in_one : public one_dispatch {
       between(at(of.late.down), late.gated, next_, &late.stream);
     }
 
-    // kernels::layers, and kernels::layers_coded where it differs. With inner norms what crosses workgroups has not been normalised.
+    // kernels::layers, and kernels::layers_coded where it differs. Inner norms run behind the exchange of workgroups.
     const operand none{};
     const auto list = {stream_,
                        push(first_with_cache(of), "keys"),
