@@ -12,7 +12,7 @@ namespace intaglio::models {
 /// Half the power, so that sums of four parts are halves of two: every part comes in multiplied by this.
 inline constexpr float gemma3n_half_root = 0.70710678f;
 
-/// How a laurel's matrix of so many columns is held: as the others, but in f16 where these are no whole blocks.
+/// The type of a LAuReL matrix: that of the other matrices, or f16 where its columns are no whole number of blocks.
 constexpr dtype laurel_type(dtype others, std::uint32_t columns) {
   return columns % info(others).block_elements == 0 ? others : dtype::f16;
 }
@@ -23,7 +23,8 @@ constexpr dtype laurel_type(dtype others, std::uint32_t columns) {
 template <dtype W>
 struct gemma3n_mixer {
   const decoder_config* config;  ///< of the model
-  bool windowed, shares;         ///< the kind of layer: shares keys and values of a layer before
+  bool windowed;                 ///< whether attention sees a window of positions
+  bool shares;                   ///< whether the layer reads the keys and values of an earlier layer
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const decoder_config& c = *config;
@@ -42,13 +43,14 @@ struct gemma3n_mixer {
   }
 };
 
-/// A gated unit of which the features whose gate is far above the mean are left.
+/// A gated unit that keeps only the features whose gate is far above the mean of all gates.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, intermediate_size] f32
 template <dtype W>
 struct sparse_ffn {
-  std::uint32_t hidden_size, intermediate_size;
-  activation act;
-  float deviations;  ///< from the mean to where gates begin
+  std::uint32_t hidden_size;        ///< columns of gate and up
+  std::uint32_t intermediate_size;  ///< features: rows of gate and up
+  activation act;                   ///< of the gates that are kept
+  float deviations;                 ///< standard deviations above the mean at which a gate is kept
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id gate = t.matmul(x, "ffn_gate.weight", intermediate_size, hidden_size, W);
@@ -57,9 +59,11 @@ struct sparse_ffn {
   }
 };
 
-/// What a kind of layer is.
+/// The kind of a layer of Gemma 3n.
 struct gemma3n_kind {
-  bool windowed, shares, sparse;
+  bool windowed;  ///< attention sees a window of positions
+  bool shares;    ///< keys and values are those of an earlier layer
+  bool sparse;    ///< the FFN is a sparse_ffn
 };
 
 /// A block of a Gemma 3n. @shape  s, out: [tokens, altup_num_inputs, hidden_size] f32; inputs: of layer_inputs
@@ -96,10 +100,11 @@ constexpr ir::value_id gemma3n_block(ir::trace& t, const decoder_config& c, ir::
       streams);
 }
 
-/// Names of the matrices that make the streams behind the first, and of those that bring them back.
+/// Names of the matrices that make streams 1 and up of the embedding; there is one a stream.
 inline constexpr std::array<std::string_view, ir::most_streams - 1> altup_projections{
     "altup_proj.0.weight", "altup_proj.1.weight", "altup_proj.2.weight", "altup_proj.3.weight",
     "altup_proj.4.weight", "altup_proj.5.weight", "altup_proj.6.weight"};
+/// Names of the matrices that bring streams 1 and up back before they are summed; there is one a stream.
 inline constexpr std::array<std::string_view, ir::most_streams - 1> altup_unembed_projections{
     "altup_unembd_proj.0.weight", "altup_unembd_proj.1.weight", "altup_unembd_proj.2.weight",
     "altup_unembd_proj.3.weight", "altup_unembd_proj.4.weight", "altup_unembd_proj.5.weight",

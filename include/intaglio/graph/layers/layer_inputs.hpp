@@ -38,6 +38,7 @@ struct layer_input_block {
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id inputs) const {
     return t.add(x, branch(t, x, inputs));
   }
+  /// rms(Wu(gelu(Wg x) * P_layer)) w, without the addition to x. @shape  as of forward
   constexpr ir::value_id branch(ir::trace& t, ir::value_id x, ir::value_id inputs) const {
     const ir::value_id gate = t.matmul(x, "inp_gate.weight", width, hidden_size, W);
     const ir::value_id h = t.gated_by_layer(gate, inputs, layers, activation::gelu_tanh);
