@@ -28,7 +28,7 @@ struct value_table {
 inline constexpr value_table value_tables[] = {INTAGLIO_VALUE_TABLES(INTAGLIO_TABLE)};
 #undef INTAGLIO_TABLE
 constexpr const std::array<std::int8_t, 16>& numbers_of(std::uint32_t table) { return value_tables[table - 1].numbers; }
-/// Of IQ4_NL and IQ4_XS. @source ggml-common.h, kvalues_iq4nl
+/// The 16 values that codes of IQ4_NL and IQ4_XS stand for. @source ggml-common.h, kvalues_iq4nl
 inline constexpr std::array<std::int8_t, 16> iq4_values = numbers_of(1);
 /// Twice what codes of MXFP4 and NVFP4 are. @source OCP Microscaling Formats 1.0, E2M1
 inline constexpr std::array<std::int8_t, 16> fp4_values = [] {

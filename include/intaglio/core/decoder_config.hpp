@@ -205,7 +205,7 @@ struct decoder_config {
   friend constexpr bool operator==(const decoder_config&, const decoder_config&) = default;
 };
 
-/// As config.json's model_type spells it.
+/// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {"bitnet",     "llama",   "gemma3",    "qwen3",  "qwen3moe",  "qwen2",
                                         "smollm3",    "granite", "olmo2",     "phi3",   "lfm2",      "gemma2",
@@ -213,13 +213,13 @@ constexpr std::string_view name(architecture value) {
                                         "nemotron_h", "bert",    "nomic-bert"};
   return names[static_cast<std::size_t>(value)];
 }
-/// As config.json's hidden_act spells it.
+/// The name of an activation, as config.json's hidden_act spells it.
 constexpr std::string_view name(activation value) {
   constexpr std::string_view names[] = {"relu2", "silu", "gelu_pytorch_tanh", "gelu"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_activation) + 1);
   return names[static_cast<std::size_t>(value)];
 }
-/// As config.json's rope_type spells it.
+/// The name of a rope_type, as config.json's rope_type spells it.
 constexpr std::string_view name(rope_type value) {
   constexpr std::string_view names[] = {"default", "linear", "llama3", "yarn", "longrope"};
   return names[static_cast<std::size_t>(value)];

@@ -79,7 +79,7 @@ struct layer_set {
     for (std::uint32_t layer = 0; layer < layers; ++layer) out += has(layer) ? 1 : 0;
     return out;
   }
-  /// Of `layers`, at most max_period, kind 0 where they are in it and 1 where they are not.
+  /// The pattern of the first `layers` layers, at most max_period: kind 0 for layers in the set, 1 for the others.
   constexpr layer_pattern pattern(std::uint32_t layers) const {
     std::array<std::uint8_t, layer_pattern::max_period> kinds{};
     for (std::uint32_t layer = 0; layer < layers && layer < kinds.size(); ++layer) kinds[layer] = has(layer) ? 0 : 1;

@@ -45,7 +45,7 @@ struct packed_tensor {
   std::string_view name;    ///< "attn_q.weight"
   dtype type;
 };
-/// Its tensors that have a codec, those of a stack one by one.
+/// The tensors of a packed file that have a codec; each matrix of a stack is a tensor.
 inline std::vector<packed_tensor> packed_tensors(const io::packed_image& image) {
   std::vector<packed_tensor> out;
   for (const io::packed_weight& each : image.weights) {

@@ -26,7 +26,7 @@ inline constexpr std::array mixes{mix{"q3_k_s", dtype::q3_k, 's'}, mix{"q3_k_m",
                                   mix{"q4_k_m", dtype::q4_k, 'm'}, mix{"q5_k_s", dtype::q5_k, 's'},
                                   mix{"q5_k_m", dtype::q5_k, 'm'}};
 
-/// Of rows that are no whole blocks of 256 another codec is taken.
+/// The codec for rows of `columns` columns: `type`, or a replacement where rows are no whole number of blocks of 256.
 constexpr dtype for_columns(dtype type, std::uint32_t columns) {
   if (columns % 256 == 0) return type;
   switch (type) {
@@ -76,7 +76,7 @@ constexpr dtype mixed_type(const mix& of, const decoder_config& c, std::string_v
   return of.base;
 }
 
-/// Of a whole model. @return nothing: no mix has the name
+/// The codec of each weight of a model by the name of a mix. @return nothing: no mix has the name
 inline std::optional<weight_types> mix_of(const decoder_config& c, std::string_view name) {
   for (const mix& each : mixes) {
     if (each.name != name) continue;

@@ -53,7 +53,7 @@ enum class feature : std::uint8_t {
 
 using feature_set = std::bitset<static_cast<std::size_t>(feature::count)>;
 
-/// As Vulkan spells it.
+/// The name of a feature, as Vulkan spells it.
 std::string_view name(feature which);
 inline bool contains(const feature_set& set, feature which) { return set.test(static_cast<std::size_t>(which)); }
 /// The features that every device must have.

@@ -72,7 +72,7 @@ class device {
   /// @error device_error: a handle is null, or a required feature was not enabled
   explicit device(const host_device& host);
 
-  /// The same physical device opened once more, in the same instance and with the same features: its queue waits for no
+  /// Opens this physical device once more, in its instance and with its features: the new queue waits for no
   /// other one's work.
   /// @error as of opening
   device another() const;

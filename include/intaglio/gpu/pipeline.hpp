@@ -226,7 +226,7 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
       if (failure) std::rethrow_exception(failure);
   });
 }
-/// The same; they are in the order of their descriptions.
+/// Compiles pipelines, in threads; returns them in the order of their descriptions.
 inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions,
                                              pipeline_cache* cache = nullptr, unsigned threads = 0) {
   return translated([&] {

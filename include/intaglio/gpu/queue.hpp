@@ -22,7 +22,7 @@ class queue {
  public:
   /// How long a wait goes on without a sign of life.
   static constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(10);
-  /// Of what runs first: some drivers compile a pipeline then, which may take long without anything being wrong.
+  /// How long a wait for a pipeline's first run goes on: some drivers compile it then, which may take long.
   static constexpr std::chrono::nanoseconds first_hang_limit = 12 * hang_limit;
 
   /// @param limit how long a wait that names no other, and the last one of all, goes on without a sign of life

@@ -40,7 +40,7 @@ class timestamps {
     for (std::uint32_t i = 0; i < count; ++i) out[i] = nanoseconds(ticks[0], ticks[i]);
     return out;
   }
-  /// As many points as there is room for, in the device's ticks; allocates nothing. @error as of read()
+  /// Reads the first out.size() time stamps, in the device's ticks; allocates nothing. @error as of read()
   void read_ticks(std::span<std::uint64_t> out) const {
     translated([&] {
       if (out.empty()) return;

@@ -65,13 +65,13 @@ class adapter_set {
       }
   }
 
-  /// Of each adapter, a multiple of 8: the largest that one has in some matrix.
+  /// The rank that every adapter is padded to, a multiple of 8: the largest rank of any of their matrices.
   std::uint64_t rank() const { return rank_; }
   /// In which its values are held: f16 or bf16 where that loses nothing of any, else f32.
   dtype type() const { return type_; }
   /// Names of the matrices, without their layers.
   const std::vector<std::string>& matrices() const { return matrices_; }
-  /// Of the tensors that hold_in() made.
+  /// Bytes of the tensors that hold_in() made.
   std::uint64_t bytes() const { return bytes_; }
 
  private:

@@ -104,8 +104,8 @@ class chat_template {
     return render(messages, add_generation_prompt).text;
   }
 
-  /// As apply, with the typed parts marked. What only the model's own template can read (names, messages with more) is
-  /// given to it, also where the family is known.
+  /// The text of a chat with the typed parts marked. What only the model's own template can read (names, messages with
+  /// more) is given to it, also where the family is known.
   /// @param names of the template, as template_renderer has them  @throws argument_error
   rendered_chat render(std::span<const chat_message> messages, bool add_generation_prompt,
                        const std::string& names = {}) const {

@@ -35,7 +35,7 @@ class checkpoint_builder {
   void checksums(const mapped_file* file, const std::vector<zip_member>& members) {
     for (const zip_member& member : members) out_.checksums_.push_back({file, member});
   }
-  /// Of the model; its file or folder is put in front.
+  /// Adds a warning about the model, with its file or folder in front.
   void warn(std::string_view line) { add_warning(in_file(out_.path_, line)); }
   /// A line that names its file already.
   void add_warning(std::string line) { out_.warnings_.push_back(std::move(line)); }

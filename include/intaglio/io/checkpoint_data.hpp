@@ -71,7 +71,7 @@ class checkpoint {
   static checkpoint open_original(const std::filesystem::path& folder, const checkpoint_options& options = {});
   /// A file that `intaglio pack` wrote; include intaglio/io/checkpoint_packed.hpp. @throws file_error
   static checkpoint open_packed(const std::filesystem::path& path);
-  /// The same in memory, which must outlive the result; errors call it `name`.
+  /// A packed file in memory, which must outlive the result; errors call it `name`. @throws file_error
   static checkpoint open_packed(std::span<const std::byte> bytes, const std::string& name);
 
   /// The file or folder that was opened.

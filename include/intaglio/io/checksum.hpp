@@ -22,7 +22,7 @@ class running_checksum {
  public:
   running_checksum() { XXH3_64bits_reset(&state_); }
   void add(std::span<const std::byte> bytes) { XXH3_64bits_update(&state_, bytes.data(), bytes.size()); }
-  /// Of what was added since the last call.
+  /// The checksum of the bytes that were added since the last call.
   std::uint64_t take() {
     const std::uint64_t out = XXH3_64bits_digest(&state_);
     XXH3_64bits_reset(&state_);

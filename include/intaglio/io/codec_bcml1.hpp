@@ -82,8 +82,8 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
   }
 }
 
-/// The same rows as Q4_1 blocks of the same values, which kernels read: multiplier and offset are its d and m, codes go
-/// to their places.
+/// Writes rows of BCML1 as Q4_1 blocks with equal values, which kernels read: multiplier and offset are its d and m,
+/// codes go to their places.
 /// @shape  out: [count, columns / 32] blocks of 20 bytes   @throws argument_error for sizes that do not fit together,
 /// and partial blocks
 inline void bcml1_as_q4_1(std::span<const std::byte> tensor, const bcml1_layout& layout, std::uint64_t row0,

@@ -33,10 +33,10 @@
 namespace intaglio::io {
 
 struct convert_options {
-  /// Of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16, blocks that is_encodable names,
-  /// bcml1; safetensors: f32 f16 bf16.
+  /// The codec of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16, blocks that is_encodable
+  /// names, bcml1; safetensors: f32 f16 bf16.
   dtype codec = dtype::i2_s;
-  /// Of token embedding and head. By default the codec, but f16 beside ternary matrices and, as in CGML, beside bcml1.
+  /// The codec of token embedding and head. By default that of the matrices, but f16 beside ternary ones and bcml1.
   std::optional<dtype> embedding = std::nullopt;
   i2s_layout layout = i2s_layout::block128;  ///< of I2_S tensors in the input; the output is always block128
   unsigned threads = 0;                      ///< that read and encode; 0: one for each of the machine's

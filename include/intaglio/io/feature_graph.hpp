@@ -206,7 +206,8 @@ inline feature_graph_manifest feature_graph_manifest_of(strict_json& document) {
   return out;
 }
 
-/// Of the graph beside an index, of as many layers as were made. @throws file_error; for one of another index too
+/// Reads the manifest of the graph beside an index, with the layers made so far. @throws file_error; for one of another
+/// index too
 inline feature_graph_manifest read_feature_graph_manifest(const feature_index& index) {
   const auto path = index.path() / feature_graph_file;
   strict_json document(path.string());

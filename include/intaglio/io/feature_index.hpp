@@ -43,7 +43,7 @@ class feature_index {
     if (options.contents) out.check_contents(options);
     return out;
   }
-  /// As open, but of as many layers as there are: for who goes on making it.
+  /// Opens an index that may lack layers, for a writer that goes on making it.
   static feature_index open_unfinished(const std::filesystem::path& folder, const feature_index_options& options = {}) {
     feature_index out(folder, read_feature_manifest(folder));
     if (options.contents) out.check_contents(options);
@@ -52,7 +52,7 @@ class feature_index {
 
   const std::filesystem::path& path() const { return folder_; }
   const feature_manifest& manifest() const { return manifest_; }
-  /// Of the model, as far as the manifest tells it.
+  /// The config of the model, as far as the manifest has it.
   const decoder_config& config() const { return manifest_.config; }
   std::uint32_t layers() const { return static_cast<std::uint32_t>(manifest_.layers.size()); }
   const feature_layer& layer(std::uint32_t index) const {
@@ -67,7 +67,7 @@ class feature_index {
       for (const feature_block& block : each.blocks) sums.push_back(block.crc32);
     return crc32(std::as_bytes(std::span(sums)));
   }
-  /// Of all layers' vectors.
+  /// Bytes of the vectors of all layers.
   std::uint64_t bytes() const {
     std::uint64_t out = 0;
     for (const feature_layer& each : manifest_.layers)

@@ -48,7 +48,8 @@ struct feature_layer {
   std::uint64_t bytes() const { return blocks.back().offset + blocks.back().bytes; }
 };
 
-/// Of the config only what says whose features these are and what other layouts ask for: see read_feature_manifest.
+/// The manifest of a feature index. Its config has what identifies the model and what other layouts ask for: see
+/// read_feature_manifest.
 struct feature_manifest {
   std::string source;  ///< name of the model's file or folder
   std::string codec;   ///< as it was asked for: "own", "f32", ...

@@ -161,7 +161,7 @@ class feature_folder {
       writer_.write(bytes);
     }
   }
-  /// As it is, and zeros for the features that it does not have.
+  /// Copies a tensor and appends zeros for features that it does not have.
   void write_padded(const gguf_tensor& tensor, const ffn_tensor& of) {
     const std::uint64_t row = row_bytes(tensor.type, tensor.columns());
     if (of.which != feature_vector::down) {

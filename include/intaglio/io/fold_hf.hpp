@@ -135,7 +135,7 @@ class hf_feature_folder {
       writer.write(bytes);
     }
   }
-  /// As it is, and zeros for the features that it does not have.
+  /// Copies a tensor and appends zeros for features that it does not have.
   void write_padded(safetensors_writer& writer, const safetensors_tensor& tensor, feature_vector which) const {
     const std::uint64_t rows = which == feature_vector::down ? tensor.shape[0] : 1, row = tensor.bytes / rows;
     const std::vector<std::byte> zeros(static_cast<std::size_t>(row / features_ * (new_features_ - features_)));

@@ -42,7 +42,7 @@ class gguf {
   const std::string& path() const { return first().file().path(); }
   const gguf_part& first() const { return parts_.front(); }
   const std::vector<gguf_part>& parts() const { return parts_; }
-  /// Of all parts, in file order.
+  /// The tensors of all parts, in file order.
   const std::vector<gguf_tensor>& tensors() const { return tensors_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -51,7 +51,7 @@ class gguf {
                                      [&](std::size_t i, std::string_view n) { return tensors_[i].name < n; });
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
-  /// As gguf_part's accessors, of the first part.
+  /// A key's value in the first part, as gguf_part's accessors give it.
   template <class T>
   std::optional<T> value(std::string_view key) const {
     return first().value<T>(key);

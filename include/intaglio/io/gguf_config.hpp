@@ -120,7 +120,7 @@ class gguf_config : public gguf_layers {
     judge_keys();
   }
 
-  /// As llama.cpp: what is 0 is not there.
+  /// Reads Granite's multipliers; as in llama.cpp, 0 means absent.
   void read_multipliers() {
     const auto multiplier = [&](std::string_view tail, float absent) {
       const float found = real(tail).value_or(0.f);

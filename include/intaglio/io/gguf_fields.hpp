@@ -26,7 +26,7 @@ class gguf_fields {
   const decoder_config& config() const { return config_; }
   const std::string& stated_architecture() const { return architecture_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Of embeddings, where the file says it.
+  /// How embeddings are pooled, where the file says it.
   std::optional<intaglio::pooling> pooling() const { return pooling_; }
 
  protected:

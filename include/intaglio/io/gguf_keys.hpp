@@ -12,7 +12,7 @@
 
 namespace intaglio::io {
 
-/// Of ternary layers of a Llama, where the codec does not say it: i8 or f32, what their inputs are.
+/// The key with the type of inputs of a Llama's ternary layers, where the codec does not say it: i8 or f32.
 inline constexpr std::string_view activation_type_key = "intaglio.activation_type";
 
 enum class gguf_key_use : std::uint8_t {
@@ -122,7 +122,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"swin_norm", gguf_key_use::neutral},
 };
 
-/// Nothing for a key that this library does not know.
+/// The rule of a key by its name without the architecture; null for a key that this library does not know.
 constexpr const gguf_key_rule* gguf_key_rule_of(std::string_view tail) {
   const auto* const found = std::find_if(std::begin(gguf_key_rules), std::end(gguf_key_rules),
                                          [&](const gguf_key_rule& rule) { return rule.tail == tail; });

@@ -321,7 +321,7 @@ class gguf_part {
     return out;
   }
 
-  /// Those of weights. Neighbours of one kind are written together: q4_0/1/k.
+  /// The types of weights that are read, as text. Neighbours of one kind are written together: q4_0/1/k.
   std::string supported_types() const {
     std::string out;
     std::string_view kind;

@@ -22,7 +22,8 @@ class gguf_rope : public gguf_fields {
   using gguf_fields::gguf_fields;
 
  protected:
-  /// As llama.cpp: without a type the scaling is linear, and rope.scale_linear is the factor's older key.
+  /// Reads the scaling of rope. As in llama.cpp it is linear without a type, and rope.scale_linear is the factor's
+  /// older key.
   void read_rope_scaling(bool bitnet) {
     const std::string type = file_.value<std::string>(key("rope.scaling.type")).value_or("linear");
     const std::string_view stated = real("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
@@ -37,7 +38,7 @@ class gguf_rope : public gguf_fields {
     if (type == "yarn") read_yarn(factor);
   }
 
-  /// As llama.cpp, whose ramp begins and ends with whole pairs.
+  /// Reads YaRN's keys. As in llama.cpp the ramp begins and ends with whole pairs.
   void read_yarn(float factor) {
     config_.rope_scaling = {.type = rope_type::yarn,
                             .factor = factor,

@@ -113,7 +113,7 @@ class gguf_writer {
     file_.commit();
   }
 
-  /// Of all tensors, padding included.
+  /// Bytes of all tensors, padding included.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
  private:

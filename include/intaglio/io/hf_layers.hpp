@@ -183,7 +183,7 @@ class hf_layers : public hf_rope {
     return letters.text();
   }
 
-  /// Of transformers' GraniteMoeHybridConfig: whether no layer has a state, so that it is a Granite.
+  /// Whether a GraniteMoeHybridConfig of transformers has no layer with a state, so that it is a dense Granite.
   bool is_dense_hybrid(const json_place& text) const { return hybrid_kinds(text).find('M') == std::string::npos; }
 
   [[gnu::cold]] void read_dense_hybrid(const json_place& text) {

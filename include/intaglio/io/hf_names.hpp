@@ -17,7 +17,7 @@ namespace intaglio::io {
 struct hf_part {
   std::string_view hf, gguf;
 };
-/// Of families with Mamba-2.
+/// Names of tensors of families with Mamba-2.
 [[gnu::cold]] inline std::vector<hf_part> mamba2_parts(const family& of) {
   if (of.single_halves)
     return {{"norm", "attn_norm"},          {"mixer.q_proj", "attn_q"},      {"mixer.k_proj", "attn_k"},
@@ -38,13 +38,13 @@ struct hf_part {
           {"block_sparse_moe.input_linear", "ffn_gate_up_exps"},
           {"block_sparse_moe.output_linear", "ffn_down_exps"}};
 }
-/// Of what chooses experts.
+/// The name of the router that chooses experts.
 constexpr std::string_view router_name(const family& of) {
   if (of.kinds_of_layers) return "router.proj";
   if (of.block_biases) return "mlp.router";
   return of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate";
 }
-/// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
+/// Names of a layer's tensors. One name means the norm before the FFN in Llama and the norm after attention in Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
   const bool gemma = of.norms_behind;

@@ -61,9 +61,9 @@ class mapped_file {
 
   /// True for bytes in memory.
   bool in_memory() const noexcept { return memory_ != nullptr; }
-  /// Of the open file; -1 for bytes in memory.
+  /// The descriptor of the open file; -1 for bytes in memory.
   platform::file_number descriptor() const noexcept { return descriptor_; }
-  /// The same file opened once more, for who outlives this one or locks it. Not of bytes in memory.
+  /// Opens this file once more, for a user that outlives this object or locks the file. Not for bytes in memory.
   /// @throws file_error: that fails (Linux needs /proc)
   mapped_file reopened() const {
     mapped_file out;

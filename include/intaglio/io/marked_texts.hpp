@@ -40,7 +40,7 @@ class marked_texts {
     return out;
   }
 
-  /// The same within the strings of a JSON text, whose structure stays. Strings of letters, digits and underscores
+  /// Hides texts within the strings of a JSON text, whose structure stays. Strings of letters, digits and underscores
   /// alone stay too: they are the names that templates ask for.
   std::string hidden_in_strings(std::string_view json) {
     std::string out;

@@ -50,7 +50,7 @@ inline float plain_dot(const float* a, const float* b, std::size_t width) {
 #if INTAGLIO_GATE_AVX
 typedef float eight __attribute__((vector_size(32)));
 
-/// The same sums: without fused multiplication eight lanes at once round as one at a time does.
+/// The dot product with AVX. Without fused multiplication eight lanes at once round as one at a time does.
 [[gnu::target("avx")]] inline float avx_dot(const float* a, const float* b, std::size_t width) {
   eight sum[4]{};
   std::size_t i = 0;

@@ -40,8 +40,8 @@ class protobuf_cursor {
   protobuf_cursor(std::string_view bytes, std::size_t offset, const std::string& path)
       : bytes_(bytes), offset_(offset), path_(&path) {}
 
-  /// Nothing at the end. @throws file_error: a field that is cut, of a removed or unknown wire type, a number longer
-  /// than 64 bits
+  /// Reads the next field; nothing at the end. @throws file_error: a field that is cut, of a removed or unknown wire
+  /// type, a number longer than 64 bits
   std::optional<protobuf_field> next() {
     if (at_ == bytes_.size()) return std::nullopt;
     protobuf_field out;

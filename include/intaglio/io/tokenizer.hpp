@@ -96,7 +96,7 @@ class tokenizer {
   }
   /// What is odd but harmless in the vocabulary, a sentence each.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Nothing for SentencePiece vocabularies.
+  /// The pre-tokenizer of a byte-level BPE; nothing for SentencePiece vocabularies.
   std::optional<pretokenizer> pretokenizer_kind() const {
     const auto* model = std::get_if<byte_level_bpe>(&model_);
     return model ? std::optional{model->kind()} : std::nullopt;

@@ -19,7 +19,7 @@ struct torch_limits {
                                         << 18;         ///< that a pickle may make, and elements of all its containers
   static constexpr std::size_t depth = 32;             ///< of dicts in dicts
   static constexpr std::size_t container_depth = 256;  ///< of containers in containers
-  /// That a container comes to where those that it has several times are written out.
+  /// Values of a container with everything that it contains written out as often as it occurs.
   static constexpr std::uint64_t expanded_values = std::uint64_t{1} << 20;
   static constexpr std::size_t dimensions = 8;
   static constexpr std::size_t name_bytes = 1024;

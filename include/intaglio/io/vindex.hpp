@@ -153,7 +153,7 @@ class vindex_features : public feature_source {
                          std::to_string(files_[kind]->size()));
     }
   }
-  /// Of those files that the manifest has a checksum of.
+  /// Compares the checksums of the files for which the manifest has one.
   void check_sums(const json_place& sums) const {
     std::vector<std::byte> bytes;
     for (std::size_t kind = 0; kind < 3; ++kind) {

@@ -24,8 +24,8 @@ class trace : public stream_trace {
     return push(o, "embedding", name, dtype::f32, columns);
   }
 
-  /// The same, to which rows of f32 tables are added: of the token's kind of text, [kinds, width], and of its position,
-  /// [positions, width]; none where the number of rows is 0
+  /// An embedding to which rows of f32 tables are added: of the token's kind of text, [kinds, width], and of its
+  /// position, [positions, width]; none where the number of rows is 0
   constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type,
                                std::string_view kind_table, std::uint32_t kinds, std::string_view position_table,
                                std::uint32_t positions) {

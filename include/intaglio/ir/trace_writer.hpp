@@ -23,7 +23,7 @@ struct held_type {
 class trace_writer {
  public:
   constexpr trace_writer() = default;
-  /// Both outlive the trace. @param held types that go before the layers' own
+  /// Makes a trace that refers to both arguments, which outlive it. @param held types that go before the layers' own
   /// @param sets of each layer, which of held's sets it has: layers of one block and one set are a kind; empty: all
   /// have set 0
   constexpr explicit trace_writer(std::span<const held_type> held, std::span<const std::uint8_t> sets = {})
@@ -86,7 +86,7 @@ class trace_writer {
     block_ = 0;
     return x;
   }
-  /// The same, of a block for each kind.
+  /// Repeats layers of several kinds, with a block for each kind.
   template <class... Blocks>
   constexpr value_id repeat(value_id x, std::uint32_t layers, const layer_pattern& pattern, Blocks&&... blocks) {
     return repeat_kinds(x, layers, pattern, sizeof...(Blocks), [&](std::uint8_t kind, value_id in) {

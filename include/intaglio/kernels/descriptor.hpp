@@ -50,7 +50,7 @@ constexpr void store(const Constants& what, constant_words& to) {
   for (std::size_t i = 0; i < words.size(); ++i) to[i] = words[i];
 }
 
-/// Of kernels that say nothing of it: none, and two tokens.
+/// How a kernel rounds its input; none where the kernel does not say.
 template <class Kernel>
 constexpr rounding rounding_of(const typename Kernel::constants& c) {
   if constexpr (requires { Kernel::rounds(c); }) return Kernel::rounds(c);

@@ -33,7 +33,7 @@ class exchange_places {
   }
   constexpr void add(const exchange_place& place) { items_[count_++] = place; }
   constexpr std::span<const exchange_place> all() const { return std::span(items_).first(count_); }
-  /// Of a layer.
+  /// Bytes of one layer's exchange.
   constexpr std::uint64_t bytes() const {
     std::uint64_t out = 0;
     for (const exchange_place& each : all()) out += each.bytes;

@@ -21,12 +21,12 @@ struct few_tile {
 constexpr bool wants_tiles(codec type, std::uint32_t tokens) {
   return has_own_forms(type) && type != codec::q6_k && tokens <= 16;
 }
-/// Of a product of x that is tiled. Each subgroup has all rows and 32 / subgroups virtual lanes.
+/// The tile of a product whose x is tiled. Each subgroup has all rows and 32 / subgroups virtual lanes.
 constexpr few_tile tiled_few_tile(std::uint32_t tokens) { return {32, tokens <= 8 ? 8u : 16u, 8}; }
 /// Tokens of a tile of a pass over a few: what chunks have more of.
 inline constexpr std::uint32_t most_few_tokens = 32;
-/// Of matmul_chunk over a few tokens, whole tiles of eight, by matrices. A subgroup has 32 rows; those that have the
-/// same share the columns, as many whatever the tokens are, so that sums have one order.
+/// The tile of matmul_chunk over a few tokens, whole tiles of eight, by matrices. A subgroup has 32 rows; subgroups
+/// with the same share the columns, as many whatever the tokens are, so that sums have one order.
 constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) {
   return {rows < 8192 ? 32u : 64u, tokens % 32 == 0 ? 32u : tokens % 16 == 0 ? 16u : 8u, rows <= 4096 ? 16u : 8u};
 }
@@ -59,7 +59,7 @@ constexpr std::uint64_t tiled_work(const few_tile& by, std::uint32_t rows, std::
   const std::uint64_t tiles = std::uint64_t{(rows + by.rows - 1) / by.rows} * ((tokens + by.tokens - 1) / by.tokens);
   return (tiles + fragment_processors - 1) / fragment_processors * by.rows * by.tokens;
 }
-/// Of tiles of 64 tokens with `least` to `most` rows, `step` apart, those with the least work, the widest of them.
+/// The tile of 64 tokens with the least work, among `least` to `most` rows, `step` apart; the widest of equal ones.
 constexpr few_tile narrow_fragment_tile(std::uint32_t least, std::uint32_t most, std::uint32_t step,
                                         std::uint32_t parts, std::uint32_t rows, std::uint32_t tokens) {
   few_tile out{};

@@ -10,16 +10,16 @@
 
 namespace intaglio::kernels {
 
-/// The same for products of coded weights behind norms (matmul, turn, norm_add), for GPUs on which all workgroups
-/// run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do.
-/// codec: of all products, or of q, k and v beside codec_gate of gate and up, codec_projection, codec_down and, in the
-/// layers with a bit in more_down, codec_more_down of the down projection; in the layers with a bit in values_apart v's
-/// matrix is one of its own, of codec_values or, with a bit in more_values, of codec_more_values. head_norms: of
-/// turn_norms. biased 1: biases of q, k and v. turned 1: rows of q, k and v as in `turn`, whose rope_factor there is;
-/// 0: as in matmul with rope_cache. inner_norms: of layers_coded::norms_around. window, ring: of the layers that do not
-/// see all positions, as attention has them; full_every: the last of this number of layers sees all positions, 1: each.
-/// ffns: of layers_coded::ffns_word, FFNs of a layer before attention, 0 or 1, and behind it, 1 or 2.
-/// scale, softcap: as attention's. codec_values and what follows it: of layers_coded::codec_word.
+/// All layers of a pass in one dispatch, for coded weights behind norms (matmul, turn, norm_add) and GPUs on which all
+/// workgroups run at once: workgroups of layers_coded::resident_subgroups subgroups of 32, which wait as those of
+/// layers do. codec: of all products, or of q, k and v beside codec_gate of gate and up, codec_projection, codec_down
+/// and, in the layers with a bit in more_down, codec_more_down of the down projection; in the layers with a bit in
+/// values_apart v's matrix is one of its own, of codec_values or, with a bit in more_values, of codec_more_values.
+/// head_norms: of turn_norms. biased 1: biases of q, k and v. turned 1: rows of q, k and v as in `turn`, whose
+/// rope_factor there is; 0: as in matmul with rope_cache. inner_norms: of layers_coded::norms_around. window, ring: of
+/// the layers that do not see all positions, as attention has them; full_every: the last of this number of layers sees
+/// all positions, 1: each. ffns: of layers_coded::ffns_word, FFNs of a layer before attention, 0 or 1, and behind it, 1
+/// or 2. scale, softcap: as attention's. codec_values and what follows it: of layers_coded::codec_word.
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -63,11 +63,11 @@ namespace layers_coded {
 /// Where the norms of a block stand: before its halves, there and before additions to the stream, or before these
 /// alone.
 enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, behind = 2 };
-/// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in
-/// the place of scales; of attention's projection k's head norm and the norm behind it; of gate and up q's head norm in
-/// the place of scales; of down the address of the result, where norms stand before additions, and the norm behind it.
-/// Behind these the biases of q, k and v, and v's matrix where it is one of its own; then of an FFN before attention,
-/// and of a second one behind it, as of layers.
+/// Addresses that a layer has. They are those of layers, with other meanings of what products have besides a weight:
+/// turns a position (q/k/v) in the place of scales; of attention's projection k's head norm and the norm behind it; of
+/// gate and up q's head norm in the place of scales; of down the address of the result, where norms stand before
+/// additions, and the norm behind it. Behind these the biases of q, k and v, and v's matrix where it is one of its own;
+/// then of an FFN before attention, and of a second one behind it, as of layers.
 inline constexpr std::uint32_t argument_count = layers::argument_count + 2;
 /// FFNs of a layer in one word.
 constexpr std::uint32_t ffns_word(const layers::ffns& of) { return of.before | of.behind << 4; }

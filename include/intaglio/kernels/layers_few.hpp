@@ -9,11 +9,11 @@
 
 namespace intaglio::kernels {
 
-/// The same for a pass over up to layers_few::most_tokens sessions of a batch whose coded products are halves: what
-/// halves, matmul_chunk and attention_few of the period do, in another order of sums, which depends on the shape of the
-/// weights and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but the first: what
-/// its workgroups exchange, all ones before the pass. The stream stays where it is. context: positions of the pool;
-/// shapes as plan::few_fits has them.
+/// All layers in one dispatch, for a pass over up to layers_few::most_tokens sessions of a batch with f16 products:
+/// what halves, matmul_chunk and attention_few of the period do, in another order of sums, which depends on the shape
+/// of the weights and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but the
+/// first: what its workgroups exchange, all ones before the pass. The stream stays where it is. context: positions of
+/// the pool; shapes as plan::few_fits has them.
 inline constexpr kernel_interface layers_few_interface{"layers_few",
                                                        {{{"arguments"}, {"progress"}, {"state"}}},
                                                        {{{"workgroup_size"},

@@ -9,7 +9,7 @@
 
 namespace intaglio::kernels {
 
-/// The same with the norms that Gemma-3 has besides (turn, norm_add), its weights coded or halves as they are.
+/// layers_few with the norms that Gemma-3 has besides (turn, norm_add); weights are coded or f16.
 /// arguments of a layer as of layers_coded with inner norms, but the first. window, full_every as layers_coded has
 /// them. shapes as plan::normed_few_fits has them; workgroups of as many subgroups as plan::normed_few_subgroups says.
 inline constexpr kernel_interface layers_few_normed_interface{"layers_few_normed",
@@ -36,7 +36,7 @@ inline constexpr kernel_interface layers_few_normed_interface{"layers_few_normed
 namespace layers_few_normed {
 /// most_own: tiles of 16 rows of the stream that a workgroup has.
 inline constexpr std::uint32_t least_subgroups = 16, most_subgroups = 20, most_own = 4;
-/// As of layers_few, and squares of what both halves of a layer add to the stream.
+/// Places of the exchange: those of layers_few, and squares of what both halves of a layer add to the stream.
 constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
                                    std::uint64_t kv) {
   exchange_places out = layers_few::exchange(hidden, intermediate, q, kv);

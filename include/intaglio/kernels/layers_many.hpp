@@ -9,7 +9,7 @@
 
 namespace intaglio::kernels {
 
-/// The same over more sessions: plans of 16 or 32 slots, passes over 8, 16 or 32 of them. A session's numbers do not
+/// layers_few over more sessions: plans of 16 or 32 slots, passes over 8, 16 or 32 of them. A session's numbers do not
 /// depend on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
 /// (layers_many::helpers). What workgroups exchange is all ones before the pass in the first
 /// layers_many::blank_layers layers alone. shapes as plan::many_fits has them.

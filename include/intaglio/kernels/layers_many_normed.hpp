@@ -9,8 +9,8 @@
 
 namespace intaglio::kernels {
 
-/// The same with the norms that Gemma-3 has besides, as layers_few_normed is of layers_few. Rows of the stream need not
-/// be shared evenly, nor columns. shapes as plan::normed_many_fits has them.
+/// layers_many with the norms that Gemma-3 has besides, as layers_few_normed is for layers_few. Rows of the stream need
+/// not be shared evenly, nor columns. shapes as plan::normed_many_fits has them.
 inline constexpr kernel_interface layers_many_normed_interface{"layers_many_normed",
                                                                {{{"arguments"}, {"progress"}, {"state"}}},
                                                                {{{"workgroup_size"},
@@ -44,7 +44,7 @@ constexpr std::uint64_t value_slices(std::uint64_t head_dim) { return (head_dim 
 constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) {
   return heads / heads_each(heads, kv_heads) * value_slices(head_dim);
 }
-/// As of layers_many, and squares of what both halves of a layer add to the stream.
+/// Bytes of the exchange: those of layers_many, and squares of what both halves of a layer add to the stream.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slot_count, std::uint64_t parts, std::uint64_t hidden,
                                        std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv,
                                        std::uint64_t its_slices_of_row) {

@@ -9,10 +9,10 @@
 
 namespace intaglio::kernels {
 
-/// The same for ternary weights, over all slots of a batch, with the bits of norm_quantize, ternary_few and
-/// attention_few: what is told is f32 as the chain has it, and int8 of every norm. arguments of a layer as of layers,
-/// but the first, as of layers_few. The stream stays where it is. context: positions of the pool; shapes as
-/// plan::ternary_few_fits has them.
+/// All layers in one dispatch, for ternary weights and all slots of a batch, with the bits of norm_quantize,
+/// ternary_few and attention_few: what is told is f32 as the chain has it, and int8 of every norm. arguments of a layer
+/// as of layers, but the first, as of layers_few. The stream stays where it is. context: positions of the pool; shapes
+/// as plan::ternary_few_fits has them.
 inline constexpr kernel_interface layers_ternary_few_interface{"layers_ternary_few",
                                                                {{{"arguments"}, {"progress"}, {"state"}}},
                                                                {{{"workgroup_size"},

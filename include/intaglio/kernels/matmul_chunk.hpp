@@ -88,7 +88,7 @@ struct matmul_chunk_kernel {
   static constexpr bool has_many_slots(const constants& c) {
     return c.slot_words != 0 && c.max_tokens > most_few_tokens;
   }
-  /// Of lists of experts: tiles are theirs, and as many as the pass can fill at most.
+  /// Fits the kernel to lists of experts: a tile belongs to one list, and the grid has as many as the pass can fill.
   static constexpr variant fit_lists(constants& c, launch& of, demands offers, const pass_rows& pass) {
     const bool fragments = offers.has(demand::f16_fragments) && takes_fragments(c.codec, c.rows, c.columns);
     if (fragments) {

@@ -171,7 +171,7 @@ void put_row(const codecs::device_row& row, std::size_t elements, std::size_t by
     if (row.super_bytes() != 0) std::memcpy(group + at.super(r, b), parts.super.data(), row.super_bytes());
   }
 }
-/// Those of grids are seldom and many: they share the code, which is compiled for size.
+/// Writes a row of a codec of grids. These codecs are rare and many, so they share this code, compiled for size.
 [[gnu::cold]] inline void put_row_of_grid(const codecs::device_row& row, codecs::block_splitter split,
                                           const std::byte* from, std::size_t n, std::size_t r, std::byte* group) {
   const dtype_info& file = intaglio::info(row.type);
@@ -188,7 +188,7 @@ void put_row(const std::byte* from, std::size_t n, std::size_t r, std::byte* gro
 }
 
 using row_writer = void (*)(const std::byte* from, std::size_t n, std::size_t r, std::byte* group);
-/// Of codecs of blocks.
+/// The function that writes rows of a codec of blocks.
 constexpr row_writer row_writer_of(codec type) {
   row_writer out = nullptr;
   codecs::with_codec(info(type).type, [&]<class C>() { out = &put_row<C>; });

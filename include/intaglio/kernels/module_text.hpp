@@ -124,7 +124,7 @@ inline std::vector<std::uint32_t> module_words(std::string_view declarations, st
   return out;
 }
 
-/// Those of a module's header, spelled out once. @param parts NAME_parts of it
+/// The words of a module's header, spelled out once. @param parts NAME_parts of it
 template <class Parts>
 std::span<const std::byte> whole(Parts parts) {
   return parts([]<std::size_t size>(const char(&declarations)[size], std::uint32_t count, std::uint32_t exact_at,

@@ -131,7 +131,7 @@ class splicer {
     if (code == op_function) place_ = 3;
     return place_ == 0 ? head_ : place_ == 1 ? annotations_ : place_ == 2 ? declarations_ : functions_;
   }
-  /// Its decorations go: what takes its id is decorated anew.
+  /// Whether an id is a marker, whose decorations are dropped: what takes the id is decorated anew.
   constexpr bool is_marker(std::uint32_t id) const {
     return std::find(markers_.begin(), markers_.end(), id) != markers_.end();
   }

@@ -15,9 +15,9 @@ namespace intaglio::kernels::state {
 inline constexpr std::uint32_t position = 0, count = 1, generated = 2;
 inline constexpr std::uint32_t temperature = 4, top_p = 5, min_p = 6, repeat_penalty = 7;    // f32
 inline constexpr std::uint32_t top_k = 8, repeat_last_n = 9, seed_low = 10, seed_high = 11;  // u32; top_k 0: off
-/// Of an encoder: the position from which on tokens are of the second of two texts; 0: all are of one.
+/// The word of an encoder with the position where the second of two texts begins; 0: there is one text.
 inline constexpr std::uint32_t second_text = 12;
-/// Of a plan with adapters: which one its products have beside them, 0 being none, and f32 what its part is times.
+/// Words of a plan with adapters: the adapter that its products use, 0 being none, and its factor, f32.
 inline constexpr std::uint32_t adapter = 13, adapter_scale = 14;
 /// First of max_tokens words: token ids of this pass. After them come `context` words: every token fed or drawn so far,
 /// by position; then, in a plan's memory, the counters of attention, a word a head, and of the sampler, a word a draw.

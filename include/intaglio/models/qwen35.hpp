@@ -14,7 +14,7 @@
 
 namespace intaglio::models {
 
-/// Both kinds of layers in front of what stands behind them. @param ffn a residual half
+/// A block with a gated delta rule and one with attention, each followed by `ffn`. @param ffn a residual half
 template <dtype W, graph::delta_gates Gates, class Half>
 constexpr auto qwen35_layers(const decoder_config& c, dtype head, dtype embedding_type, Half ffn) {
   using namespace intaglio::graph;

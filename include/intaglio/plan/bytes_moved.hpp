@@ -55,7 +55,7 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
   return out;
 }
 
-/// The same for a whole pass.
+/// Bytes that a whole pass must move.
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, std::uint32_t position, std::uint32_t tokens) {
   const auto sum = [&](std::span<const dispatch> part) {
     std::uint64_t out = 0;

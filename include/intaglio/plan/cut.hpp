@@ -224,13 +224,14 @@ class stage {
     out.arena_bytes = made.arena_bytes;
     return out;
   }
-  /// Its stream is where the chain has it.
+  /// The part of a batch's sequence for this stage, whose stream is at the chain's offset.
   sequence batch_part(const sequence& whole, const drafted_sequence& made) {
     sequence out = with_in_one(table_.batch, made);
     out.name = whole.name;
     return out;
   }
-  /// Its stream has a place for each layer, of which the first one takes what comes in.
+  /// The part of a decode sequence for this stage, whose stream has a place for each layer; the first one takes the
+  /// input.
   sequence decode_part(const sequence& whole, const drafted_sequence& made) {
     sequence out = with_in_one(table_.decode, made);
     out.name = whole.name;

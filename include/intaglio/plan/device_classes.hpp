@@ -156,10 +156,10 @@ inline constexpr device_class v3d{.name = "v3d",
 /// The least that Vulkan lets a device have, with the widest subgroups of a GPU.
 inline constexpr device_class least{.name = "least", .subgroup_size = 64};
 
-/// Of CPU drivers and of GPUs, the strongest first.
+/// Classes for which plans are made beforehand: of CPU drivers and of GPUs, the strongest first.
 inline constexpr const device_class* cpus[] = {&llvmpipe, &cpu};
 inline constexpr const device_class* gpus[] = {&h100, &nvidia, &amd_wave32, &xe, &apple, &adreno, &baseline};
-/// And GPUs that no plan is made for beforehand: what each gets is tested (docs/devices.md).
+/// Classes of GPUs without a plan made beforehand: the plan that each gets is tested (docs/devices.md).
 inline constexpr const device_class* other_gpus[] = {&gcn, &rdna, &jetson, &mali, &v3d, &least};
 }  // namespace classes
 

@@ -59,7 +59,7 @@ class device_plan {
   static constexpr std::uint32_t few_drafts = 8;
 
   const plan::table& engraved() const noexcept { return *engraved_; }
-  /// The same with every dispatch as it is recorded.
+  /// The plan with every dispatch as it is recorded.
   const plan::table& table() const noexcept { return table_; }
   const device_class& device() const noexcept { return device_; }
   const device_plan_options& options() const noexcept { return options_; }

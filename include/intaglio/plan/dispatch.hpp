@@ -80,7 +80,7 @@ struct dispatch {
   std::uint64_t weight_bytes = 0;  ///< weights read in one pass
   text<64> label{};                ///< "attn_q+attn_k+attn_v"
 
-  /// Its activation; any where it has none.
+  /// The activation of the dispatch; an arbitrary one where it has none.
   constexpr shader::activation_function act() const {
     return activation == nullptr ? shader::activation_function{} : shader::activation_function{*activation};
   }

@@ -193,8 +193,8 @@ class dispatch_builder {
     return w;
   }
 
-  /// As many groups as have enough to do: every group normalises the input for itself. A power of two, since CPU
-  /// drivers deal them out to their threads at once.
+  /// The number of workgroups that have enough to do: every one normalises the input for itself. A power of two, since
+  /// CPU drivers deal them out to their threads at once.
   constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
     return plan::enough_groups(c_.target, most, std::uint64_t{w.rows} * w.columns);
   }
@@ -232,9 +232,10 @@ class dispatch_builder {
 /// kernel's specialization constants. Each kernel has its own in plan/lowering/.
 template <class Kernel>
 struct lowering_of;
-/// Of kernels whose dispatches are made of something else than a node.
+/// Base of lowerings of kernels whose dispatches are not made of a node.
 struct not_of_nodes {};
-/// Those that do all layers are made of a chain (plan/in_one.hpp and its like).
+/// Kernels whose dispatches are made of nodes. Resident kernels are not: a chain becomes their dispatch
+/// (plan/in_one.hpp).
 template <class Kernel>
 concept of_nodes = !kernels::all_layers<Kernel> && !std::is_base_of_v<not_of_nodes, lowering_of<Kernel>>;
 

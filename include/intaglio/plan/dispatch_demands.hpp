@@ -46,7 +46,7 @@ struct dispatch_demands {
   std::uint64_t matrix_shared_memory_bytes = 0;  ///< of modules with matrices
 };
 
-/// Of a dispatch that is fitted to a device (plan/fit.hpp) what its own module demands, with its constants.
+/// What the module of a dispatch that is fitted to a device (plan/fit.hpp) demands, with its constants.
 constexpr dispatch_demands demands_of(const dispatch& d, std::uint32_t subgroup_width) {
   dispatch_demands out;
   if (is_fitted(d)) {

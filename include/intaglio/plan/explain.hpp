@@ -148,7 +148,7 @@ inline std::string explain(const table& t, std::string_view model) {
   return out;
 }
 
-/// The same and the specialization constants, for scripts.
+/// The plan as JSON, for scripts: what explain() prints, and the specialization constants.
 inline std::string explain_json(const table& t, std::string_view model) {
   using explanation::quoted;
   return "{\"model\":" + quoted(model) + ",\"profile\":" + quoted(t.profile) +

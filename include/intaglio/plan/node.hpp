@@ -46,8 +46,8 @@ struct node {
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  /// Of turn: of q, k and v, or none; of norm_add, rms_norm, route, short_conv and expert_sum: one, or none; of gated:
-  /// of gate and up, or none; of embed: rows of positions and of kinds, or none.
+  /// Biases. A turn has those of q, k and v, or none; norm_add, rms_norm, route, short_conv and expert_sum have one, or
+  /// none; gated has those of gate and up, or none; of embed: rows of positions and of kinds, or none.
   std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};
   kernels::turn_norms norms = kernels::turn_norms::none;
   bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight

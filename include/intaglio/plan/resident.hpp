@@ -211,7 +211,7 @@ constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std
          batch_memory_fits(c, "layers_few_normed", subgroups, kernels::layers_few::most_tokens, parts);
 }
 
-/// The same over more tokens, with one left for a helper.
+/// Parts that share the rows of a pass over many tokens, with one workgroup left for a helper.
 constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) {
   return most == 0 ? 0 : few_parts(hidden, most - 1);
 }

@@ -137,7 +137,7 @@ struct trace_shape {
   constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slot_count * layers * layer_words(); }
 };
 
-/// Of a decode sequence.
+/// The shape of the trace that a decode sequence writes.
 constexpr trace_shape trace_of(const sequence& decode) {
   const auto& face = kernels::walk_trace_interface;
   for (const dispatch& d : decode.epilogue)

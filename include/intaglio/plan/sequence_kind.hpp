@@ -30,7 +30,7 @@ struct sequence_kind {
 constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) {
   return (std::min)(target.prefill_tokens, context);
 }
-/// Of the widest pass: a chunk of a long prompt, which is some chunks at once.
+/// Tokens of the widest pass: several chunks of a long prompt at once.
 constexpr std::uint32_t widest_tokens(const profile& target, std::uint32_t context) {
   const std::uint32_t chunk = chunk_tokens(target, context);
   const std::uint32_t most = (std::min)(target.long_prefill_tokens, context);

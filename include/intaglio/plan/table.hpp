@@ -51,7 +51,7 @@ struct table {
   sequence moves;          ///< a slot's positions between caches and pool (kernel pages)
   std::uint64_t hash = 0;  ///< hash_of (plan/table_hash.hpp); keys the pipeline cache
 
-  /// Of the arena that decode, prefill and verify share.
+  /// Bytes of the arena that decode, prefill and verify share.
   constexpr std::uint64_t arena_bytes() const {
     return (std::max)({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
   }
@@ -132,12 +132,12 @@ struct table {
   }
   /// Copies of it at earlier positions that a session has room for, from which it goes on after a step back.
   constexpr std::uint32_t snapshots() const { return state_copies(kept_bytes()); }
-  /// Of the state and its copies.
+  /// Bytes of the recurrent state and its copies.
   constexpr std::uint64_t recurrent_bytes() const { return (1 + snapshots()) * kept_bytes(); }
   /// Copies that sessions of a batch share, from which those go on whose tokens begin alike: one of each slot's, and
   /// as many as a session alone has.
   constexpr std::uint32_t batch_snapshots() const { return kept_bytes() == 0 ? 0 : shape.slot_count + snapshots(); }
-  /// Of the states of slots, of a prompt's, of copies, and of the one through which states are copied.
+  /// Bytes of the recurrent states of slots, of a prompt, of copies, and of the one through which states are copied.
   constexpr std::uint64_t batch_recurrent_bytes() const {
     return batch_states(shape.slot_count, kept_bytes()) * kept_bytes();
   }

@@ -338,7 +338,7 @@ constexpr bool argues(const sequence& s, text<256>& out) {
   return true;
 }
 
-/// Of both forms of all layers.
+/// Whether the exchange of both resident forms is proven; else `out` has the first violation.
 constexpr bool exchange_holds(const sequence& s, text<256>& out) {
   for (const auto part : {s.in_one, s.in_one_long})
     for (const dispatch& all : part)
@@ -363,7 +363,7 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
     hazards(t, s, out);
 }
 
-/// Of the places of weights. Empty where they are proven; else the first violation.
+/// Proves the offsets of weights. @return empty where they are proven, else the first violation
 constexpr text<256> verify_weights(const table& t) {
   text<256> out;
   for (std::size_t i = 0; i < t.weights.size(); ++i) {

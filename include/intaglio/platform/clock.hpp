@@ -59,7 +59,7 @@ inline std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(at.tv_sec) + std::chrono::nanoseconds(at.tv_nsec);
 #endif
 }
-/// Of this thread, likewise.
+/// Processor time that this thread has used.
 inline std::chrono::nanoseconds processor_time_of_thread() {
 #if defined(_WIN32)
   FILETIME made, ended, kernel, user;

@@ -54,7 +54,7 @@ inline void on_stop(void (*handler)(int)) {
     if (before.sa_handler != SIG_IGN) ::sigaction(number, &stop, nullptr);
   }
 }
-/// As if the signal SIGTERM had come from outside.
+/// Ends this process as SIGTERM from outside does.
 inline void ask_to_stop() { ::kill(::getpid(), SIGTERM); }
 /// Ends the process at once. A signal's handler may call it.
 [[noreturn]] inline void end_process(int status) { ::_exit(status); }

@@ -57,7 +57,7 @@ inline file_number open_file(const std::filesystem::path& path, file_access how)
 }
 /// @return whether all that was written had arrived
 inline bool close_file(file_number file) { return ::close(file) == 0; }
-/// The same open file once more, with a lock and a lease of its own. It needs /proc.
+/// Opens an open file once more, with a lock and a lease of its own. It needs /proc.
 inline file_number opened_again(file_number file) {
   return open_file("/proc/self/fd/" + std::to_string(file), file_access::read);
 }

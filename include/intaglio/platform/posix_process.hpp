@@ -112,7 +112,7 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
   return {text[0] == '+', text.substr(1)};
 }
 
-/// Of this process; a fork has another.
+/// The number of a process; a fork has another one.
 using process_number = ::pid_t;
 inline process_number process_id() { return ::getpid(); }
 

@@ -127,7 +127,7 @@ inline std::filesystem::path own_program() {
 /// Another program in the place of this process. Returns where it cannot be run.
 /// @param words the arguments, the program's name before them and null behind
 inline void become_program(const std::filesystem::path& program, char** words) { ::execv(program.c_str(), words); }
-/// The same for a name that is looked for on the PATH.
+/// Replaces this process by a program that is searched for on the PATH.
 inline void become_program_named(const char* name, char** words) { ::execvp(name, words); }
 
 inline void set_environment(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }

@@ -24,7 +24,7 @@ struct terminal_size {
   std::size_t columns = 80, rows = 24;
 };
 
-/// Of the terminal that stdout is; 80 by 24 where the system does not say.
+/// The size of the terminal that stdout is; 80 by 24 where the system does not say.
 inline terminal_size size_of_terminal() {
   terminal_size out;
 #if defined(_WIN32)

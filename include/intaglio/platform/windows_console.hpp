@@ -27,7 +27,7 @@ inline bool is_terminal(file_number file) {
   return ::GetConsoleMode(detail::handle_of(file), &mode) != 0;
 }
 
-/// As on POSIX. The console's code page is what it was when this goes.
+/// The console, as on POSIX. Its destructor restores the code page.
 class console {
  public:
   console(int, char**) : code_page_(::GetConsoleOutputCP()) {
@@ -59,7 +59,7 @@ class console {
   std::vector<char*> words_;
 };
 
-/// As on POSIX; a terminal has something to read at each key, and is then read up to the end of the line.
+/// Whether input comes in this time. A terminal has input at each key, and is then read up to the end of the line.
 inline bool input_comes(unsigned milliseconds) {
   const HANDLE input = detail::handle_of(standard_input);
   if (::GetFileType(input) != FILE_TYPE_PIPE) return ::WaitForSingleObject(input, milliseconds) == WAIT_OBJECT_0;
@@ -70,7 +70,7 @@ inline bool input_comes(unsigned milliseconds) {
     ::Sleep(10);
   }
 }
-/// As on POSIX; lines of a terminal end in \n, and one that begins with Ctrl-Z is the end. For one thread.
+/// Reads input. Lines of a terminal end in \n, and a line that begins with Ctrl-Z is the end. For one thread.
 inline std::int64_t read_input(std::span<std::byte> out) {
   if (!is_terminal(standard_input)) return read_some(standard_input, out);
   static std::string typed;
@@ -107,15 +107,15 @@ inline BOOL WINAPI on_console_event(DWORD event) {
 }
 }  // namespace detail
 
-/// They are, on Windows.
+/// Does nothing: Windows has no signal for broken pipes.
 inline void ignore_broken_pipes() {}
-/// As on POSIX, for Ctrl-C and Ctrl-Break, and for a window that is closed; `handler` is called on a thread of its own.
+/// Calls `handler` at Ctrl-C, Ctrl-Break and when the window is closed, on a thread of its own.
 inline void on_stop(void (*handler)(int)) {
   detail::stop_handler = handler;
   ::SetConsoleCtrlHandler(&detail::on_console_event, TRUE);
   std::signal(SIGTERM, handler);
 }
-/// As on POSIX, for this process alone.
+/// Raises SIGTERM in this process.
 inline void ask_to_stop() { std::raise(SIGTERM); }
 [[noreturn]] inline void end_process(int status) {
   ::TerminateProcess(::GetCurrentProcess(), static_cast<UINT>(status));

@@ -105,7 +105,7 @@ inline file_number open_file(const std::filesystem::path& path, file_access how)
                 : _O_RDWR);
 }
 inline bool close_file(file_number file) { return ::_close(file) == 0; }
-/// The same open file once more; nobody may write it while that is open.
+/// Opens an open file once more; nobody may write it while the new one is open.
 inline file_number opened_again(file_number file) {
   return detail::number_of(::ReOpenFile(detail::handle_of(file), GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, 0),
                            _O_RDONLY);
@@ -188,7 +188,7 @@ inline file_number lock_folder(const std::filesystem::path& path) {
   return out;
 }
 
-/// As on POSIX; a file that is mapped cannot be cut.
+/// Maps a file to memory. A mapped file cannot be cut on Windows.
 inline const void* map_file(file_number file, std::size_t) {
   const HANDLE section = ::CreateFileMappingW(detail::handle_of(file), nullptr, PAGE_READONLY, 0, 0, nullptr);
   if (section == nullptr) return detail::failed(), nullptr;

@@ -61,7 +61,7 @@ inline int status_at_end(HANDLE process) {
 }
 }  // namespace detail
 
-/// As on POSIX; what ends it does so at once.
+/// A child process, as on POSIX, but asking it to end ends it at once.
 class child_program {
  public:
   child_program() = default;

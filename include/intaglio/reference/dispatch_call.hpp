@@ -90,7 +90,7 @@ struct dispatch_call {
 /// The reference of a kernel: `run()` of a dispatch_call. Each kernel has its own in reference/calls/.
 template <class Kernel>
 struct call_of;
-/// Of kernels whose reference is another's: each session alone.
+/// Base of calls of kernels without a reference of their own: each session alone is the reference.
 struct has_no_call {};
 /// The reference of those that do all layers is the chain.
 template <class Kernel>

@@ -39,7 +39,7 @@
 
 namespace intaglio::reference {
 
-/// Of a batch, whose reference is each session alone.
+/// The call of a batch's kernel, whose reference is each session alone.
 template <>
 struct call_of<kernels::pages_kernel> : has_no_call {};
 

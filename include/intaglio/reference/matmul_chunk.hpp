@@ -29,7 +29,7 @@ constexpr std::uint32_t halves_place(std::uint32_t column) {
 constexpr std::size_t tiled_place(std::size_t token, std::size_t place, std::size_t width) {
   return (token & ~std::size_t{7}) * width + (place & ~std::size_t{7}) * 8 + (token & 7) * 8 + (place & 7);
 }
-/// The same in any of the orders.
+/// The place of an element in any of the orders.
 constexpr std::size_t ordered_place(kernels::halves_order order, std::size_t token, std::size_t place,
                                     std::size_t width) {
   using kernels::halves_order;
@@ -69,8 +69,8 @@ inline halves_of_token halves(std::span<const float> x) {
   return out;
 }
 
-/// As reference::matmul, but for the sums: a weight is the f16 nearest to its f32 value, and products are added in
-/// rising order of columns to one f32, from 0; then the token's factor.
+/// Product of f16 matrices. It differs from reference::matmul in the sums: a weight is the f16 nearest to its f32
+/// value, and products are added in rising order of columns to one f32, from 0; then the token's factor.
 inline void matmul_chunk(const matmul_shape& shape, std::span<const halves_of_token> input,
                          std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
                          std::span<std::byte> keys = {}, std::span<std::byte> values = {},

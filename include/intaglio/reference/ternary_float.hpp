@@ -28,7 +28,7 @@ inline float ternary_sum(std::span<const std::uint32_t> weight, std::uint32_t co
   return butterfly(lanes);
 }
 
-/// As ternary_matmul, of `tokens` tokens from `position` on.
+/// Ternary product with f32 inputs, of `tokens` tokens from `position` on.
 /// @shape  input: [tokens, columns], normalised where the product has a norm in front; all else as in ternary_matmul
 inline void ternary_float(const ternary_matmul_shape& shape, std::span<const float> input,
                           std::span<const std::uint32_t> weight, std::span<const float> scales, std::span<float> output,

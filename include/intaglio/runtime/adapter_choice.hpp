@@ -24,7 +24,7 @@ struct adapter_choice {
 
 namespace runtime {
 
-/// The same, all that is none being one choice.
+/// A choice that the plan can serve; every choice of no adapter becomes one value.
 /// @param count of the plan's adapters  @error argument_error: a number that there is not, a scale that is no number
 inline adapter_choice checked_adapter(const adapter_choice& of, std::uint32_t count) {
   if (of.number > count)

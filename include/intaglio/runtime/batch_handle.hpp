@@ -156,7 +156,7 @@ class basic_batch {
 
   /// Whether the session is still there.
   bool has(batch_handle whose) const;
-  /// Its prompt and what it drew. @error argument_error: it has left
+  /// The prompt of a session and the tokens that it drew. @error argument_error: it has left
   const std::vector<std::int32_t>& history(batch_handle whose) const;
   /// Tokens of its prompt that it found in pages of others, once its prompt is being fed; also where the session left,
   /// until somebody takes its slot.
@@ -200,9 +200,10 @@ class basic_batch {
   /// Who proposes drafts for sessions with draft_num_tokens from now on, such as a draft_model; null: nobody. The
   /// tokens that sessions draw are those without. @error argument_error: passes that take no drafts (most_drafts)
   void draft_by(std::shared_ptr<runtime::proposer> by);
-  /// Of all sessions, for a caller that wants to know what drafts are worth.
+  /// Counts of drafts over all sessions, for a caller that wants to know what drafts are worth.
   draft_counts drafts() const;
-  /// Of one session; also where it left, until the next one in its slot has left too. @error argument_error: it has
+  /// Counts of drafts of one session; also where it left, until the next one in its slot has left too. @error
+  /// argument_error: it has
   draft_counts drafts(batch_handle whose) const;
 
   /// A vector for a text, as of basic_session::embed, between two steps: sessions stay as they are.

@@ -13,7 +13,7 @@
 
 namespace intaglio::runtime {
 
-/// Of a program's plans the one for a device: of those made for a class that it meets the strongest. For a device that
+/// Chooses the plan for a device among a program's: the strongest whose class it meets. For a device that
 /// meets none (with 16 KiB of shared memory, or 256 invocations a workgroup) the first that can be proven for it, those
 /// for its kind before the others; else the first.
 inline const plan::table& choose_table(std::span<const plan::table* const> tables, const plan::device_class& device) {

@@ -60,7 +60,7 @@ class executor final : public late_start {
                                                            std::vector<plan::product_shape> shapes = {}) {
     return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes)});
   }
-  /// Whose pipelines an executor begins with, all, or those that it needs for first tokens.
+  /// Sequences whose pipelines an executor makes first: all, or with `soon` those of the first tokens.
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool soon = false) {
     const plan::table& table = plan.table();
     std::vector<const plan::sequence*> out{&table.decode, &table.prefill};
@@ -72,7 +72,7 @@ class executor final : public late_start {
     return out;
   }
 
-  /// And whose it needs later.
+  /// Sequences whose pipelines an executor makes later.
   static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan& plan, bool soon) {
     if (!begins_as_chain(plan, soon)) return {};
     return {&plan.table().decode_in_one};
@@ -113,7 +113,7 @@ class executor final : public late_start {
       return fault;
     });
   }
-  /// Both proofs. @error as of both
+  /// Runs prove_kernels and prove_in_one. @error as of both
   kernel_fault prove() {
     kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
     return fault.kernel.empty() ? prove_in_one() : fault;

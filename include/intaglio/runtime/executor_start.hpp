@@ -22,7 +22,8 @@ class executor_start {
     explicit operator bool() const { return layers || drawing; }
   };
 
-  /// Nothing is left. @param in_one or that is: what takes the place of decode's chain; null: nothing does
+  /// A start with nothing left to make but `in_one`. @param in_one the resident sequence that replaces decode's chain;
+  /// null: none
   explicit executor_start(const plan::sequence* in_one = nullptr) : in_one_(in_one) {}
 
   bool is_complete() const noexcept { return in_one_ == nullptr && !draws_later_ && !lengthens_later_; }
@@ -47,7 +48,7 @@ class executor_start {
     in_one_ = nullptr;
     lengthens_later_ = false;
   }
-  /// They are taken, and their form for long contexts is not made yet.
+  /// Notes that the resident pipelines are in use and their form for long contexts is not made yet.
   void leave_long() noexcept { lengthens_later_ = true; }
 
   /// What a decode job can do now.

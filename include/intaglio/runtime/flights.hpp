@@ -23,7 +23,7 @@ struct flight {
   std::uint32_t traced = 0;                    ///< passes that end in it and leave a trace
 };
 
-/// Those in flight, the oldest first, which end in this order.
+/// Submissions in flight, the oldest first; they end in this order.
 class flights {
  public:
   using clock = std::chrono::steady_clock;

@@ -95,8 +95,8 @@ class in_one_prover : public pass_runner {
     drain();
     sequence(kind).speed = {};  // a driver that compiles on first use would have made it slow
   }
-  /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's
-  /// cache must have the same bits.
+  /// Compares tokens computed as a prompt or by the chain with resident decode, one by one: the stream behind the last
+  /// layer and the last layer's cache must have the same bits.
   /// @param behind that position; absent: there is no session yet, and all is cleared
   [[gnu::cold]] bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
     const std::uint32_t vocabulary = table_->config->vocab_size,

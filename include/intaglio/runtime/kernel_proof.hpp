@@ -33,11 +33,11 @@
 namespace intaglio::runtime {
 
 namespace proofs {
-/// Of f32 by coded weights, of one matrix or of experts.
+/// Proves a product of f32 by coded weights, of one matrix or of experts.
 [[gnu::cold]] inline double product(kernel_trial& trial, const plan::dispatch& call) {
   return trial.constant(call, "experts_used") == 0 ? matmul(trial, call) : expert_matmul(trial, call);
 }
-/// Of all layers in one dispatch: executor::prove and batch_executor::prove hold it against a chain.
+/// Stands for the proof of resident kernels: executor::prove and batch_executor::prove compare them with a chain.
 inline double held_by_a_chain(kernel_trial&, const plan::dispatch&) { return 0; }
 }  // namespace proofs
 

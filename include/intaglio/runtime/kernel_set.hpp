@@ -45,7 +45,7 @@ class kernel_set {
       make(std::move(wanted), count, cache, false);
     });
   }
-  /// The same for some dispatches.
+  /// Adds the pipelines of some dispatches.
   void add(std::span<const plan::dispatch> calls, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       std::vector<key> wanted;

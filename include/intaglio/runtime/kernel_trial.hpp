@@ -153,7 +153,7 @@ class kernel_trial {
     return words;
   }
 
-  /// The same in slots of a batch: each token has one of its own, and all see the same pages, which stand in their
+  /// Positions as a batch has them: each token has a slot of its own, and all see one set of pages, in their
   /// order.
   std::vector<std::uint32_t> slots_of(const std::vector<std::uint32_t>& alone) const {
     namespace state = kernels::state;
@@ -178,7 +178,7 @@ class kernel_trial {
   plan::layer_cache cache_of(const plan::dispatch& call) const {
     return batched ? table->pool(call.block) : table->caches[call.block];
   }
-  /// Of each token the last head of f32 [tokens, q_size].
+  /// The last head of each token of f32 [tokens, q_size].
   std::vector<float> last_heads(const gpu::buffer& from, std::uint32_t q_size, std::uint32_t head) const {
     std::vector<float> out;
     for (std::uint32_t t = 0; t < tokens; ++t) {

@@ -57,7 +57,7 @@ struct planning_input {
   all.insert(all.begin(), std::move(first));
   return all;
 }
-/// The same without what failed there before.
+/// The inputs of planning that are left to try: those before the noted one failed on this device earlier.
 inline std::vector<planning_input> inputs_left(const gpu::device& on, const gpu::pipeline_cache& cache) {
   std::vector<planning_input> all = inputs_for(on, cache);
   for (std::size_t i = 0; i < all.size(); ++i)

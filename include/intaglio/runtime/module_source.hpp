@@ -38,7 +38,7 @@ struct program_module {
   std::span<const std::byte> spirv;  ///< its words
   proof_function proof = nullptr;    ///< prove() of its kernel
 
-  /// Its SPIR-V.
+  /// The module's SPIR-V.
   constexpr operator std::span<const std::byte>() const noexcept { return spirv; }
 };
 
@@ -53,8 +53,8 @@ INTAGLIO_VARIANTS(INTAGLIO_EACH)
 
 /// Where a program has a module.
 using module_source = program_module (*)(kernels::variant);
-/// That of a program with the modules and proofs of some plans alone (plan::variants_used): what `used` does not name
-/// is not part of it.
+/// The source of a program with the modules and proofs of some plans alone (plan::variants_used): what `used` does not
+/// name is not part of it.
 template <kernels::variant_set used = kernels::all_variants>
 program_module modules_of(kernels::variant which) {
 #define INTAGLIO_EACH(module, of)                   \

@@ -102,7 +102,7 @@ class page_pool {
   std::vector<std::uint32_t> known(std::span<const std::int32_t> tokens, std::uint64_t root = 0) const {
     return remembered(tokens, static_cast<std::uint32_t>(tokens.size()), root);
   }
-  /// Those of them that nobody uses, from the last one back, are remembered no more. @return their number
+  /// Forgets the pages of `tokens` that no slot uses, from the last one back. @return their number
   std::uint32_t forget(std::span<const std::int32_t> tokens) {
     const auto pages = known(tokens);
     std::uint32_t out = 0;

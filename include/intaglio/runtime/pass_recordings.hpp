@@ -31,8 +31,8 @@ class pass_recordings : public pass_memory {
  public:
   const executor_counters& counters() const noexcept { return counters_; }
 
-  /// Of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than half the
-  /// submission's budget.
+  /// Measured times of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than
+  /// half the submission's budget.
   const pass_times& times(pass_kind kind) const { return clock_of(kind).times(); }
   /// Takes no times from here on, or does again: the yardstick of what they cost.
   void take_times(bool wanted) noexcept { takes_times_ = wanted; }

@@ -234,7 +234,7 @@ class pass_runner : public pass_recordings {
   /// While the start is not complete: does what a job that decodes, or is about to, at a position can do of it. What is
   /// in flight may be waited for.
   virtual void go_on_if_made(std::uint32_t position, bool greedy) = 0;
-  /// The same before a job, which decode must be able to do.
+  /// Prepares decode for a job that begins.
   virtual void begin_decode(std::uint32_t position, bool greedy) = 0;
 
   bool wants_times(pass_kind kind, bool is_long, const recorded_sequence& of, std::uint32_t segments_left,

@@ -53,7 +53,7 @@ class draft_budget {
   bool allows(double cost, std::size_t drafted, std::size_t matched) const noexcept {
     return pays(cost, drafted, counted_on(drafted, matched));
   }
-  /// The same with `expected` drafts that are counted on, whatever proposed them.
+  /// Whether verifying `drafted` drafts pays where `expected` of them are likely right, whatever proposed them.
   bool pays(double cost, std::size_t drafted, double expected) const noexcept {
     return !tried_ || credit_ + (cost < 1 + static_cast<double>(drafted) ? expected : 0) >= (std::min)(cost - 1, most);
   }

@@ -40,7 +40,7 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
   return out;
 }
 
-/// Of every token's experts a few rows.
+/// Proves products of experts, with some rows of each expert that a token chose.
 [[gnu::cold]] inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
   reference::matmul_shape shape;
   shape.columns = trial.constant(call, "columns");
@@ -162,7 +162,7 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
   return worst;
 }
 
-/// As many pairs in each list as the kernel finds, and which.
+/// Proves the lists of experts: the number of pairs in each list, and which pairs.
 [[gnu::cold]] inline double expert_tiles(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used"),
                       list_tokens = trial.constant(call, "list_tokens"), words = list_tokens + 2;

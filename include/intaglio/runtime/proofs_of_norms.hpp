@@ -129,7 +129,7 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// As numbers: the device's own root may be a little off.
+/// Proves fixed-point inputs. They are compared as numbers, since the device's own root may be a little off.
 [[gnu::cold]] inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
   const std::size_t rows = std::size_t{trial.tokens} * trial.constant(call, "rows_per_token"),
@@ -160,7 +160,7 @@ namespace intaglio::runtime::proofs {
   return tiled && reference::tiled_words(expected, width) != tiles ? 1.0 : worst;
 }
 
-/// Of experts the rows of one list, whose pairs come in falling order.
+/// Proves f16 inputs; with experts the rows of one list, whose pairs come in falling order.
 [[gnu::cold]] inline double halves(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::halves_kernel>(call.specialization);
   const std::uint32_t width = c.width, used = c.experts_used, inputs = trial.tokens * (c.own_input != 0 ? used : 1),

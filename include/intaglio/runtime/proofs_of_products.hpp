@@ -126,7 +126,7 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// Of what each workgroup found.
+/// The first of the tokens that the workgroups found.
 inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t groups) {
   const auto found = read<reference::ranked_token>(firsts, 0, groups);
   return *std::max_element(found.begin(), found.end());

@@ -51,7 +51,7 @@ struct kept_states {
                     apart(read<float>(states, 0, kept.floats.size()), kept.floats));
 }
 
-/// Likewise, by Mamba-2's rule.
+/// Proves Mamba-2's recurrence.
 [[gnu::cold]] inline double state_space(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::delta_net_kernel>(call.specialization);
   const delta_net_config sizes{c.key_heads, c.value_heads, c.key_dim, c.value_dim, false};
@@ -82,7 +82,7 @@ struct kept_states {
                     apart(read<float>(states, 0, kept.floats.size()), kept.floats));
 }
 
-/// Likewise, by either rule.
+/// Proves a recurrence, by Mamba-2's rule or the gated delta rule.
 [[gnu::cold]] inline double delta_net(kernel_trial& trial, const plan::dispatch& call) {
   const auto c = kernels::constants_of<kernels::delta_net_kernel>(call.specialization);
   if (c.state_space != 0) return state_space(trial, call);

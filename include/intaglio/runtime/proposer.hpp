@@ -69,9 +69,9 @@ class draft_record {
     tried_ += right + (right < drafted ? 1 : 0);
   }
   void decoded(std::uint32_t tokens) noexcept { fade(std::pow(0.99, tokens)); }
-  /// That a draft is right if those before it are.
+  /// The probability that a draft is right if those before it are.
   double rate() const noexcept { return (right_ + hoped) / (tried_ + 1); }
-  /// Of so many drafts.
+  /// The expected number of right drafts among `drafts`.
   double expected(std::uint32_t drafts) const noexcept {
     double out = 0, all = 1;
     for (std::uint32_t i = 0; i < drafts; ++i) out += all *= rate();

@@ -95,7 +95,8 @@ struct recorded_sequence {
   runtime::pace speed;
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(segments.size()); }
-  /// Of a segment. @param draws_nothing of a pass for which the last one has a form of its own
+  /// The commands of a segment. @param draws_nothing for a pass that draws no token, where the last segment has a form
+  /// for it
   VkCommandBuffer handle(std::uint32_t segment, bool draws_nothing) const {
     return draws_nothing && segment + 1 == size() ? greedy.handle() : handles[segment];
   }
@@ -222,8 +223,8 @@ inline void expect_as_proven(const plan::dispatch& call, const gpu::pipeline& ke
   });
 }
 
-/// The same with a timestamp behind every dispatch, in one form: of passes that draw, or with `greedy` of those that
-/// draw nothing, where the sampler has several.
+/// Records a sequence with a timestamp behind every dispatch, in one form: of passes that draw, or with `greedy` of
+/// those that draw nothing, where the sampler has several.
 /// @error as of record_sequence()
 inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan::table& table,
                                                const plan::sequence& of, const kernel_set& kernels,

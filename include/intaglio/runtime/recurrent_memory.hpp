@@ -124,7 +124,7 @@ class recurrent_memory {
   state_positions& positions() noexcept { return positions_; }
   const state_positions& positions() const noexcept { return positions_; }
 
-  /// As of state_positions. @return commands, or null
+  /// Moves the state to a position, as state_positions::go_to does. @return commands, or null
   VkCommandBuffer go_to(std::uint32_t position) {
     const auto copied = positions_.go_to(position);
     return copied ? takes_[copied->place].handle() : nullptr;

@@ -20,7 +20,7 @@ namespace intaglio::runtime {
 /// @source transformers, BertPooler and BertForSequenceClassification
 class score_head {
  public:
-  /// Nothing where the model has no such head.
+  /// The head of a cross-encoder; nothing where the model has none.
   /// @param from a checkpoint with its tensors  @error file_error: values that cannot be read
   [[gnu::cold]] static std::optional<score_head> of(const io::checkpoint& from) {
     if (from.packed() != nullptr || from.find("cls.output.weight") == nullptr) return std::nullopt;

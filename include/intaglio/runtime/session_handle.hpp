@@ -242,8 +242,8 @@ class basic_session {
   /// @return f32 [hidden_size]
   /// @error argument_error as of prefill(); device_error: states that are no numbers
   std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options = {});
-  /// The same for text between the tokens that the model's tokenizer puts around one; control tokens written in it are
-  /// plain text. @error argument_error: no tokenizer
+  /// The vector of a text between the tokens that the model's tokenizer puts around one; control tokens written in it
+  /// are plain text. @error argument_error: no tokenizer
   std::vector<float> embed(std::string_view text, const embed_options& options = {});
 
   /// Whether the model is a cross-encoder, which scores two texts.
@@ -251,7 +251,7 @@ class basic_session {
   /// What a cross-encoder's head makes of two texts read together: a number without bounds, larger where the second one
   /// suits the first. @param second where it begins in ids  @error as of embed(); argument_error: no such head
   float score(std::span<const std::int32_t> ids, std::uint32_t second);
-  /// The same for texts (io::encode_pair).
+  /// The score of a pair of texts (io::encode_pair).
   float score(std::string_view first, std::string_view second);
 
   /// Time of every dispatch of one decode pass, or of one prefill pass of `tokens` tokens, at the present position.

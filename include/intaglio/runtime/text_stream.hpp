@@ -189,7 +189,7 @@ class running_text {
     return allowed(less, found.matched) ? less : 0;
   }
 
-  /// Of a pass, as measured; 0 before that.
+  /// The measured time of a pass; 0 before one was measured.
   double pass_ms(runtime::pass_kind kind) const {
     return use_->run->speed(kind).segment_ms() * use_->run->segments(kind);
   }

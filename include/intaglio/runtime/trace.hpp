@@ -52,7 +52,7 @@ class trace_ring {
     }
     shorten();
   }
-  /// Nothing from position `size` on counts, nor is it lost.
+  /// Forgets what was traced from position `size` on; it does not count as lost.
   void forget(std::uint32_t size) noexcept {
     for (entry& each : entries_)
       if (each.position >= size)

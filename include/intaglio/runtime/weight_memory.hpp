@@ -66,7 +66,7 @@ std::vector<std::uint32_t> slots_where(const plan::table& of, Kind&& kind) {
   return out;
 }
 
-/// Of a slot the layers first .. end - 1 that have it; of one that is not per layer 0 .. 0.
+/// A weight's layers first .. end - 1; 0 .. 0 for a weight that is not per layer.
 struct weight_part {
   std::uint32_t slot = 0, first = 0, end = 0;
 
@@ -115,7 +115,7 @@ struct weight_split {
     return out;
   }
 };
-/// As many weights as a budget takes in the device's memory: all but FFNs, and the FFNs of the first layers.
+/// Splits weights by a budget of device memory: there are all but FFNs, and the FFNs of as many first layers as fit.
 /// @param budget bytes; absent: all are there  @error argument_error: it does not take what is no FFN
 inline weight_split split_weights(const plan::table& of, std::optional<std::uint64_t> budget = {}) {
   weight_split out;
@@ -157,7 +157,7 @@ inline placed_items allocate_items(const gpu::device& on, const plan::table& of,
   return gpu::translated([&] { return place_items(on, sizes_of(of, parts), where, "the weights", largest_piece); });
 }
 
-/// The same for all weights, an item a layer in the order of split.all(). @error as of allocate_items
+/// Places all weights, an item a layer in the order of split.all(). @error as of allocate_items
 inline placed_items allocate_items(const gpu::device& on, const plan::table& of, const weight_split& split,
                                    std::uint64_t largest_piece = 0) {
   placed_items out = allocate_items(on, of, split.device, gpu::placement::device_local, largest_piece);

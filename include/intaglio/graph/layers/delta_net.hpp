@@ -23,7 +23,7 @@ struct delta_net {
   delta_net_config sizes;                ///< and linear_*
   float eps;                             ///< of the norm
 
-  /// As the config has it.
+  /// Takes sizes and epsilon from a config.
   constexpr delta_net(const decoder_config& c)  // NOLINT: a config is what describes it
       : hidden_size(c.hidden_size), conv_taps(c.conv_taps), sizes(c.delta_net), eps(c.rms_norm_eps) {}
 
@@ -50,7 +50,7 @@ template <dtype W, dtype A = input_type<W>>
 struct gated_attention {
   self_attention<W, A, qk_norm::rms> attention;  ///< without the gate
 
-  /// As the config has it.
+  /// Takes sizes and epsilon from a config.
   constexpr gated_attention(const decoder_config& c) : attention(c) {}  // NOLINT: a config is what describes it
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {

@@ -19,7 +19,7 @@ struct mamba2 {
   delta_net_config sizes;                ///< of heads, groups and states
   float eps;                             ///< of the norm
 
-  /// As the config has it.
+  /// Takes sizes and epsilon from a config.
   constexpr mamba2(const decoder_config& c)  // NOLINT: a config is what describes it
       : hidden_size(c.hidden_size), conv_taps(c.conv_taps), sizes(c.delta_net), eps(c.rms_norm_eps) {}
 

@@ -15,7 +15,7 @@ template <dtype W, dtype A = input_type<W>>
 struct short_conv {
   std::uint32_t hidden_size, conv_taps;  ///< config.json's, the latter as conv_L_cache
 
-  /// As the config has it.
+  /// Takes sizes from a config.
   constexpr short_conv(const decoder_config& c)  // NOLINT: a config is what describes it
       : hidden_size(c.hidden_size), conv_taps(c.conv_taps) {}
 

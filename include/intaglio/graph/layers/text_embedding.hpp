@@ -17,7 +17,7 @@ struct text_embedding {
   std::uint32_t vocab_size, hidden_size, kinds, positions;  ///< rows and columns
   dtype type;                                               ///< in which the device holds the tokens' rows
 
-  /// As the config has it.
+  /// Takes sizes and epsilon from a config.
   constexpr text_embedding(const decoder_config& c, dtype held)
       : vocab_size(c.vocab_size), hidden_size(c.hidden_size), kinds(c.type_vocab_size),
         positions(family_of(c.model_type).learned_positions ? c.max_position_embeddings : 0), type(held) {}

@@ -19,7 +19,7 @@ struct call_of<kernels::dense_matmul_kernel> : dispatch_call {
   }
 };
 
-/// Of what rms_norm left.
+/// Runs dense_few on what rms_norm wrote.
 struct dense_few_call : dispatch_call {
   using dispatch_call::dispatch_call;
 

@@ -9,7 +9,7 @@
 
 namespace intaglio::reference {
 
-/// Of f32, of fixed-point numbers, of halves.
+/// Base of products by coded weights, with x as f32, fixed-point numbers or f16.
 struct coded_call : dispatch_call {
   using dispatch_call::dispatch_call;
 

@@ -33,7 +33,7 @@ struct ternary_product : dispatch_call {
   }
 };
 
-/// Of int8 inputs.
+/// Base of ternary products with int8 inputs.
 struct ternary_call : ternary_product {
   using ternary_product::ternary_product;
 
