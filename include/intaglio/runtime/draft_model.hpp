@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A smaller model with the same tokens that proposes what the sessions of a batch say next (batch_handle.hpp,
-// draft_by). It draws as they do, with their seeds at their positions, so that it often draws the same.
+// draft_by). It draws as they do, with their seeds at their positions, so that it often draws what they draw.
 // Source: Leviathan et al. 2022, speculative decoding; tokens are compared, not weighed, since a draw of one seed at
-// one position is the same whoever proposed it.
+// one position does not depend on what proposed it.
 #pragma once
 
 #include <algorithm>
