@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocks of each codec and their values, as ggml's C decodes them: ../shared/conformance2/codecs; of IQ1, IQ2 and IQ3
-// checksums of their values: tests/codecs/vectors.
+// Blocks of each codec and their values, as ggml's C decodes them. They are in tests/codecs/vectors, or where that has
+// none in ../shared/conformance2/codecs.
 #pragma once
 
 #include <bit>
@@ -41,10 +41,7 @@ inline constexpr std::size_t vector_blocks = 64;
 /// A codec's blocks, and comparing of what they were decoded to.
 struct codec_vectors {
   explicit codec_vectors(std::string_view codec)
-      : from_(codec.starts_with("iq") && !codec.starts_with("iq4")
-                  ? std::filesystem::path(INTAGLIO_SOURCE) / "tests/codecs/vectors"
-                  : std::filesystem::path(shared("conformance2/codecs"))),
-        codec_(upper(codec)), blocks(npy_data(from_ / (codec_ + ".blocks.npy"))) {}
+      : codec_(upper(codec)), from_(folder_of(codec_)), blocks(npy_data(from_ / (codec_ + ".blocks.npy"))) {}
 
   /// Checks all values of all blocks, bit for bit.
   void compare(const std::vector<float>& found) const {
@@ -78,8 +75,13 @@ struct codec_vectors {
   }
 
  private:
-  std::filesystem::path from_;
+  static std::filesystem::path folder_of(const std::string& codec) {
+    const std::filesystem::path own = std::filesystem::path(INTAGLIO_SOURCE) / "tests/codecs/vectors";
+    return std::filesystem::exists(own / (codec + ".blocks.npy")) ? own : shared("conformance2/codecs");
+  }
+
   std::string codec_;
+  std::filesystem::path from_;
 
  public:
   std::string blocks;
