@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes tiny encoders, a BERT, a cross-encoder, a Nomic BERT and an XLM-RoBERTa, as folders and as GGUF, and what
-they make of texts by numpy in float64: embeddings, and scores of pairs.
+"""Writes tiny encoders, a BERT, a cross-encoder, a Nomic BERT, an XLM-RoBERTa and a RoBERTa, as folders and as GGUF, and
+what they make of texts by numpy in float64: embeddings, and scores of pairs.
 
   encoder.py OUT
 
@@ -12,6 +12,7 @@ import base64
 import json
 import math
 import os
+import re
 import struct
 import sys
 import unicodedata
@@ -141,6 +142,32 @@ def charsmap():
         units[block[key.encode()]] = 0x80000000 | len(texts)
         texts += text.encode() + b"\0"
     return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + texts
+
+
+# A byte-level BPE: letters of bytes and pairs that become one, in their order.
+OWN = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b]
+REST = [b for b in range(256) if b not in OWN]
+LETTER = [chr(b) if b in OWN else chr(256 + REST.index(b)) for b in range(256)]
+MERGES = ["a t", "t h", "th e", "\u0120 the", "\u0120 c", "\u0120c at", "h e", "l l", "he ll", "hell o", "\u0120 s",
+    "\u0120s at", "a b", "ab l", "abl e", ". ."]
+BYTES = ["<s>", "<pad>", "</s>", "<unk>"] + LETTER + [m.replace(" ", "") for m in MERGES] + ["<mask>"]
+WORD = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?[^\s\w]+| ?_+|\s+(?!\S)|\s+")
+
+
+def byte_tokens(text):
+    """GPT-2's: words, their bytes as letters, then the pair that was merged first, again and again."""
+    out = []
+    for word in WORD.findall(text):
+        parts = [LETTER[b] for b in word.encode()]
+        while True:
+            joined = [f"{a} {b}" for a, b in zip(parts, parts[1:])]
+            pairs = [(MERGES.index(pair), i) for i, pair in enumerate(joined) if pair in MERGES]
+            if not pairs:
+                break
+            _, i = min(pairs)
+            parts[i:i + 2] = [parts[i] + parts[i + 1]]
+        out += [BYTES.index(p) for p in parts]
+    return out
 
 
 CLS, SEP = VOCABULARY.index("[CLS]"), VOCABULARY.index("[SEP]")
@@ -330,6 +357,20 @@ def unigram_json():
     }
 
 
+def bytes_json():
+    special = [{"id": i, "content": BYTES[i], "single_word": False, "lstrip": BYTES[i] == "<mask>", "rstrip": False,
+                "normalized": False, "special": True} for i in [0, 1, 2, 3, len(BYTES) - 1]]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None,
+        "pre_tokenizer": level,
+        "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True,
+                           "add_prefix_space": False},
+        "decoder": level, "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
+                                    "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False,
+                                    "vocab": {t: i for i, t in enumerate(BYTES)}, "merges": MERGES}}
+
+
 def gguf_tokens():
     return [t if t[0] == "[" and t[-1] == "]" else t[2:] if t.startswith("##") else "\u2581" + t for t in VOCABULARY]
 
@@ -373,21 +414,16 @@ def gguf_name(name):
 
 
 def make(out, kind):
-    hidden, heads, inner, layers, positions, vocabulary = (
-        64,
-        4,
-        128,
-        3,
-        320,
-        len(PIECES if kind == "xlmr" else VOCABULARY),
-    )
+    robertas = {"xlmr": "xlm-roberta", "roberta": "roberta"}
+    hidden, heads, inner, layers, positions = 64, 4, 128, 3, 320
+    vocabulary = len({"xlmr": PIECES, "roberta": BYTES}.get(kind, VOCABULARY))
     random = np.random.default_rng(7)
     matrix = lambda rows, columns, size=2.0: (
         random.standard_normal((rows, columns)) * size / math.sqrt(columns)
     ).astype(np.float32)
     vector = lambda n, at=0.0: (at + 0.3 * random.standard_normal(n)).astype(np.float32)
     w = {"embeddings.word_embeddings.weight": matrix(vocabulary, hidden, 8.0)}
-    kinds = 1 if kind == "xlmr" else 2
+    kinds = 1 if kind in robertas else 2
     w["embeddings.token_type_embeddings.weight"] = matrix(kinds, hidden, 4.0)
 
     def norm(name):
@@ -403,8 +439,9 @@ def make(out, kind):
              "intermediate_size": inner, "num_hidden_layers": layers, "vocab_size": vocabulary, "type_vocab_size": 2,
              "max_position_embeddings": positions, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
              "position_embedding_type": "absolute", "pad_token_id": 0}
-        if kind == "xlmr":
-            c.update(model_type="xlm-roberta", architectures=["XLMRobertaForSequenceClassification"], type_vocab_size=1,
+        if kind in robertas:
+            name = {"xlmr": "XLMRobertaForSequenceClassification", "roberta": "RobertaForSequenceClassification"}[kind]
+            c.update(model_type=robertas[kind], architectures=[name], type_vocab_size=1,
                      max_position_embeddings=positions + 2, layer_norm_eps=1e-5, pad_token_id=1)
         w["embeddings.position_embeddings.weight"] = matrix(c["max_position_embeddings"], hidden, 4.0)
         norm("embeddings.LayerNorm")
@@ -420,7 +457,7 @@ def make(out, kind):
         if kind == "cross":
             linear("pooler.dense", hidden, hidden, True)
             linear("classifier", 1, hidden, True)
-        if kind == "xlmr":
+        if kind in robertas:
             linear("classifier.dense", hidden, hidden, True)
             linear("classifier.out_proj", 1, hidden, True)
     else:
@@ -464,8 +501,9 @@ def make(out, kind):
     wide = {k: v.astype(np.float64) for k, v in w.items()}
     run = lambda ids, kinds: (nomic if kind == "nomic" else bert)(wide, c, ids, kinds)
     results = []
-    begin, end, pieces_of = (0, 2, unigram_tokens) if kind == "xlmr" else (CLS, SEP, tokens_of)
-    for text in [t[:600] if kind == "xlmr" else t for t in TEXTS]:  # which has more tokens for a text
+    own = {"xlmr": (0, 2, unigram_tokens), "roberta": (0, 2, byte_tokens)}
+    begin, end, pieces_of = own.get(kind, (CLS, SEP, tokens_of))
+    for text in [t[:300 if kind == "roberta" else 600] if kind in robertas else t for t in TEXTS]:
         ids = [begin] + pieces_of(text) + [end]
         states = run(ids, [0] * len(ids))
         results.append(
@@ -473,11 +511,13 @@ def make(out, kind):
         )
 
     scores = []
-    for first, second in PAIRS if kind in ("cross", "xlmr") else []:
+    for first, second in PAIRS if kind in ("cross", "xlmr", "roberta") else []:
         head, tail = [begin] + pieces_of(first) + [end], pieces_of(second) + [end]
-        head += [end] if kind == "xlmr" else []
+        head += [end] if kind in robertas else []
         state = run(head + tail, [0] * len(head) + [kinds - 1] * len(tail))[0]
-        dense, last = ("classifier.dense", "classifier.out_proj") if kind == "xlmr" else ("pooler.dense", "classifier")
+        dense, last = "pooler.dense", "classifier"
+        if kind in robertas:
+            dense, last = "classifier.dense", "classifier.out_proj"
         pooled = np.tanh(wide[dense + ".weight"] @ state + wide[dense + ".bias"])
         scores.append({"first": first, "second": second, "ids": head + tail, "begins": len(head),
                        "score": float(wide[last + ".weight"][0] @ pooled + wide[last + ".bias"][0])})
@@ -485,64 +525,58 @@ def make(out, kind):
     os.makedirs(os.path.join(out, "1_Pooling"))
     dump = lambda name, what: json.dump(what, open(os.path.join(out, name), "w"))
     dump("config.json", c)
-    dump("tokenizer.json", unigram_json() if kind == "xlmr" else tokenizer_json())
+    dump("tokenizer.json", {"xlmr": unigram_json, "roberta": bytes_json}.get(kind, tokenizer_json)())
     dump("1_Pooling/config.json", {"word_embedding_dimension": hidden, "pooling_mode_cls_token": kind != "nomic",
                                    "pooling_mode_mean_tokens": kind == "nomic"})
     dump("embeddings.json", results)
     dump("scores.json", scores)
-    model = {"cross": "bert.", "xlmr": "roberta."}.get(kind, "")  # as BertForSequenceClassification
+    model = {"cross": "bert.", "xlmr": "roberta.", "roberta": "roberta."}.get(kind, "")
     prefix = lambda k: k if k.startswith("classifier") else model + k
     write_safetensors(os.path.join(out, "model.safetensors"), {prefix(k): v for k, v in w.items()})
     name = "nomic-bert" if kind == "nomic" else "bert"
-    keys = {
-        "general.architecture": name,
-        f"{name}.block_count": layers,
-        f"{name}.context_length": positions,
-        f"{name}.embedding_length": hidden,
-        f"{name}.feed_forward_length": inner,
-        f"{name}.attention.head_count": heads,
-        f"{name}.attention.layer_norm_epsilon": 1e-12,
-        f"{name}.attention.causal": False,
-        f"{name}.pooling_type": {"bert": 2, "cross": 4, "nomic": 1, "xlmr": 4}[kind],
-        "tokenizer.ggml.model": "bert",
-        "tokenizer.ggml.token_type_count": 2,
-        "tokenizer.ggml.tokens": gguf_tokens(),
-        "tokenizer.ggml.token_type": [3] * 5 + [1] * (vocabulary - 5),
-        "tokenizer.ggml.unknown_token_id": 1,
-        "tokenizer.ggml.seperator_token_id": SEP,
-        "tokenizer.ggml.padding_token_id": 0,
-        "tokenizer.ggml.cls_token_id": CLS,
-        "tokenizer.ggml.mask_token_id": 4,
-    }
+    keys = {"general.architecture": name, f"{name}.block_count": layers, f"{name}.context_length": positions,
+            f"{name}.embedding_length": hidden, f"{name}.feed_forward_length": inner,
+            f"{name}.attention.head_count": heads,
+            f"{name}.attention.layer_norm_epsilon": 1e-12, f"{name}.attention.causal": False,
+            f"{name}.pooling_type": {"bert": 2, "cross": 4, "nomic": 1, "xlmr": 4, "roberta": 4}[kind],
+            "tokenizer.ggml.model": "bert",
+            "tokenizer.ggml.token_type_count": 2, "tokenizer.ggml.tokens": gguf_tokens(),
+            "tokenizer.ggml.token_type": [3] * 5 + [1] * (vocabulary - 5), "tokenizer.ggml.unknown_token_id": 1,
+            "tokenizer.ggml.seperator_token_id": SEP, "tokenizer.ggml.padding_token_id": 0,
+            "tokenizer.ggml.cls_token_id": CLS,
+            "tokenizer.ggml.mask_token_id": 4}
     if kind == "nomic":
         keys[f"{name}.rope.freq_base"] = 1000.0
-    if kind == "xlmr":
+    if kind in robertas:
         keys = {k: v for k, v in keys.items() if not k.startswith("tokenizer.")}
-        keys.update(
-            {
-                "bert.attention.layer_norm_epsilon": 1e-5,
-                "tokenizer.ggml.model": "t5",
-                "tokenizer.ggml.pre": "default",
-                "tokenizer.ggml.tokens": [t for t, _ in PIECES],
-                "tokenizer.ggml.scores": [s for _, s in PIECES],
-                "tokenizer.ggml.token_type": [3, 3, 3, 2] + [1] * (len(PIECES) - 4),
-                "tokenizer.ggml.token_type_count": 1,
-                "tokenizer.ggml.add_space_prefix": True,
-                "tokenizer.ggml.remove_extra_whitespaces": True,
-                "tokenizer.ggml.precompiled_charsmap": charsmap(),
-                "tokenizer.ggml.bos_token_id": 0,
-                "tokenizer.ggml.eos_token_id": 2,
-                "tokenizer.ggml.unknown_token_id": 3,
-                "tokenizer.ggml.padding_token_id": 1,
-                "tokenizer.ggml.seperator_token_id": 2,
-                "tokenizer.ggml.add_bos_token": True,
-                "tokenizer.ggml.add_eos_token": True,
-            }
-        )
+        keys["bert.attention.layer_norm_epsilon"] = 1e-5
+    if kind == "roberta":
+        keys.update({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "roberta-bpe",
+            "tokenizer.ggml.tokens": BYTES,
+                     "tokenizer.ggml.merges": MERGES,
+                     "tokenizer.ggml.token_type": [3] * 4 + [1] * (len(BYTES) - 5) + [3],
+                     "tokenizer.ggml.token_type_count": 1, "tokenizer.ggml.bos_token_id": 0,
+                     "tokenizer.ggml.eos_token_id": 2,
+                     "tokenizer.ggml.unknown_token_id": 3, "tokenizer.ggml.padding_token_id": 1,
+                     "tokenizer.ggml.seperator_token_id": 2, "tokenizer.ggml.cls_token_id": 0,
+                     "tokenizer.ggml.mask_token_id": len(BYTES) - 1,
+                     "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True})
+    if kind == "xlmr":
+        keys.update({"tokenizer.ggml.model": "t5", "tokenizer.ggml.pre": "default",
+                     "tokenizer.ggml.tokens": [t for t, _ in PIECES], "tokenizer.ggml.scores": [s for _, s in PIECES],
+                     "tokenizer.ggml.token_type": [3, 3, 3, 2] + [1] * (len(PIECES) - 4),
+                     "tokenizer.ggml.token_type_count": 1,
+                     "tokenizer.ggml.add_space_prefix": True, "tokenizer.ggml.remove_extra_whitespaces": True,
+                     "tokenizer.ggml.precompiled_charsmap": charsmap(), "tokenizer.ggml.bos_token_id": 0,
+                     "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.unknown_token_id": 3,
+                     "tokenizer.ggml.padding_token_id": 1,
+                     "tokenizer.ggml.seperator_token_id": 2, "tokenizer.ggml.add_bos_token": True,
+                     "tokenizer.ggml.add_eos_token": True})
+    if kind in robertas:
         w["embeddings.position_embeddings.weight"] = w["embeddings.position_embeddings.weight"][2:]
     write_gguf(os.path.join(out, "model.gguf"), keys, {gguf_name(k): v for k, v in w.items()})
 
 
 if __name__ == "__main__":
-    for kind in ("bert", "cross", "nomic", "xlmr"):
+    for kind in ("bert", "cross", "nomic", "xlmr", "roberta"):
         make(os.path.join(sys.argv[1], kind), kind)

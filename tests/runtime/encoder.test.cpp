@@ -23,16 +23,19 @@ using namespace intaglio;
 
 namespace {
 
+/// Whether a model has one kind of texts, and positions of its padding in front.
+bool is_roberta(const std::string_view model) { return model == "xlmr" || model == "roberta"; }
+
 /// Folder of the models, made once.
 const std::filesystem::path& made() {
   static const temporary_folder folder;
   static const std::filesystem::path out = [] {
     run_python("tests/runtime/encoder.py", {(folder / "models").string()});
-    for (const char* model : {"bert", "cross", "nomic", "xlmr"}) {
+    for (const char* model : {"bert", "cross", "nomic", "xlmr", "roberta"}) {
       io::convert_options options;
       options.codec = dtype::f32;
       io::convert(folder / "models" / model, folder / "models" / model / "converted.gguf", options);
-      if (std::string_view(model) == "xlmr") continue;  // its folder has rows of positions that GGUF has not
+      if (is_roberta(model)) continue;  // its folder has rows of positions that GGUF has not
       const std::filesystem::path written = folder / "models" / model / "converted";
       std::filesystem::create_directory(written);
       std::filesystem::copy(folder / "models" / model / "1_Pooling", written / "1_Pooling");
@@ -72,7 +75,7 @@ basic_session session_of(const gpu::device& on, const plan::planned& plan, const
 }  // namespace
 
 TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]") {
-  const std::string model = GENERATE("bert", "nomic", "xlmr");
+  const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta");
   // By tiles of tokens, as GPUs do it: with the bits of floats, and with halves.
   static const plan::profile tiles = plan::with_cache(plan::profiles::exact, kernels::element::f32);
   struct way {
@@ -84,7 +87,7 @@ TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]")
       GENERATE(way{"", &plan::profiles::cpu, 2e-5}, way{"model.gguf", &tiles, 2e-5},
                way{"model.gguf", &plan::profiles::portable, 2e-2}, way{"converted.gguf", &plan::profiles::cpu, 2e-5},
                way{"converted", &plan::profiles::cpu, 2e-5});
-  if (model == "xlmr" && form == "converted") return;
+  if (is_roberta(model) && form == "converted") return;
   CAPTURE(model, form, target->name);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);
   CHECK(file.warnings().empty());
@@ -134,9 +137,9 @@ TEST_CASE("an encoder's text is one pass, and has no next token", "[once]") {
 }
 
 TEST_CASE("a cross-encoder scores two texts as numpy does", "[once]") {
-  const std::string model = GENERATE("cross", "xlmr");
+  const std::string model = GENERATE("cross", "xlmr", "roberta");
   const std::string form = GENERATE("", "model.gguf", "converted.gguf", "converted");
-  if (model == "xlmr" && form == "converted") return;
+  if (is_roberta(model) && form == "converted") return;
   CAPTURE(model, form);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);
   CHECK(file.warnings().empty());
@@ -156,7 +159,7 @@ TEST_CASE("a cross-encoder scores two texts as numpy does", "[once]") {
     CHECK(std::abs(session.score(first, second) - score) < 1e-4 * (1 + std::abs(score)));
     // The same tokens as one text are another text.
     const auto one = session.score(both.ids, static_cast<std::uint32_t>(both.ids.size()) - 1);
-    if (model == "xlmr") CHECK(std::abs(one - score) < 1e-4 * (1 + std::abs(score)));  // it has one kind of texts
+    if (is_roberta(model)) CHECK(std::abs(one - score) < 1e-4 * (1 + std::abs(score)));  // it has one kind of texts
     else if (both.second + 1 != both.ids.size()) CHECK(std::abs(one - score) > 1e-3);
   }
   using Catch::Matchers::Message;
