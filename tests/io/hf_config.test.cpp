@@ -407,6 +407,27 @@ TEST_CASE("hf_config: a Granite that is written as a hybrid has attention in all
   CHECK_THAT(refusal(with("null", R"("position_embedding_type":"rope")")), ContainsSubstring("layer_types"));
 }
 
+TEST_CASE("hf_config: a Granite with experts and without states, under each of its names") {
+  const std::string sizes =
+      R"("hidden_size":256,"intermediate_size":512,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000,)"
+      R"("max_position_embeddings":512,"rms_norm_eps":1e-5,"num_local_experts":16,"num_experts_per_tok":4)";
+  const auto of = [&](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type + "\"," + sizes + fields + "}";
+  };
+  const auto alone = read(of("granitemoe", ""));
+  CHECK((alone.config.model_type == architecture::granitemoe && alone.warnings.empty()));
+  CHECK((alone.config.num_local_experts == 16 && alone.config.num_experts_per_tok == 4));
+  CHECK((alone.config.intermediate_size == 512 && alone.config.shared_expert_intermediate_size == 0));
+  const auto shared = read(of("granitemoeshared", R"(,"shared_intermediate_size":768)")),
+             hybrid = read(of("granitemoehybrid", R"(,"shared_intermediate_size":768,"position_embedding_type":"rope",)"
+                                                  R"("layer_types":["attention","attention"])"));
+  CHECK((shared.config.shared_expert_intermediate_size == 768 && shared.config == hybrid.config));
+  CHECK((shared.warnings.empty() && hybrid.warnings.empty()));
+  CHECK_THAT(refusal(of("granitemoeshared", R"(,"shared_intermediate_size":5000000)")),
+             ContainsSubstring("shared_intermediate_size: expected 1 to 4194304, found 5000000"));
+  CHECK_THAT(refusal(of("olmoe", R"(,"clip_qkv":8.0)")), ContainsSubstring("clip_qkv: expected none, found 8.0"));
+}
+
 TEST_CASE("hf_config: a Granite with Mamba-2 states its heads, groups and layers") {
   const auto with = [](const std::string& fields) {
     return R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":512,"num_hidden_layers":3,)"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes tiny encoders, a BERT, a cross-encoder, a Nomic BERT, an XLM-RoBERTa and a RoBERTa, as folders and as GGUF, and
-what they make of texts by numpy in float64: embeddings, and scores of pairs.
+"""Writes tiny encoders, a BERT, a cross-encoder, a Nomic BERT, an XLM-RoBERTa and a RoBERTa, as folders and as GGUF,
+and what they make of texts by numpy in float64: embeddings, and scores of pairs.
 
   encoder.py OUT
 

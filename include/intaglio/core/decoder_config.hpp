@@ -35,10 +35,13 @@ enum class architecture : std::uint8_t {
   granitehybrid,
   nemotron_h,
   bert,
-  nomic_bert
+  nomic_bert,
+  granitemoe,
+  olmoe,
+  qwen35moe
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::nomic_bert;
+inline constexpr architecture last_architecture = architecture::qwen35moe;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator.
@@ -207,10 +210,11 @@ struct decoder_config {
 
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {"bitnet",     "llama",   "gemma3",    "qwen3",  "qwen3moe",  "qwen2",
-                                        "smollm3",    "granite", "olmo2",     "phi3",   "lfm2",      "gemma2",
-                                        "gemma4",     "gemma3n", "gpt-oss",   "qwen35", "qwen3next", "granitehybrid",
-                                        "nemotron_h", "bert",    "nomic-bert"};
+  constexpr std::string_view names[] = {
+      "bitnet",    "llama",         "gemma3",     "qwen3",  "qwen3moe",   "qwen2",      "smollm3", "granite",
+      "olmo2",     "phi3",          "lfm2",       "gemma2", "gemma4",     "gemma3n",    "gpt-oss", "qwen35",
+      "qwen3next", "granitehybrid", "nemotron_h", "bert",   "nomic-bert", "granitemoe", "olmoe",   "qwen35moe"};
+  static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }
 /// The name of an activation, as config.json's hidden_act spells it.

@@ -47,11 +47,15 @@ struct family {
   float hf_norm_addend = 0.f;         ///< safetensors has norm weights less this
   std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
   mixtures experts = mixtures::none;
-  recurrence recurrent = recurrence::none;        ///< of the config's recurrent_layers
-  bool single_halves = false;                     ///< a layer has a state, attention or an FFN without a gate
-  bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
-  bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
-  bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
+  std::uint32_t default_experts = 0, default_experts_used = 0;  ///< of mixtures, where config.json states none
+  std::uint32_t default_expert_width = 0;   ///< where config.json has no moe_intermediate_size; 0: it has no such key
+  bool parts_of_all = false;                ///< experts count by a softmax over all of them, where files do not say it
+  bool joint_gates = false;                 ///< betas and alphas of delta rules come by one matrix
+  recurrence recurrent = recurrence::none;  ///< of the config's recurrent_layers
+  bool single_halves = false;               ///< a layer has a state, attention or an FFN without a gate
+  bool embedding_norm = false;              ///< the last norm is token_embd_norm, not output_norm
+  bool multipliers = false;                 ///< of embedding, scores, what is added to the stream, and logits
+  bool softcaps = false;                    ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
   bool encoder = false;            ///< tokens see each other, norms are LayerNorms behind the halves, there is no head:
                                    ///< texts have vectors and no next token
@@ -66,7 +70,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 21> families_table{{
+inline constexpr std::array<family, 24> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -107,6 +111,9 @@ inline constexpr std::array<family, 21> families_table{{
      .head_norms = true,
      .window = gguf_window::inert,
      .experts = mixtures::all,
+     .default_experts = 128,
+     .default_experts_used = 8,
+     .default_expert_width = 768,
      .default_head_dim = 128},
     {.type = architecture::qwen2,
      .config_names = "qwen2",
@@ -197,6 +204,8 @@ inline constexpr std::array<family, 21> families_table{{
      .default_window = 128,
      .ffn_norm = "post_attention_norm",
      .experts = mixtures::all,
+     .default_experts = 128,
+     .default_experts_used = 4,
      .default_head_dim = 64},
     {.type = architecture::qwen35,
      .config_names = "qwen3_5 qwen3_5_text",
@@ -219,6 +228,10 @@ inline constexpr std::array<family, 21> families_table{{
      .hf_norm_addend = 1.f,
      .ffn_norm = "post_attention_norm",
      .experts = mixtures::all,
+     .default_experts = 512,
+     .default_experts_used = 10,
+     .default_expert_width = 512,
+     .joint_gates = true,
      .recurrent = recurrence::delta_net,
      .default_head_dim = 256},
     {.type = architecture::granitehybrid,
@@ -228,6 +241,8 @@ inline constexpr std::array<family, 21> families_table{{
      .window = gguf_window::refused,
      .gguf_rows_in_pairs = true,
      .experts = mixtures::some,
+     .default_experts = 8,
+     .default_experts_used = 2,
      .recurrent = recurrence::mamba2,
      .multipliers = true},
     {.type = architecture::nemotron_h,
@@ -260,16 +275,55 @@ inline constexpr std::array<family, 21> families_table{{
      .window = gguf_window::refused,
      .fused_qkv = true,
      .encoder = true},
+    {.type = architecture::granitemoe,
+     .config_names = "granitemoe granitemoeshared",
+     .gguf_names = "granitemoe",
+     .layers = "granitemoe",
+     .window = gguf_window::refused,
+     .gguf_rows_in_pairs = true,
+     .experts = mixtures::some,
+     .default_experts = 8,
+     .default_experts_used = 2,
+     .multipliers = true},
+    {.type = architecture::olmoe,
+     .config_names = "olmoe",
+     .gguf_names = "olmoe",
+     .layers = "olmoe",
+     .whole_norms = true,
+     .window = gguf_window::refused,
+     .experts = mixtures::all,
+     .default_experts = 64,
+     .default_experts_used = 8,
+     .parts_of_all = true},
+    {.type = architecture::qwen35moe,
+     .config_names = "qwen3_5_moe qwen3_5_moe_text",
+     .gguf_names = "qwen35moe",
+     .layers = "qwen35moe",
+     .head_norms = true,
+     .window = gguf_window::inert,
+     .partial_rotary = true,
+     .hf_norm_addend = 1.f,
+     .ffn_norm = "post_attention_norm",
+     .experts = mixtures::all,
+     .default_experts = 256,
+     .default_experts_used = 8,
+     .default_expert_width = 512,
+     .recurrent = recurrence::delta_net,
+     .default_head_dim = 256},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
 /// Whether a model's matrices are ternary: of all in the family, or of this one.
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
 
-/// Whether a family's layers have an expert more, which every token has.
+/// Whether a family's layers have an expert more, which every token has, with a gate.
 constexpr bool has_shared_expert(const family& of) {
   return of.recurrent == recurrence::delta_net && of.experts == mixtures::all;
 }
+/// Whether mixtures of a family may have an expert beside them, which every token has, without a gate.
+constexpr bool may_share_expert(const family& of) { return of.multipliers && of.experts != mixtures::none; }
+/// Whether GGUF has value heads of a family's delta rules in turn (delta_net_config).
+constexpr bool has_values_in_turn(const family& of) { return of.recurrent == recurrence::delta_net && !of.joint_gates; }
 /// Whether a model is one of Gemma's.
 constexpr bool is_gemma(architecture type) {
   return type == architecture::gemma2 || type == architecture::gemma3 || type == architecture::gemma4 ||
@@ -293,17 +347,20 @@ constexpr const family* family_named(std::string_view model_type) {
   return family_with(&family::config_names, model_type);
 }
 
-/// All names of families in config.json or GGUF, for messages; NAME_text stands for NAME.
+/// The first names of families in config.json or GGUF, for messages, and where all are; NAME_text stands for NAME.
 constexpr auto family_names(std::string_view family::*member = &family::config_names) {
-  text<320> out;
+  constexpr std::size_t room = 150;
+  text<192> out;
   for (const family& each : families_table) {
     std::string_view names = each.*member;
     while (!names.empty()) {
       const std::string_view name = names.substr(0, names.find(' '));
       names.remove_prefix(name.size() == names.size() ? names.size() : name.size() + 1);
-      if (!name.ends_with("_text")) out.append(out.empty() ? "" : ", ", name);
+      if (out.view().size() + name.size() <= room && !name.ends_with("_text"))
+        out.append(out.empty() ? "" : ", ", name);
     }
   }
+  out.append(" and others (docs/models.md)");
   return out;
 }
 

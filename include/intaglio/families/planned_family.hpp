@@ -19,16 +19,19 @@
 #include "intaglio/models/gptoss.hpp"
 #include "intaglio/models/granite.hpp"
 #include "intaglio/models/granitehybrid.hpp"
+#include "intaglio/models/granitemoe.hpp"
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/nemotron_h.hpp"
 #include "intaglio/models/nomic_bert.hpp"
 #include "intaglio/models/olmo2.hpp"
+#include "intaglio/models/olmoe.hpp"
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
 #include "intaglio/models/qwen35.hpp"
+#include "intaglio/models/qwen35moe.hpp"
 #include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/models/qwen3next.hpp"
 #include "intaglio/models/smollm3.hpp"
@@ -135,6 +138,15 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3moe:
       models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::granitemoe:
+      models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::olmoe:
+      models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms_all>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::qwen35moe:
+      models::qwen3next_graph<any, dtype::f32, graph::delta_gates::apart>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::qwen35:
       models::qwen35_graph<any>(c, types.head, types.embedding).forward(t);

@@ -79,6 +79,8 @@ inline constexpr std::array published_models{
     coded_entry<models::qwen35_08b>(),
     coded_entry<models::qwen35_4b>(),
     coded_entry<models::qwen3next_80b_a3b>(),
+    coded_entry<models::qwen35_35b_a3b>(),
+    coded_entry<models::olmoe_1b_7b>(),
     coded_entry<models::lfm2_350m>(),
     coded_entry<models::lfm2_700m>(),
     coded_entry<models::lfm2_12b>(),

@@ -51,7 +51,7 @@ struct fused_part {
             {block + "ssm_in_xbc.weight", gate, xbc},
             {block + "ssm_in_dt.weight", gate + xbc, c.delta_net.value_heads}};
   }
-  if (family_of(c.model_type).recurrent == recurrence::mamba2 && c.num_local_experts != 0) {  // of the shared expert
+  if (may_share_expert(family_of(c.model_type)) && c.num_local_experts != 0) {  // of the shared expert
     const std::uint64_t shared = c.shared_expert_intermediate_size;
     if (constexpr std::string_view down = "ffn_down.weight"; name.ends_with(down))
       return {{before(down) + "ffn_down_shexp.weight", 0, c.hidden_size}};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/absent_families.hpp"
 #include "intaglio/io/gguf_layers.hpp"
 
 namespace intaglio::io {
@@ -25,11 +26,14 @@ class gguf_config : public gguf_layers {
  public:
   explicit gguf_config(const gguf& file) : gguf_layers(file) {
     const auto stated = file.value<std::string>("general.architecture");
-    const std::string known = "one of: " + std::string(family_names(&family::gguf_names).view());
-    if (!stated) refuse("general.architecture", known, "no such key");
+    if (!stated)
+      refuse("general.architecture", "one of: " + std::string(family_names(&family::gguf_names).view()), "no such key");
     architecture_ = *stated;
     const family* const found = family_with(&family::gguf_names, architecture_);
-    if (found == nullptr) refuse("general.architecture", known, "'" + printable(architecture_, 60) + "'");
+    if (found == nullptr) {
+      const auto [expected, shown] = unknown_family(architecture_, &family::gguf_names);
+      refuse("general.architecture", expected, shown);
+    }
     config_.model_type = found->type;
     read();
     check_config(config_, file.path());
@@ -79,7 +83,9 @@ class gguf_config : public gguf_layers {
     const family& facts = family_of(config_.model_type);
     const bool kinds = facts.kinds_of_layers;
     config_.num_attention_heads = required_for_layers("attention.head_count");
-    if (!kinds && !facts.single_halves) config_.intermediate_size = required_for_layers("feed_forward_length");
+    if (facts.default_expert_width != 0)  // models whose layers all have experts have no other width
+      config_.intermediate_size = for_layers("feed_forward_length").value_or(0);
+    else if (!kinds && !facts.single_halves) config_.intermediate_size = required_for_layers("feed_forward_length");
     config_.no_rope_layer_interval = facts.no_rope_interval;  // no key says it
     if (facts.recurrent == recurrence::short_conv) read_short_conv();
     else if (facts.recurrent == recurrence::mamba2) read_state_space();
@@ -167,14 +173,18 @@ class gguf_config : public gguf_layers {
     }
     if (of == mixtures::none) refuse(key("expert_count"), "0", std::to_string(*experts));
     config_.num_local_experts = *experts;
+    config_.norm_topk_prob = !family_of(config_.model_type).parts_of_all;
     if (family_of(config_.model_type).recurrent == recurrence::mamba2)
       config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
+    else if (may_share_expert(family_of(config_.model_type)))
+      config_.shared_expert_intermediate_size = value("expert_shared_feed_forward_length").value_or(0);
     // Where dense layers have a width of their own, experts have another key; all layers here have experts.
     if (family_of(config_.model_type).kinds_of_layers)
       config_.shared_expert_intermediate_size =
           std::exchange(config_.intermediate_size, required("expert_feed_forward_length"));
     else if (const auto width = value("expert_feed_forward_length")) config_.intermediate_size = *width;
-    else if (of == mixtures::all) refuse(key("expert_feed_forward_length"), "a number", "no such key");
+    else if (const family& facts = family_of(config_.model_type); facts.default_expert_width != 0 || facts.block_biases)
+      refuse(key("expert_feed_forward_length"), "a number", "no such key");
     config_.num_experts_per_tok = required("expert_used_count");
   }
 

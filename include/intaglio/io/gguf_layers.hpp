@@ -196,10 +196,10 @@ class gguf_layers : public gguf_rope {
     sizes.value_dim = inner / sizes.value_heads;
   }
 
-  /// Value heads of qwen35 are written in turn: of all key heads the first, then the second.
+  /// Value heads of qwen35 and qwen35moe are written in turn: of all key heads the first, then the second.
   void read_delta_net() {
     read_state_sizes();
-    config_.delta_net.in_turn = config_.model_type == architecture::qwen35;
+    config_.delta_net.in_turn = has_values_in_turn(family_of(config_.model_type));
     if (config_.num_local_experts != 0)
       config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
     const std::uint32_t layers = config_.num_hidden_layers;

@@ -180,10 +180,8 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   }
   out.set_array<bool>(prefix + "attention.recurrent_layers", std::span(recurrent.get(), c.num_hidden_layers));
   out.set(prefix + "full_attention_interval", interval);
-  if (c.shared_expert_intermediate_size != 0)
-    out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
   const auto pairs = static_cast<std::int32_t>((c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2);
-  if (c.model_type == architecture::qwen35)  // of images, which llama.cpp asks for: near a third each
+  if (has_values_in_turn(family_of(c.model_type)))  // of images, which llama.cpp asks for: near a third each
     out.set_array<std::int32_t>(prefix + "rope.dimension_sections",
                                 std::array{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, std::int32_t{0}});
 }
@@ -211,8 +209,6 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (family_of(c.model_type).single_halves) out.set_array<std::int32_t>(prefix + "feed_forward_length", inner);
   else out.set(prefix + "feed_forward_length", c.intermediate_size);
   out.set(prefix + "rope.scaling.finetuned", c.no_rope_layer_interval == 0);
-  if (c.shared_expert_intermediate_size != 0)
-    out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
 }
 
 /// What norms there are, which says whether tokens see each other, and how states become a vector.
@@ -228,6 +224,21 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   }
   if (const auto how = model.pooling())
     out.set(prefix + "pooling_type", *how == pooling::mean ? 1u : *how == pooling::first ? 2u : 3u);
+}
+
+/// Sizes of mixtures, and how their experts count.
+[[gnu::cold]] inline void write_experts(gguf_writer& out, const decoder_config& c, const std::string& prefix,
+                                        std::vector<std::string>& warnings) {
+  const bool kinds = family_of(c.model_type).kinds_of_layers;
+  out.set(prefix + "expert_count", c.num_local_experts);
+  out.set(prefix + "expert_used_count", c.num_experts_per_tok);
+  if (kinds || family_of(c.model_type).experts == mixtures::all)
+    out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
+  if (!kinds && c.shared_expert_intermediate_size != 0)
+    out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
+  if (const bool usual = !family_of(c.model_type).parts_of_all; c.norm_topk_prob != usual)
+    warnings.push_back(usual ? "GGUF has no norm_topk_prob, and programs take true; the model's is false"
+                             : "GGUF has no norm_topk_prob, and programs take false; the model's is true");
 }
 
 /// Config and vocabulary of a model, and how embeddings are pooled; what GGUF cannot say goes to `warnings`.
@@ -276,14 +287,7 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "attention.key_length", c.head_dim);
     out.set(prefix + "attention.value_length", c.head_dim);
   }
-  if (c.num_local_experts != 0) {
-    out.set(prefix + "expert_count", c.num_local_experts);
-    out.set(prefix + "expert_used_count", c.num_experts_per_tok);
-    if (kinds || family_of(c.model_type).experts == mixtures::all)
-      out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
-    if (!c.norm_topk_prob)
-      warnings.push_back("GGUF has no norm_topk_prob, and programs take true; the model's is false");
-  }
+  if (c.num_local_experts != 0) write_experts(out, c, prefix, warnings);
   if (family_of(c.model_type).multipliers) {
     out.set(prefix + "embedding_scale", c.embedding_multiplier);
     if (c.attention_multiplier != 0.f) out.set(prefix + "attention.scale", c.attention_multiplier);

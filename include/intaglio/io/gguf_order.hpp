@@ -63,7 +63,7 @@ constexpr std::uint64_t value_head_of(const delta_net_config& delta, std::uint64
       made.stored.bytes = made.stored.rows * row_bytes(made.stored.type, made.stored.columns);
       made.pieces.clear();
     }
-    if (c.model_type == architecture::qwen35 && !c.delta_net.in_turn) put_value_heads_in_turn(c.delta_net, made);
+    if (has_values_in_turn(family_of(c.model_type)) && !c.delta_net.in_turn) put_value_heads_in_turn(c.delta_net, made);
   }
   return out;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "intaglio/core/family.hpp"
+#include "intaglio/io/absent_families.hpp"
 #include "intaglio/io/hf_encoder.hpp"
 #include "intaglio/io/hf_keys.hpp"
 
@@ -30,9 +31,10 @@ class hf_config_reader : public hf_encoder {
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
     const family* found = family_named(out_.model_type);
-    if (found == nullptr)
-      document_.refuse("model_type", "one of: " + std::string(family_names().view()),
-                       "'" + printable(out_.model_type, 60) + "'");
+    if (found == nullptr) {
+      const auto [expected, stated] = unknown_family(out_.model_type, &family::config_names);
+      document_.refuse("model_type", expected, stated);
+    }
     out_.config.model_type = found->type;
     if (found->encoder) {
       read_encoder(text);
@@ -43,11 +45,14 @@ class hf_config_reader : public hf_encoder {
     if (found->type == architecture::granitehybrid) {
       if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
         document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");
-      if (is_dense_hybrid(text)) found = &family_of(architecture::granite);
+      if (is_dense_hybrid(text)) {
+        const bool experts = !text["num_local_experts"].present() || text["num_local_experts"].natural() != 0;
+        found = &family_of(experts ? architecture::granitemoe : architecture::granite);
+      }
       out_.config.model_type = found->type;
     }
     read_sizes(text);
-    if (out_.model_type == "granitemoehybrid" && found->type == architecture::granite) read_dense_hybrid(text);
+    if (out_.model_type == "granitemoehybrid" && found->recurrent == recurrence::none) read_dense_hybrid(text);
     read_rope(text);
     read_windows(text);
     read_activation(text);
@@ -126,27 +131,30 @@ class hf_config_reader : public hf_encoder {
   /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
   [[gnu::cold]] void read_experts(const json_place& text) {
     decoder_config& c = out_.config;
-    const bool mixtral = out_.model_type == "mixtral", all = family_of(c.model_type).experts == mixtures::all,
-               next = has_shared_expert(family_of(c.model_type));
+    const family& of = family_of(c.model_type);
+    const bool mixtral = out_.model_type == "mixtral", all = of.experts == mixtures::all;
     const auto size_or = [&](const json_place& place, std::uint32_t absent) {
       return place.present() ? size(place) : absent;
     };
-    if (c.model_type == architecture::granitehybrid) {
-      c.num_local_experts = size_or(text["num_local_experts"], 8);
-      const std::uint32_t shared = size_or(text["shared_intermediate_size"], 1024);
+    if (may_share_expert(of)) {
+      c.num_local_experts = size_or(text["num_local_experts"], of.default_experts);
+      const std::uint32_t shared =
+          size_or(text["shared_intermediate_size"], out_.model_type == "granitemoe" ? 0 : 1024);
       (c.num_local_experts != 0 ? c.shared_expert_intermediate_size : c.intermediate_size) = shared;
-      if (c.num_local_experts != 0) c.num_experts_per_tok = size_or(text["num_experts_per_tok"], 2);
+      if (c.num_local_experts != 0)
+        c.num_experts_per_tok = size_or(text["num_experts_per_tok"], of.default_experts_used);
     }
     if (mixtral || all) {
       const json_place count = text[mixtral || !text["num_experts"].present() ? "num_local_experts" : "num_experts"];
-      c.num_local_experts = size_or(count, mixtral ? 8 : next ? 512 : 128);
-      c.num_experts_per_tok = size_or(text["num_experts_per_tok"], mixtral ? 2 : next ? 10 : 8);
+      c.num_local_experts = size_or(count, mixtral ? 8 : of.default_experts);
+      c.num_experts_per_tok = size_or(text["num_experts_per_tok"], mixtral ? 2 : of.default_experts_used);
       if (c.num_local_experts == 0) document_.refuse(count.where(), "a number above 0", "0");
     }
     if (all) {
-      const bool all_biased = family_of(c.model_type).block_biases;  // gpt-oss, whose intermediate_size is the experts'
-      c.intermediate_size = size_or(text["moe_intermediate_size"], all_biased ? c.intermediate_size : next ? 512 : 768);
-      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || next);
+      const bool all_biased = of.block_biases;
+      if (of.default_expert_width != 0)
+        c.intermediate_size = size_or(text["moe_intermediate_size"], of.default_expert_width);
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || has_shared_expert(of));
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
         limit.refuse("7");
       if (all_biased) {

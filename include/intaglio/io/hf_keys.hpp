@@ -54,9 +54,9 @@ constexpr bool has_state_space(const family& of) { return of.recurrent == recurr
 constexpr bool has_single_halves(const family& of) { return of.single_halves; }
 constexpr bool has_layers_without_rope(const family& of) { return of.no_rope_interval != 0; }
 constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
-constexpr bool has_experts_alone(const family& of) { return of.experts == mixtures::all; }
+constexpr bool has_experts_alone(const family& of) { return of.experts == mixtures::all || may_share_expert(of); }
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
-constexpr bool has_narrow_experts(const family& of) { return has_plain_experts(of) || of.kinds_of_layers; }
+constexpr bool has_narrow_experts(const family& of) { return of.default_expert_width != 0 || of.kinds_of_layers; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
 constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && !has_layer_inputs(of); }
 constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) || of.streams) && of.head_norms; }
@@ -154,7 +154,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"conv_use_xavier_init", config_key_use::harmless},
     {"num_heads", config_key_use::harmless},
     {"use_pos_enc", config_key_use::harmless},
-    {"shared_intermediate_size", config_key_use::read, "granitemoehybrid"},
+    {"shared_intermediate_size", config_key_use::read, {}, may_share_expert},
     {"position_embedding_type", config_key_use::read, "granitemoehybrid", has_positions},
     {"layer_norm_eps", config_key_use::read, {}, has_positions},
     {"type_vocab_size", config_key_use::read, {}, has_layer_norms},
@@ -235,7 +235,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"use_bidirectional_attention"},
     {"num_experts"},
     {"num_local_experts"},
-    {"num_experts_per_tok", config_key_use::read, "mixtral granitemoehybrid", has_experts_alone},
+    {"num_experts_per_tok", config_key_use::read, "mixtral", has_experts_alone},
     {"moe_intermediate_size", config_key_use::read, {}, has_narrow_experts},
     {"norm_topk_prob", config_key_use::read, {}, has_plain_experts},
     {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
@@ -318,6 +318,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"rope_interleaved", config_key_use::off},
     {"use_qk_norm", config_key_use::off},
     {"qk_norm", config_key_use::off},
+    {"clip_qkv", config_key_use::off},
     {"per_layer_config", config_key_use::off},
 };
 

@@ -183,7 +183,8 @@ class hf_layers : public hf_rope {
     return letters.text();
   }
 
-  /// Whether a GraniteMoeHybridConfig of transformers has no layer with a state, so that it is a dense Granite.
+  /// Whether a GraniteMoeHybridConfig of transformers has no layer with a state, so that it is a Granite, or one with
+  /// experts.
   bool is_dense_hybrid(const json_place& text) const { return hybrid_kinds(text).find('M') == std::string::npos; }
 
   [[gnu::cold]] void read_dense_hybrid(const json_place& text) {
@@ -191,7 +192,8 @@ class hf_layers : public hf_rope {
     if (text["position_embedding_type"].text_or("none") != "rope")
       document_.refuse("position_embedding_type", "rope",
                        "'" + printable(text["position_embedding_type"].text_or("none"), 40) + "'");
-    out_.config.intermediate_size = size(text["shared_intermediate_size"]);
+    if (out_.config.model_type == architecture::granite)
+      out_.config.intermediate_size = size(text["shared_intermediate_size"]);
   }
 
   /// Mamba-2 beside attention. Defaults: transformers' GraniteMoeHybridConfig and NemotronHConfig.

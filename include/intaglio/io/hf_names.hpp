@@ -17,6 +17,10 @@ namespace intaglio::io {
 struct hf_part {
   std::string_view hf, gguf;
 };
+/// Names of all experts of a layer of a Granite.
+inline constexpr std::array<hf_part, 2> granite_experts{
+    {{"block_sparse_moe.input_linear", "ffn_gate_up_exps"}, {"block_sparse_moe.output_linear", "ffn_down_exps"}}};
+
 /// Names of tensors of families with Mamba-2.
 [[gnu::cold]] inline std::vector<hf_part> mamba2_parts(const family& of) {
   if (of.single_halves)
@@ -35,11 +39,12 @@ struct hf_part {
           {"mamba.out_proj", "ssm_out"},
           {"post_attention_layernorm", "ffn_norm"},
           {"block_sparse_moe.router.layer", "ffn_gate_inp"},
-          {"block_sparse_moe.input_linear", "ffn_gate_up_exps"},
-          {"block_sparse_moe.output_linear", "ffn_down_exps"}};
+          granite_experts[0],
+          granite_experts[1]};
 }
 /// The name of the router that chooses experts.
 constexpr std::string_view router_name(const family& of) {
+  if (of.multipliers) return "block_sparse_moe.router.layer";
   if (of.kinds_of_layers) return "router.proj";
   if (of.block_biases) return "mlp.router";
   return of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate";
@@ -89,7 +94,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
             {"feed_forward.w1", "ffn_gate"},
             {"feed_forward.w3", "ffn_up"},
             {"feed_forward.w2", "ffn_down"}};
-  return {
+  std::vector<hf_part> out{
       {"input_layernorm", "attn_norm"},
       {"self_attn.qkv_proj", "attn_qkv"},
       {"self_attn.q_proj", "attn_q"},
@@ -120,6 +125,8 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"altup.router_norm", "altup_router_norm"},
       {"altup.prediction_coefs", "altup_predict_coef"},
       {"altup.correction_coefs", "altup_correct_coef"}};
+  if (may_share_expert(of)) out.insert(out.end(), granite_experts.begin(), granite_experts.end());
+  return out;
 }
 
 /// Tensors outside of the layers, but for the head; of a layer a name without an ending.
@@ -129,15 +136,18 @@ inline constexpr std::array<hf_part, 5> hf_globals{
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
-inline constexpr std::array<hf_part, 6> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+inline constexpr std::array<hf_part, 8> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
                                                   {"layer_scalar", "layer_output_scale.weight"},
                                                   {"router.scale", "ffn_gate_inp.scale"},
                                                   {"router.per_expert_scale", "ffn_down_exps.scale"},
                                                   {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
-                                                  {"experts.down_proj", "ffn_down_exps.weight"}}};
+                                                  {"experts.down_proj", "ffn_down_exps.weight"},
+                                                  {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                                                  {"mlp.experts.down_proj", "ffn_down_exps.weight"}}};
 
 /// Whether layers of a family have such a tensor.
 constexpr bool has_tails(const family& of, std::string_view hf) {
+  if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
 }
 /// What matrices of streams begin with; a number and ".weight" are behind it.

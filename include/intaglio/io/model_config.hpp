@@ -113,6 +113,8 @@ inline constexpr number_range number_ranges[] = {
        return c.num_local_experts != 0 && (has_shared_expert(family_of(c.model_type)) || is_state_space(c) ||
                                            family_of(c.model_type).kinds_of_layers);
      }},
+    {"shared_intermediate_size", [](const decoder_config& c) -> double { return c.shared_expert_intermediate_size; }, 1,
+     config_limits::intermediate_size, false, true},
     {"altup_num_inputs", [](const decoder_config& c) -> double { return c.altup_num_inputs; }, 2, 8, false, false,
      has_streams_beside},
     {"laurel_rank", [](const decoder_config& c) -> double { return c.laurel_rank; }, 1, config_limits::hidden_size,

@@ -76,7 +76,7 @@ void add_delta_net(const decoder_config& c, const std::string& prefix, std::vect
   add("attn_qkv", matrix, delta.qkv_size(), c.hidden_size);
   add("attn_gate", matrix, delta.value_size(), c.hidden_size);
   add("ssm_conv1d", taps, delta.qkv_size(), c.conv_taps);
-  if (c.num_local_experts != 0) {
+  if (family_of(c.model_type).joint_gates) {
     add("ssm_ba", matrix, 2 * delta.value_heads, c.hidden_size);
   } else {
     add("ssm_beta", matrix, delta.value_heads, c.hidden_size);

@@ -10,44 +10,13 @@
 
 namespace intaglio::models {
 
-/// What stands behind both kinds of layers: a gated unit or, where there are experts, a mixture beside a shared one.
-/// @shape  x, out: [tokens, hidden_size] f32
-template <dtype W, dtype R = dtype::f32>
-struct granitehybrid_ffn {
-  std::uint32_t hidden_size;               ///< of the stream
-  std::uint32_t intermediate_size;         ///< of the unit, or of each expert
-  std::uint32_t shared_intermediate_size;  ///< of the expert beside the mixture
-  std::uint32_t num_local_experts;         ///< 0: a unit alone
-  std::uint32_t num_experts_per_tok;       ///< that a token is sent to
-  shader::activation_function act;         ///< of gates
-  float eps;                               ///< of the norm in front
-
-  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    using namespace intaglio::graph;
-    const rms_norm norm{"ffn_norm.weight", eps};
-    if (num_local_experts == 0)
-      return residual(norm | gated_ffn<W>{hidden_size, intermediate_size, act} |
-                      linear<W>{"ffn_down.weight", intermediate_size, hidden_size})
-          .forward(t, x);
-    const moe experts{linear<R>{"ffn_gate_inp.weight", hidden_size, num_local_experts},
-                      gated_experts<W>{hidden_size, intermediate_size, num_local_experts, act}, num_experts_per_tok};
-    return moe_beside_shared<W>(norm, experts, hidden_size, shared_intermediate_size, act).forward(t, x);
-  }
-};
-
 /// The layers of a Granite 4.0 H, for a model type and for plans that are made at run time. The stream is divided by
 /// residual_multiplier, as llama_graph says.
 template <dtype W>
 constexpr auto granitehybrid_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier);
-  const granitehybrid_ffn<W> ffn{c.hidden_size,
-                                 c.intermediate_size,
-                                 c.shared_expert_intermediate_size,
-                                 c.num_local_experts,
-                                 c.num_experts_per_tok,
-                                 c.hidden_act,
-                                 eps};
+  const ffn_or_mixture<W> ffn{&c, eps};
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
                    c.embedding_multiplier / c.residual_multiplier}

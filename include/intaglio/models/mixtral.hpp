@@ -9,28 +9,28 @@
 
 #include "intaglio/graph/layers/embedding.hpp"
 #include "intaglio/graph/layers/linear.hpp"
-#include "intaglio/graph/layers/moe.hpp"
 #include "intaglio/graph/layers/rms_norm.hpp"
 #include "intaglio/graph/layers/self_attention.hpp"
+#include "intaglio/graph/layers/shared_expert.hpp"
 
 namespace intaglio::models {
 
-/// The layers of a Mixtral or, with norms of q's and k's heads, a Qwen3 with experts, for a model type and for plans
-/// that are made at run time.
+/// The layers of a Mixtral, of a Granite with experts or, with norms of q and k, of a Qwen3 or an OLMo with experts,
+/// for a model type and for plans that are made at run time. The stream is divided by residual_multiplier, as
+/// llama_graph says.
 template <dtype W, dtype R = dtype::f32, graph::qk_norm Norm = graph::qk_norm::none>
 constexpr auto mixtral_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
+  const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier);
   // clang-format off
-  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type,
+                   c.embedding_multiplier / c.residual_multiplier}
        | repeat(c.num_hidden_layers,
-             residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+             residual(rms_norm{"attn_norm.weight", eps}
                     | self_attention<W, input_type<W>, Norm>{c}
                     | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
-           | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                    | moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
-                          gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
-                          c.num_experts_per_tok, !c.norm_topk_prob}))
-       | rms_norm{"output_norm.weight", c.rms_norm_eps}
+           | ffn_or_mixture<W, R>{&c, eps})
+       | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};
   // clang-format on

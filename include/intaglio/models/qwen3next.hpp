@@ -10,17 +10,18 @@
 
 namespace intaglio::models {
 
-/// The layers of a Qwen3-Next, for a model type and for plans that are made at run time.
-template <dtype W, dtype R = dtype::f32>
+/// The layers of a Qwen3-Next or, with gates apart, of a Qwen3.5 with experts, for a model type and for plans that are
+/// made at run time.
+template <dtype W, dtype R = dtype::f32, graph::delta_gates Gates = graph::delta_gates::together>
 constexpr auto qwen3next_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   const moe experts{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
                     gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
                     c.num_experts_per_tok, !c.norm_topk_prob};
-  return qwen35_layers<W, delta_gates::together>(c, head, embedding_type,
-                                                 residual_moe_with_shared<W, std::remove_const_t<decltype(experts)>>{
-                                                     rms_norm{"post_attention_norm.weight", c.rms_norm_eps}, experts,
-                                                     c.hidden_size, c.shared_expert_intermediate_size, c.hidden_act});
+  return qwen35_layers<W, Gates>(c, head, embedding_type,
+                                 residual_moe_with_shared<W, std::remove_const_t<decltype(experts)>>{
+                                     rms_norm{"post_attention_norm.weight", c.rms_norm_eps}, experts, c.hidden_size,
+                                     c.shared_expert_intermediate_size, c.hidden_act});
 }
 
 /// Parameters as of qwen35.

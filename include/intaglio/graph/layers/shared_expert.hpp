@@ -65,4 +65,27 @@ constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, s
 }
 /// @}
 
+/// What stands behind attention: a gated unit or, where the config has experts, a mixture, alone or beside an expert
+/// that every token has. Tensors ffn_norm, ffn_gate, ffn_up and ffn_down, or those of the mixture.
+/// @shape  x, out: [tokens, hidden_size] f32
+template <dtype W, dtype R = dtype::f32>
+struct ffn_or_mixture {
+  const decoder_config* c;  ///< whose sizes it has
+  float eps;                ///< of the norm in front
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const rms_norm norm{"ffn_norm.weight", eps};
+    if (c->num_local_experts == 0)
+      return residual(norm | gated_ffn<W>{c->hidden_size, c->intermediate_size, c->hidden_act} |
+                      linear<W>{"ffn_down.weight", c->intermediate_size, c->hidden_size})
+          .forward(t, x);
+    const moe experts{linear<R>{"ffn_gate_inp.weight", c->hidden_size, c->num_local_experts},
+                      gated_experts<W>{c->hidden_size, c->intermediate_size, c->num_local_experts, c->hidden_act},
+                      c->num_experts_per_tok, !c->norm_topk_prob};
+    if (c->shared_expert_intermediate_size == 0) return residual(norm | experts).forward(t, x);
+    return moe_beside_shared<W>(norm, experts, c->hidden_size, c->shared_expert_intermediate_size, c->hidden_act)
+        .forward(t, x);
+  }
+};
+
 }  // namespace intaglio::graph

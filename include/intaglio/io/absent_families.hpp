@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Families that people run and whose layers are not computed here: what each needs, so that its file is refused by one
+// sentence. Facts: transformers' modeling files, llama.cpp's src/models.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/core/family.hpp"
+
+namespace intaglio::io {
+
+/// Names as config.json's model_type and GGUF's general.architecture have them, apart by blanks, and what is not there.
+struct absent_family {
+  std::string_view names, missing;
+};
+inline constexpr auto absent_families = std::to_array<absent_family>({
+    {"deepseek_v2 deepseek_v3 deepseek_v32 deepseek2 kimi_k2 glm4_moe_lite longcat_flash minicpm3",
+     "keys and values of fewer channels that all heads share (latent attention, MLA)"},
+    {"llama4 llama4_text", "experts whose inputs are scaled, and attention in chunks"},
+    {"glm4_moe glm4moe ernie4_5_moe ernie4_5-moe minimax_m2 minimax-m2 dots1 bailing_moe_v2 bailingmoe2 afmoe",
+     "mixtures behind dense layers, routed by sigmoids or by groups"},
+    {"deepseek", "mixtures behind dense layers"},
+    {"glm glm4 chatglm", "neighbouring channels that turn in a part of a head"},
+    {"cohere cohere2 command-r phi phi-msft phi2 gptj gpt_neox gptneox falcon plamo",
+     "attention and FFN beside each other (a parallel residual)"},
+    {"gpt2 gpt_bigcode starcoder", "learned positions in a decoder"},
+    {"starcoder2 stablelm olmo nemotron", "LayerNorms in a decoder"},
+    {"mpt bloom jina-bert-v2", "attention biased by distance (ALiBi)"},
+    {"jina-bert-v3 xlm-roberta-flash", "rotation in an XLM-RoBERTa, with adapters by task"},
+    {"hunyuan_v1_dense hunyuan_v1_moe hunyuan-dense hunyuan-moe", "norms of q and k behind the rotation"},
+    {"exaone", "tensors under GPT-2's names"},
+    {"exaone4", "layers without rotation among windowed ones"},
+    {"arcee", "FFNs without gates in a Llama"},
+    {"apertus", "the activation xIELU"},
+    {"modernbert modern-bert neo-bert gemma-embedding", "encoders with norms in front of the halves"},
+    {"nomic-bert-moe", "experts in an encoder"},
+    {"t5 t5encoder bart mbart whisper t5gemma", "an encoder in front of a decoder"},
+    {"mamba mamba2 falcon_mamba rwkv6 rwkv7", "layers that are all recurrent, without attention"},
+    {"jamba bamba", "Mamba in layers of other kinds"},
+    {"falcon_h1 falcon-h1", "Mamba-2 and attention beside each other in a layer"},
+    {"ministral3 mistral3 mistral4", "queries scaled by their position"},
+    {"qwen2_moe qwen2moe", "biases of q, k and v in a mixture"},
+    {"gemma", "a Gemma without norms behind the halves"},
+    {"gpt_neo baichuan internlm2 xverse", "tensors under names of their own"},
+});
+
+/// What is said of a file of a family that is not known. @return expected and found
+[[gnu::cold]] inline std::array<std::string, 2> unknown_family(std::string_view stated,
+                                                               std::string_view family::*member) {
+  const std::string shown = "'" + printable(stated, 60) + "'";
+  for (const absent_family& each : absent_families)
+    for (std::string_view names = each.names; !names.empty();) {
+      const std::string_view name = names.substr(0, names.find(' '));
+      names.remove_prefix(name.size() == names.size() ? names.size() : name.size() + 1);
+      if (name == stated)
+        return {"a family that is computed here (docs/models.md)",
+                shown + ", which needs " + std::string(each.missing)};
+    }
+  return {"one of: " + std::string(family_names(member).view()), shown};
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/absent_families.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "intaglio/io/checkpoint.hpp"
+#include "io/gguf_image.hpp"
+#include "temporary_folder.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::set<std::string> names_of(std::string_view list) {
+  std::istringstream words{std::string(list)};
+  std::set<std::string> out;
+  for (std::string word; words >> word;) out.insert(word);
+  return out;
+}
+
+std::string refusal(const std::filesystem::path& path) {
+  try {
+    (void)io::checkpoint::open(path);
+  } catch (const file_error& error) { return error.what(); }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("a family is computed or is said to be absent, not both, and each stands in the docs", "[io][family]") {
+  std::set<std::string> all;
+  for (const io::absent_family& each : io::absent_families)
+    for (const std::string& name : names_of(each.names)) {
+      INFO(name);
+      CHECK(all.insert(name).second);
+      CHECK(family_with(&family::config_names, name) == nullptr);
+      CHECK(family_with(&family::gguf_names, name) == nullptr);
+    }
+  std::ifstream file(INTAGLIO_SOURCE "/docs/models.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const io::absent_family& each : io::absent_families) {
+    INFO(each.missing);
+    CHECK(page.str().find("| " + std::string(each.missing) + " |") != std::string::npos);
+  }
+  for (const family& each : families_table)
+    for (const std::string& name : names_of(each.config_names)) {
+      INFO(name);
+      CHECK(page.str().find("`" + name + "`") != std::string::npos);
+    }
+}
+
+TEST_CASE("files of absent families are refused by a sentence that names what is missing", "[io][family]") {
+  const temporary_folder folder;
+  for (const io::absent_family& each : io::absent_families)
+    for (const std::string& name : names_of(each.names)) {
+      INFO(name);
+      const std::string found = "found '" + name + "', which needs " + std::string(each.missing);
+      std::ofstream(folder / "config.json") << R"({"model_type": ")" << name << R"("})";
+      const std::string of_folder = refusal(folder / ".");
+      CHECK_THAT(of_folder, ContainsSubstring("expected a family that is computed here (docs/models.md), " + found));
+      CHECK(of_folder.size() <= 400);
+      gguf_image image;
+      image.set<std::string>("general.architecture", name);
+      const std::string of_file = refusal(write_bytes(folder / "model.gguf", image.build()));
+      CHECK_THAT(of_file, ContainsSubstring(found));
+      CHECK(of_file.size() <= 400);
+    }
+}

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: MIT
+"""Writes tiny decoders whose layers are put together of those of other families, as folders and as GGUF, and their
+logits by numpy in float64.
+
+  decoders.py OUT
+
+OUT/NAME has config.json, a tokenizer of bytes, model.safetensors with transformers' names and shapes, model.gguf with
+those of llama.cpp's converter, prompts.json and, for each prompt, PROMPT.logits, f32 [tokens, vocabulary]. The forward
+pass is written from transformers' models/granitemoe, granitemoeshared, granitemoehybrid, olmoe and qwen3_5_moe; delta
+rules go from token to token.
+"""
+import json
+import os
+import sys
+
+import numpy as np
+
+from mamba2_hybrids import VOCABULARY, write_gguf, write_tokenizer
+from safetensors_file import write_safetensors
+
+HIDDEN, HEADS, KV_HEADS, WIDE, INNER, EXPERTS, TOP, TAPS = 64, 4, 2, 16, 48, 8, 2, 4
+GAP = 1e-3  # of router logits at every choice, so that rounding does not decide
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def silu(x):
+    return x * sigmoid(x)
+
+
+DELTA_NAMES = {
+    "in_proj_qkv.weight": "attn_qkv.weight", "in_proj_z.weight": "attn_gate.weight",
+    "in_proj_b.weight": "ssm_beta.weight", "in_proj_a.weight": "ssm_alpha.weight", "conv1d.weight": "ssm_conv1d.weight",
+    "A_log": "ssm_a", "dt_bias": "ssm_dt.bias", "norm.weight": "ssm_norm.weight", "out_proj.weight": "ssm_out.weight"}
+NAMES = {
+    "input_layernorm.weight": "attn_norm.weight", "self_attn.o_proj.weight": "attn_output.weight",
+    "self_attn.q_norm.weight": "attn_q_norm.weight", "self_attn.k_norm.weight": "attn_k_norm.weight",
+    "block_sparse_moe.router.layer.weight": "ffn_gate_inp.weight", "mlp.gate.weight": "ffn_gate_inp.weight",
+    "block_sparse_moe.output_linear.weight": "ffn_down_exps.weight", "mlp.experts.down_proj": "ffn_down_exps.weight",
+    "shared_mlp.output_linear.weight": "ffn_down_shexp.weight",
+    "mlp.shared_expert_gate.weight": "ffn_gate_inp_shexp.weight"}
+NAMES.update({f"self_attn.{n}_proj.weight": f"attn_{n}.weight" for n in "qkv"})
+NAMES.update({f"mlp.shared_expert.{n}_proj.weight": f"ffn_{n}_shexp.weight" for n in ("gate", "up", "down")})
+
+
+class Decoder:
+    """What families differ in stands in `traits`."""
+
+    def __init__(self, config, traits, seed):
+        self.config, self.traits, self.gap = config, traits, np.inf
+        self.text = config.get("text_config", config)
+        self.layers = self.text["num_hidden_layers"]
+        self.eps = self.text["rms_norm_eps"]
+        self.root = "model.language_model." if "text_config" in config else "model."
+        self.weights = {}
+        self.random = np.random.default_rng(seed)
+        self.make()
+
+    def is_recurrent(self, layer):
+        return self.traits.get("recurrent", False) and (layer + 1) % self.text["full_attention_interval"] != 0
+
+    def make(self):
+        w, r, traits = self.weights, self.random, self.traits
+        matrix = lambda *shape: (1.2 * r.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
+        near = lambda n: (r.uniform(0.5, 1.5, n) - traits.get("addend", 0)).astype(np.float32)
+        w[self.root + "embed_tokens.weight"] = r.standard_normal((VOCABULARY, HIDDEN)).astype(np.float32)
+        for layer in range(self.layers):
+            p = f"{self.root}layers.{layer}."
+            w[p + "input_layernorm.weight"] = near(HIDDEN)
+            w[p + "post_attention_layernorm.weight"] = near(HIDDEN)
+            if self.is_recurrent(layer):
+                self.make_delta(p + "linear_attn.", matrix)
+            else:
+                w[p + "self_attn.q_proj.weight"] = matrix(HEADS * WIDE * (2 if traits.get("gate") else 1), HIDDEN)
+                w[p + "self_attn.k_proj.weight"] = matrix(KV_HEADS * WIDE, HIDDEN)
+                w[p + "self_attn.v_proj.weight"] = matrix(KV_HEADS * WIDE, HIDDEN)
+                w[p + "self_attn.o_proj.weight"] = matrix(HIDDEN, HEADS * WIDE)
+                if traits.get("norms"):
+                    whole = traits["norms"] == "whole"
+                    w[p + "self_attn.q_norm.weight"] = near(HEADS * WIDE if whole else WIDE)
+                    w[p + "self_attn.k_norm.weight"] = near(KV_HEADS * WIDE if whole else WIDE)
+            form, shared = traits["experts"], self.text.get(traits.get("shared", ""), 0)
+            if form == "granite":
+                m = p + "block_sparse_moe."
+                w[m + "router.layer.weight"] = matrix(EXPERTS, HIDDEN)
+                w[m + "input_linear.weight"] = matrix(EXPERTS, 2 * INNER, HIDDEN)
+                w[m + "output_linear.weight"] = matrix(EXPERTS, HIDDEN, INNER)
+                if shared:
+                    w[p + "shared_mlp.input_linear.weight"] = matrix(2 * shared, HIDDEN)
+                    w[p + "shared_mlp.output_linear.weight"] = matrix(HIDDEN, shared)
+            else:
+                w[p + "mlp.gate.weight"] = matrix(EXPERTS, HIDDEN)
+                if form == "together":
+                    w[p + "mlp.experts.gate_up_proj"] = matrix(EXPERTS, 2 * INNER, HIDDEN)
+                    w[p + "mlp.experts.down_proj"] = matrix(EXPERTS, HIDDEN, INNER)
+                for e in range(EXPERTS if form == "apart" else 0):
+                    for name, shape in (("gate", (INNER, HIDDEN)), ("up", (INNER, HIDDEN)), ("down", (HIDDEN, INNER))):
+                        w[p + f"mlp.experts.{e}.{name}_proj.weight"] = matrix(*shape)
+                if shared:
+                    for name in ("gate", "up", "down"):
+                        shape = (HIDDEN, shared) if name == "down" else (shared, HIDDEN)
+                        w[p + f"mlp.shared_expert.{name}_proj.weight"] = matrix(*shape)
+                    w[p + "mlp.shared_expert_gate.weight"] = matrix(1, HIDDEN)
+        w[self.root + "norm.weight"] = near(HIDDEN)
+        if not self.config["tie_word_embeddings"]:
+            w["lm_head.weight"] = matrix(VOCABULARY, HIDDEN)
+
+    def make_delta(self, p, matrix):
+        t, w, r = self.text, self.weights, self.random
+        keys, values = t["linear_num_key_heads"], t["linear_num_value_heads"]
+        inner = values * t["linear_value_head_dim"]
+        qkv = 2 * keys * t["linear_key_head_dim"] + inner
+        w[p + "in_proj_qkv.weight"], w[p + "in_proj_z.weight"] = matrix(qkv, HIDDEN), matrix(inner, HIDDEN)
+        w[p + "in_proj_b.weight"], w[p + "in_proj_a.weight"] = matrix(values, HIDDEN), matrix(values, HIDDEN)
+        w[p + "conv1d.weight"] = (0.6 * r.standard_normal((qkv, 1, TAPS))).astype(np.float32)
+        for name in ("A_log", "dt_bias"):
+            w[p + name] = r.uniform(-1, 1, values).astype(np.float32)
+        w[p + "norm.weight"] = r.uniform(0.5, 1.5, t["linear_value_head_dim"]).astype(np.float32)
+        w[p + "out_proj.weight"] = matrix(HIDDEN, inner)
+
+    # The forward pass.
+
+    def forward(self, ids):
+        t, w = self.text, {k: v.astype(np.float64) for k, v in self.weights.items()}
+        keep = t.get("residual_multiplier", 1.0)
+        x = w[self.root + "embed_tokens.weight"][ids] * t.get("embedding_multiplier", 1.0)
+        for layer in range(self.layers):
+            p = f"{self.root}layers.{layer}."
+            h = self.norm(x, w[p + "input_layernorm.weight"])
+            half, name = (self.delta, "linear_attn.") if self.is_recurrent(layer) else (self.attention, "self_attn.")
+            x = x + keep * half(h, p + name, w)
+            h = self.norm(x, w[p + "post_attention_layernorm.weight"])
+            x = x + keep * (self.mixture(h, p, w) + self.shared(h, p, w))
+        head = w["lm_head.weight"] if "lm_head.weight" in w else w[self.root + "embed_tokens.weight"]
+        return self.norm(x, w[self.root + "norm.weight"]) @ head.T / t.get("logits_scaling", 1.0)
+
+    def norm(self, x, weight, eps=None):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * (weight + self.traits.get("addend", 0))
+
+    def turn(self, x):
+        """Of [tokens, heads, width] the first channels, i with i + half."""
+        rope = self.text.get("rope_parameters", self.text)
+        part = int(WIDE * self.text.get("partial_rotary_factor", rope.get("partial_rotary_factor", 1.0)))
+        half = part // 2
+        angles = np.arange(len(x))[:, None] * float(rope["rope_theta"]) ** (-np.arange(half) / half)
+        cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+        a, b = x[..., :half], x[..., half:part]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., part:]], -1)
+
+    def attention(self, x, p, w):
+        q, k, v = (x @ w[p + n + "_proj.weight"].T for n in "qkv")
+        gate = None
+        if self.traits.get("gate"):
+            q, gate = np.split(q.reshape(len(x), HEADS, 2 * WIDE), 2, -1)
+            q = q.reshape(len(x), -1)
+        heads = lambda y, n: y.reshape(len(x), n, WIDE)
+        norms = self.traits.get("norms")
+        if norms == "whole":
+            q, k = self.norm(q, w[p + "q_norm.weight"]), self.norm(k, w[p + "k_norm.weight"])
+        q, k, v = heads(q, HEADS), heads(k, KV_HEADS), heads(v, KV_HEADS)
+        if norms == "heads":
+            q, k = self.norm(q, w[p + "q_norm.weight"]), self.norm(k, w[p + "k_norm.weight"])
+        q, k = self.turn(q), self.turn(k)
+        y, group = np.zeros_like(q), HEADS // KV_HEADS
+        for i in range(len(x)):
+            for h in range(HEADS):
+                s = k[:i + 1, h // group] @ q[i, h] * self.text.get("attention_multiplier", WIDE ** -0.5)
+                s = np.exp(s - s.max())
+                y[i, h] = s / s.sum() @ v[:i + 1, h // group]
+        if gate is not None:
+            y = y * sigmoid(gate)
+        return y.reshape(len(x), -1) @ w[p + "o_proj.weight"].T
+
+    def experts_of(self, p, w, e):
+        """Gate, up and down of an expert."""
+        form = self.traits["experts"]
+        if form == "apart":
+            return [w[p + f"mlp.experts.{e}.{n}_proj.weight"] for n in ("gate", "up", "down")]
+        both, down = {"granite": ("block_sparse_moe.input_linear.weight", "block_sparse_moe.output_linear.weight"),
+                      "together": ("mlp.experts.gate_up_proj", "mlp.experts.down_proj")}[form]
+        return [*np.split(w[p + both][e], 2), w[p + down][e]]
+
+    @staticmethod
+    def gated(x, gate, up, down):
+        return (silu(x @ gate.T) * (x @ up.T)) @ down.T
+
+    def mixture(self, x, p, w):
+        router = "block_sparse_moe.router.layer.weight" if self.traits["experts"] == "granite" else "mlp.gate.weight"
+        logits = x @ w[p + router].T
+        order = np.argsort(-logits, -1)
+        ranked = np.take_along_axis(logits, order, -1)
+        self.gap = min(self.gap, (ranked[:, TOP - 1] - ranked[:, TOP]).min())
+        parts = np.exp(ranked - ranked[:, :1])
+        counted = parts if self.traits.get("of_all") else parts[:, :TOP]
+        parts = parts[:, :TOP] / counted.sum(-1, keepdims=True)
+        y = np.zeros_like(x)
+        for i in range(len(x)):
+            for j in range(TOP):
+                y[i] += parts[i, j] * self.gated(x[i], *self.experts_of(p, w, order[i, j]))
+        return y
+
+    def shared(self, x, p, w):
+        if p + "shared_mlp.input_linear.weight" in w:
+            gate, up = np.split(w[p + "shared_mlp.input_linear.weight"], 2)
+            return self.gated(x, gate, up, w[p + "shared_mlp.output_linear.weight"])
+        if p + "mlp.shared_expert_gate.weight" in w:
+            part = sigmoid(x @ w[p + "mlp.shared_expert_gate.weight"].T)
+            return part * self.gated(x, *(w[p + f"mlp.shared_expert.{n}_proj.weight"] for n in ("gate", "up", "down")))
+        return 0
+
+    def delta(self, x, p, w):
+        t = self.text
+        keys, values = t["linear_num_key_heads"], t["linear_num_value_heads"]
+        wide, high = t["linear_key_head_dim"], t["linear_value_head_dim"]
+        products = x @ w[p + "in_proj_qkv.weight"].T
+        before = np.concatenate([np.zeros((TAPS - 1, products.shape[1])), products])
+        z = (x @ w[p + "in_proj_z.weight"].T).reshape(len(x), values, high)
+        beta, a = sigmoid(x @ w[p + "in_proj_b.weight"].T), x @ w[p + "in_proj_a.weight"].T
+        decay = np.exp(-np.exp(w[p + "A_log"]) * np.log1p(np.exp(a + w[p + "dt_bias"])))
+        state, y = np.zeros((values, wide, high)), np.zeros((len(x), values, high))
+        unit = lambda v: v / np.sqrt((v * v).sum(-1, keepdims=True) + 1e-6)
+        for i in range(len(x)):
+            mixed = silu((before[i:i + TAPS].T * w[p + "conv1d.weight"][:, 0]).sum(-1))
+            q, k, v = np.split(mixed, [keys * wide, 2 * keys * wide])
+            q, k = (np.repeat(unit(h.reshape(keys, wide)), values // keys, 0) for h in (q, k))
+            v = v.reshape(values, high)
+            state = state * decay[i][:, None, None]
+            error = (v - (state * k[:, :, None]).sum(1)) * beta[i][:, None]
+            state = state + k[:, :, None] * error[:, None, :]
+            y[i] = (state * (q * wide ** -0.5)[:, :, None]).sum(1)
+        y = y / np.sqrt((y * y).mean(-1, keepdims=True) + self.eps) * w[p + "norm.weight"] * silu(z)
+        return y.reshape(len(x), -1) @ w[p + "out_proj.weight"].T
+
+    # The same as GGUF.
+
+    def in_pairs(self, rows, heads):
+        """llama.cpp's order of q's and k's rows where it turns neighbours."""
+        return rows.reshape(heads, 2, WIDE // 2, -1).swapaxes(1, 2).reshape(rows.shape)
+
+    def in_turn(self, values, rows):
+        """Value heads by key heads in turn: the first of all, then the second. @param rows of a head"""
+        keys, heads = self.text["linear_num_key_heads"], self.text["linear_num_value_heads"]
+        tail = len(values) - heads * rows
+        of = values[tail:].reshape(keys, heads // keys, rows, *values.shape[1:])
+        return np.concatenate([values[:tail], of.swapaxes(0, 1).reshape(values[tail:].shape)])
+
+    def gguf_tensors(self):
+        addend = np.float32(self.traits.get("addend", 0))
+        stacks = {}
+        for name, values in self.weights.items():
+            if name == "lm_head.weight":
+                yield "output.weight", values
+                continue
+            name = name[len(self.root):]
+            if not name.startswith("layers."):
+                yield ("token_embd.weight", values) if "emb" in name else ("output_norm.weight", values + addend)
+                continue
+            layer, part = name[len("layers."):].split(".", 1)
+            block = f"blk.{layer}."
+            high = self.text.get("linear_value_head_dim", 0)
+            if part in ("block_sparse_moe.input_linear.weight", "mlp.experts.gate_up_proj"):
+                gate, up = np.split(values, 2, 1)
+                yield block + "ffn_gate_exps.weight", gate
+                yield block + "ffn_up_exps.weight", up
+            elif part == "shared_mlp.input_linear.weight":
+                gate, up = np.split(values, 2)
+                yield block + "ffn_gate_shexp.weight", gate
+                yield block + "ffn_up_shexp.weight", up
+            elif part.startswith("mlp.experts.") and part.endswith("_proj.weight"):
+                kind = part.split(".")[-2].split("_")[0]
+                all_ = stacks.setdefault((layer, kind), [])
+                all_.append(values)
+                if len(all_) == EXPERTS:
+                    yield block + f"ffn_{kind}_exps.weight", np.stack(all_)
+            elif part.startswith("linear_attn."):
+                part = part[len("linear_attn."):]
+                rows = 1 if part in ("in_proj_a.weight", "in_proj_b.weight", "A_log", "dt_bias") else high
+                if part == "A_log":
+                    values = -np.exp(values)
+                if part == "conv1d.weight":
+                    values = values[:, 0]
+                if part == "out_proj.weight":
+                    values = self.in_turn(values.T, rows).T
+                elif part != "norm.weight":
+                    values = self.in_turn(values, rows)
+                yield block + DELTA_NAMES[part], np.ascontiguousarray(values)
+            else:
+                if self.traits.get("pairs") and part.endswith(("q_proj.weight", "k_proj.weight")):
+                    values = self.in_pairs(values, HEADS if "q_proj" in part else KV_HEADS)
+                if part.endswith("norm.weight"):
+                    values = values + addend
+                norm = self.traits.get("ffn_norm", "ffn_norm") + ".weight"
+                yield block + (norm if part == "post_attention_layernorm.weight" else NAMES[part]), values
+
+    def gguf_keys(self):
+        t = self.text
+        keys = {"block_count": self.layers, "context_length": t["max_position_embeddings"], "embedding_length": HIDDEN,
+                "vocab_size": VOCABULARY, "feed_forward_length": INNER, "attention.head_count": HEADS,
+                "attention.head_count_kv": KV_HEADS, "attention.layer_norm_rms_epsilon": self.eps,
+                "rope.freq_base": float(t.get("rope_parameters", t)["rope_theta"]), "rope.dimension_count": WIDE,
+                "expert_count": EXPERTS, "expert_used_count": TOP}
+        if "embedding_multiplier" in t:
+            keys.update({"embedding_scale": t["embedding_multiplier"], "attention.scale": t["attention_multiplier"],
+                         "residual_scale": t["residual_multiplier"], "logit_scale": t["logits_scaling"]})
+        if t.get(self.traits.get("shared", "")):
+            keys["expert_shared_feed_forward_length"] = t[self.traits["shared"]]
+        if self.traits.get("recurrent"):
+            inner = t["linear_num_value_heads"] * t["linear_value_head_dim"]
+            keys.update({"expert_feed_forward_length": INNER, "attention.key_length": WIDE,
+                         "attention.value_length": WIDE, "rope.dimension_count": WIDE // 4,
+                         "rope.dimension_sections": [1, 1, 0, 0], "ssm.conv_kernel": TAPS,
+                         "ssm.state_size": t["linear_key_head_dim"], "ssm.group_count": t["linear_num_key_heads"],
+                         "ssm.time_step_rank": t["linear_num_value_heads"], "ssm.inner_size": inner,
+                         "full_attention_interval": t["full_attention_interval"]})
+            del keys["feed_forward_length"]
+        return self.traits["gguf"], keys
+
+
+COMMON = {"hidden_size": HIDDEN, "intermediate_size": INNER, "num_attention_heads": HEADS,
+          "num_key_value_heads": KV_HEADS, "vocab_size": VOCABULARY, "max_position_embeddings": 512,
+          "hidden_act": "silu", "rms_norm_eps": 1e-5}
+GRANITE = {"embedding_multiplier": 6.0, "attention_multiplier": 0.2, "residual_multiplier": 0.35, "logits_scaling": 2.0,
+           "attention_bias": False, "num_local_experts": EXPERTS, "num_experts_per_tok": TOP, "num_hidden_layers": 3,
+           "rope_theta": 10000.0, "tie_word_embeddings": True}
+GRANITE_TRAITS = {"gguf": "granitemoe", "experts": "granite", "shared": "shared_intermediate_size", "pairs": True}
+QWEN = {"model_type": "qwen3_5_moe_text", "hidden_size": HIDDEN, "num_hidden_layers": 4, "num_attention_heads": HEADS,
+        "num_key_value_heads": KV_HEADS, "head_dim": WIDE, "vocab_size": VOCABULARY, "max_position_embeddings": 512,
+        "hidden_act": "silu", "rms_norm_eps": 1e-6, "full_attention_interval": 4, "linear_conv_kernel_dim": TAPS,
+        "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
+        "num_experts": EXPERTS, "num_experts_per_tok": TOP, "moe_intermediate_size": INNER,
+        "shared_expert_intermediate_size": 32,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000000.0, "partial_rotary_factor": 0.25},
+        "layer_types": ["linear_attention"] * 3 + ["full_attention"]}
+MODELS = {
+    "granitemoe": ({"model_type": "granitemoe", **COMMON, **GRANITE}, GRANITE_TRAITS),
+    "granitemoeshared": ({"model_type": "granitemoeshared", **COMMON, **GRANITE, "shared_intermediate_size": 32},
+                         GRANITE_TRAITS),
+    "granite4": ({"model_type": "granitemoehybrid", **COMMON, **GRANITE, "shared_intermediate_size": 32,
+                  "layer_types": ["attention"] * 3, "position_embedding_type": "rope"}, GRANITE_TRAITS),
+    "olmoe": ({"model_type": "olmoe", **COMMON, "num_hidden_layers": 3, "num_experts": EXPERTS,
+               "num_experts_per_tok": TOP, "norm_topk_prob": False, "rope_theta": 10000.0, "tie_word_embeddings": False,
+               "clip_qkv": None},
+              {"gguf": "olmoe", "experts": "apart", "norms": "whole", "of_all": True}),
+    "qwen35moe": ({"model_type": "qwen3_5_moe", "text_config": QWEN, "tie_word_embeddings": False},
+                  {"gguf": "qwen35moe", "experts": "together", "shared": "shared_expert_intermediate_size",
+                   "norms": "heads", "addend": 1, "gate": True, "recurrent": True, "ffn_norm": "post_attention_norm"}),
+}
+
+
+def main(out):
+    random = np.random.default_rng(7)
+    prompts = {"p17": random.integers(3, VOCABULARY, 17).tolist(), "p70": random.integers(3, VOCABULARY, 70).tolist()}
+    for name, (config, traits) in MODELS.items():
+        for seed in range(1, 100):
+            model = Decoder(config, traits, seed)
+            logits = {prompt: model.forward(ids) for prompt, ids in prompts.items()}
+            if model.gap > GAP:
+                break
+        else:
+            raise SystemExit("no seed keeps all choices of experts apart")
+        folder = os.path.join(out, name)
+        os.makedirs(folder, exist_ok=True)
+        json.dump(config, open(os.path.join(folder, "config.json"), "w"))
+        json.dump(prompts, open(os.path.join(folder, "prompts.json"), "w"))
+        write_tokenizer(folder)
+        write_safetensors(os.path.join(folder, "model.safetensors"), model.weights)
+        write_gguf(os.path.join(folder, "model.gguf"), *model.gguf_keys(), list(model.gguf_tensors()))
+        for prompt, y in logits.items():
+            y.astype("<f4").tofile(os.path.join(folder, prompt + ".logits"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
