@@ -44,6 +44,8 @@ need_for_tests() {
   need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix
   need wine64 wine64 /usr/lib/wine/wine64
   need pkg-config pkg-config
+  need libglfw3-dev /usr/include/GLFW/glfw3.h
+  need xvfb Xvfb
   need python3 python3
   need python3-numpy '/usr/lib/python3/dist-packages/numpy/__init__.py'
   need python3-venv '/usr/lib/python3.*/ensurepip/__init__.py'

@@ -351,7 +351,7 @@ step_docs() {
 }
 
 step_consume_subdirectory() {
-  tests/consumers/run subdirectory faces && CXX=$clang tests/consumers/run fetch_content && count 3 0
+  tests/consumers/run subdirectory faces glfw && CXX=$clang tests/consumers/run fetch_content && count 4 0
 }
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }

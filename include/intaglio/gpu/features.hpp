@@ -95,7 +95,7 @@ inline constexpr std::array<feature_entry, static_cast<std::size_t>(feature::cou
     {feature::subgroup_extended_types, "shaderSubgroupExtendedTypes", nullptr,
      [](feature_chain& c) { return &c.core12.shaderSubgroupExtendedTypes; }, false},
     {feature::memory_model_device_scope, "vulkanMemoryModelDeviceScope", nullptr,
-     [](feature_chain& c) { return &c.core12.vulkanMemoryModelDeviceScope; }, false},
+     [](feature_chain& c) { return &c.core12.vulkanMemoryModelDeviceScope; }, true},
     {feature::buffer_int64_atomics, "shaderBufferInt64Atomics", nullptr,
      [](feature_chain& c) { return &c.core12.shaderBufferInt64Atomics; }, false},
     {feature::pipeline_executable_info, "pipelineExecutableInfo", "VK_KHR_pipeline_executable_properties",

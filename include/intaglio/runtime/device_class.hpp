@@ -38,7 +38,6 @@ inline std::uint32_t resident_workgroups(const gpu::device& on) {
   if (on.description().vendor_id != 0x10DE || on.description().driver_name != "NVIDIA" ||
       choose_subgroup(limits).size != width || (limits.subgroup_operations & operations) != operations ||
       !on.has(gpu::feature::shader_integer_dot_product) || !on.has(gpu::feature::shader_int64) ||
-      !on.has(gpu::feature::memory_model_device_scope) ||
       limits.max_workgroup_invocations < kernels::layers::resident_subgroups * width ||
       limits.max_shared_memory_bytes < kernels::layers::resident_shared_memory_bytes)
     return 0;
