@@ -13,6 +13,7 @@
 
 #include "gpu/checked_device.hpp"
 #include "gpu/fault_shim.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/families/planned_family.hpp"
 #include "intaglio/models/bert.hpp"
 #include "intaglio/models/granitehybrid.hpp"
@@ -40,7 +41,9 @@ constexpr decoder_config two_layers{.model_type = architecture::llama,
                                     .hidden_act = activation::silu,
                                     .tie_word_embeddings = false};
 
-/// Stands between the library and the driver, and writes down what dispatches are recorded with.
+/// Stands between the library and the driver, and writes down what dispatches are recorded with. The driver makes one
+/// pipeline of a module, by its first constants, and is bound that one for all others: nothing here is submitted, and
+/// making is nearly all that the test costs. Needs a kept_device, which destroys them.
 struct witness {
   struct told {
     std::vector<std::uint32_t> module;
@@ -54,11 +57,14 @@ struct witness {
   static inline std::mutex mutex;
   static inline std::map<VkShaderModule, std::vector<std::uint32_t>> modules;
   static inline std::map<VkPipeline, told> pipelines;
+  static inline std::map<std::vector<std::uint32_t>, VkPipeline> made;  // by the driver, by module
+  static inline std::map<VkPipeline, VkPipeline> stand_ins;             // of others, for one that was made
   static inline std::map<VkCommandBuffer, dispatch> next;
   static inline std::map<VkCommandBuffer, std::vector<dispatch>> recorded;
 
   static inline PFN_vkCreateShaderModule real_module = nullptr;
   static inline PFN_vkCreateComputePipelines real_pipelines = nullptr;
+  static inline PFN_vkDestroyPipeline real_destroy = nullptr;
   static inline PFN_vkCmdBindPipeline real_bind = nullptr;
   static inline PFN_vkCmdPushConstants real_push = nullptr;
   static inline PFN_vkCmdDispatch real_dispatch = nullptr;
@@ -73,21 +79,30 @@ struct witness {
   static VKAPI_ATTR VkResult VKAPI_CALL create(VkDevice on, VkPipelineCache cache, std::uint32_t count,
                                                const VkComputePipelineCreateInfo* infos,
                                                const VkAllocationCallbacks* by, VkPipeline* out) {
-    const VkResult result = real_pipelines(on, cache, count, infos, by, out);
+    if (count != 1) return VK_ERROR_UNKNOWN;  // the library makes them one by one
     const std::lock_guard own(mutex);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      told& made = pipelines[out[i]];
-      made = {modules[infos[i].stage.module], {}};
-      const VkSpecializationInfo& with = *infos[i].stage.pSpecializationInfo;
-      for (std::uint32_t k = 0; k < with.mapEntryCount; ++k)
-        std::memcpy(&made.constants[with.pMapEntries[k].constantID],
-                    static_cast<const char*>(with.pData) + with.pMapEntries[k].offset, 4);
+    told is{modules[infos->stage.module], {}};
+    const VkSpecializationInfo& with = *infos->stage.pSpecializationInfo;
+    for (std::uint32_t k = 0; k < with.mapEntryCount; ++k)
+      std::memcpy(&is.constants[with.pMapEntries[k].constantID],
+                  static_cast<const char*>(with.pData) + with.pMapEntries[k].offset, 4);
+    if (const auto known = made.find(is.module); known != made.end()) {
+      *out = reinterpret_cast<VkPipeline>(~std::uintptr_t{stand_ins.size()});  // no driver's handle
+      stand_ins[*out] = known->second;
+    } else {
+      if (const VkResult result = real_pipelines(on, cache, 1, infos, by, out); result != VK_SUCCESS) return result;
+      made[is.module] = *out;
     }
-    return result;
+    pipelines[*out] = std::move(is);
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR void VKAPI_CALL destroy(VkDevice on, VkPipeline which, const VkAllocationCallbacks* by) {
+    if (!stand_ins.contains(which)) real_destroy(on, which, by);
   }
   static VKAPI_ATTR void VKAPI_CALL bind(VkCommandBuffer to, VkPipelineBindPoint at, VkPipeline which) {
-    real_bind(to, at, which);
     const std::lock_guard own(mutex);
+    const auto instead = stand_ins.find(which);
+    real_bind(to, at, instead != stand_ins.end() ? instead->second : which);
     next[to].pipeline = which;
   }
   static VKAPI_ATTR void VKAPI_CALL push(VkCommandBuffer to, VkPipelineLayout layout, VkShaderStageFlags stages,
@@ -117,12 +132,15 @@ struct witness {
     };
     if (is("vkCreateShaderModule")) return instead(real_module, &module);
     if (is("vkCreateComputePipelines")) return instead(real_pipelines, &create);
+    if (is("vkDestroyPipeline")) return instead(real_destroy, &destroy);
     if (is("vkCmdBindPipeline")) return instead(real_bind, &bind);
     if (is("vkCmdPushConstants")) return instead(real_push, &push);
     if (is("vkCmdDispatch")) return instead(real_dispatch, &run);
     return found;
   }
-  static void forget() { modules.clear(), pipelines.clear(), next.clear(), recorded.clear(); }
+  static void forget() {
+    modules.clear(), pipelines.clear(), made.clear(), stand_ins.clear(), next.clear(), recorded.clear();
+  }
 };
 
 /// Places that no device has: recording reads none of them.
@@ -237,6 +255,7 @@ TEST_CASE("what is recorded is what was proven, dispatch for dispatch, on every 
   witness::forget();
   gpu::device_options options;
   options.entry = &witness::entry;
+  const faults::kept_device kept;
   const checked_device on(options);
   const plan::planned batch = plan::planned::of<models::llama<two_layers, dtype::q8_0, dtype::q8_0, dtype::f32>>(
       plan::profiles::portable, 128, {.slot_count = 16});
