@@ -46,7 +46,7 @@ class grammar {
 
   /// Bytes of the shortest text.
   std::uint32_t least_bytes() const { return rest_[start_]; }
-  /// Bytes that stand in literals: the vocabulary needs a token for each.
+  /// Bytes that are in literals: the vocabulary needs a token for each.
   const byte_set& literal_bytes() const { return literal_bytes_; }
   std::size_t symbol_count() const { return symbols_.size(); }
 

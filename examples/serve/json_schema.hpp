@@ -25,7 +25,7 @@ class json_rules;
 /// @throws as of grammar_of_schema, but for a schema without any text; std::length_error: the grammar is too large
 grammar::rule add_schema(grammar& to, json_rules& rules, const json& schema, const std::string& where);
 
-/// @param where the schema stands in the request, for errors
+/// @param where the schema is in the request, for errors
 /// @throws api_error 400 naming the word and its place; the schema that no text can hold to; one that is too large
 grammar grammar_of_schema(const json& schema, const std::string& where);
 

@@ -2,7 +2,7 @@
 // How a model writes its replies: between which marks it thinks, and in which form it calls functions. Recognised from
 // the text of its chat template.
 //
-// Marks that are control tokens stand in a reply's raw text behind a byte that no UTF-8 has, so that no text that the
+// Marks that are control tokens are in a reply's raw text behind a byte that no UTF-8 has, so that no text that the
 // model spells can be taken for one.
 #pragma once
 
@@ -56,7 +56,7 @@ const call_format& call_format_of(std::string_view chat_template);
 /// Whether a control token of that text belongs into raw texts of replies.
 bool is_reply_mark(std::string_view text);
 
-/// The marks of one model, as they stand in raw text.
+/// The marks of one model, as they are in raw text.
 struct reply_layout {
   const call_format* calls = &prompted_calls;
   std::string begin, middle, end;      ///< of calls

@@ -19,7 +19,7 @@
 
 namespace intaglio::serve {
 
-/// A schema, and where it stands in the request.
+/// A schema, and where it is in the request.
 struct schema_place {
   const json* schema;
   std::string at;

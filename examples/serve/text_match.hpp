@@ -27,7 +27,7 @@ class token_bytes {
     std::int32_t id;
     std::uint32_t shared;  ///< bytes in common with the entry before
   };
-  /// @param texts of the tokens that may stand in a text, by id; empty: not one of them. Must outlive this
+  /// @param texts of the tokens that may be in a text, by id; empty: not one of them. Must outlive this
   explicit token_bytes(const std::vector<std::string_view>& texts);
   std::span<const entry> entries() const { return entries_; }
   /// Bytes that are tokens of their own: with them any text can be written.

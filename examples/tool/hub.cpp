@@ -29,7 +29,7 @@ bool is_hub_word(std::string_view text) {
                      [](char c) { return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-/// Whether `word` stands in `name` between characters that are neither letters nor digits nor '_'.
+/// Whether `word` is in `name` between characters that are neither letters nor digits nor '_'.
 bool has_word(const std::string& name, const std::string& word) {
   const auto ends = [&](std::size_t at) {
     return at >= name.size() || (!is_letter_or_digit(name[at]) && name[at] != '_');

@@ -36,7 +36,7 @@ bool holds(const engraved_model& plans, const cache_choice& cache) {
          (!cache.type || (*cache.type == plans.cpu.cache_element && *cache.type == plans.portable.cache_element));
 }
 
-/// The codecs of files whose matrices a plan's kernels take as they lie on the device.
+/// The codecs of files whose matrices a plan's kernels take as they are on the device.
 std::vector<dtype> codecs_of(const plan::table& of) {
   if (const auto one = layer_codec(of))
     return *one == dtype::q4_1 ? std::vector<dtype>{*one, dtype::bcml1} : std::vector<dtype>{*one};

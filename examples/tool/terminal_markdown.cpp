@@ -30,7 +30,7 @@ struct styled_text {
   std::string style;
 };
 
-/// Breaks runs into lines. `first` and `rest` stand in front of the first line and of the others.
+/// Breaks runs into lines. `first` and `rest` are in front of the first line and of the others.
 class line_filler {
  public:
   line_filler(std::size_t columns, std::string first, std::string rest)
@@ -303,7 +303,7 @@ class page {
     if (!lines_.empty() && columns_of(lines_.back()) > columns_of(indent())) lines_.push_back(indent());
     while (!lines_.empty() && lines_.back().ends_with(' ')) lines_.back().pop_back();
   }
-  /// What stands in front of the next line: an item's mark once, in the place of its indent.
+  /// What is in front of the next line: an item's mark once, in the place of its indent.
   std::string front() {
     std::string out = indent();
     if (!mark_.empty()) {

@@ -47,7 +47,7 @@ TEST_CASE("a model holds adapters one behind the other, each with its own factor
       CHECK(std::all_of(zeros.begin(), zeros.end(), [](float each) { return each == 0; }));
     }
   CHECK(adapters.bytes() == bytes);
-  // Row 5 of b of the second adapter, whose heads stand in pairs of rows in the file.
+  // Row 5 of b of the second adapter, whose heads are in pairs of rows in the file.
   const io::checkpoint_tensor& b = model.at("blk.1.attn_q.weight.lora_b");
   CHECK(b.rows_in_pairs == model.at("blk.1.attn_q.weight").rows_in_pairs);
   const std::vector<float> values = second.part(*file.find_tensor("blk.1.attn_q.weight"), 0, true);

@@ -40,7 +40,7 @@ TEST_CASE("convert: a family's folder becomes the tensors of llama.cpp's convert
   }
   const auto again = checkpoint::open(out), published = checkpoint::open(from / "hf");
   intaglio::decoder_config expected = published.config();
-  expected.delta_net.in_turn = model == "qwen35-tiny";  // how its value heads lie
+  expected.delta_net.in_turn = model == "qwen35-tiny";  // how its value heads are
   for (const std::string& line : again.differences(expected)) CHECK(line == "none");
   CHECK(again.warnings().empty());
 }

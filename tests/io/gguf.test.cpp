@@ -145,7 +145,7 @@ TEST_CASE("gguf: split models whose parts do not belong together are refused", "
 TEST_CASE("gguf: what the keys of a split model may say", "[gguf]") {
   const temporary_folder folder;
   auto image = gguf_image::of(tiny());
-  // One part of one is a whole model, wherever it lies.
+  // One part of one is a whole model, wherever it is.
   image.set("split.no", std::uint16_t{0});
   image.set("split.count", std::uint16_t{1});
   const bytes alone = image.build();

@@ -14,7 +14,7 @@
 #include "files.hpp"
 #include "intaglio/io/gguf.hpp"
 
-/// Where a field of the put-together file lies.
+/// Where a field of the put-together file is.
 struct gguf_field {
   std::string name;
   std::size_t offset, size;

@@ -31,7 +31,7 @@ bytes joined(const Parts&... parts) {
   (out.insert(out.end(), parts.begin(), parts.end()), ...);
   return out;
 }
-/// "a", so that its type lies at 9 and its value at 13.
+/// "a", so that its type is at 9 and its value at 13.
 bytes entry(std::uint32_t type, const bytes& value) { return joined(text_bytes("a"), bytes_of(type), value); }
 bytes list(std::uint32_t element, std::uint64_t count, const bytes& values = {}) {
   return entry(array, joined(bytes_of(element), bytes_of(count), values));

@@ -20,7 +20,7 @@ void set_packed_field(std::span<std::byte> file, std::size_t at, T value) {
   std::memcpy(file.data() + at, &value, sizeof value);
 }
 
-/// Makes the checksums of header and index right where they lie inside the file.
+/// Makes the checksums of header and index right where they are inside the file.
 inline void reseal(std::span<std::byte> file) {
   using intaglio::io::checksum;
   if (file.size() < 64) return;

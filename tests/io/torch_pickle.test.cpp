@@ -134,7 +134,7 @@ TEST_CASE("torch_pickle: the stack, marks and the memo hold what is taken from t
   for (const auto& [pickle, text] : wrong) CHECK_THAT(refusal(pickle), ContainsSubstring(text));
 }
 
-TEST_CASE("torch_pickle: every element of a tensor lies in its storage") {
+TEST_CASE("torch_pickle: every element of a tensor is in its storage") {
   CHECK(refusal(viewed(0, {3, 4}, {4, 1})) == "accepted");
   CHECK(refusal(viewed(0, {4, 3}, {1, 4})) == "accepted");
   CHECK(refusal(viewed(11, {1}, {99})) == "accepted");

@@ -54,7 +54,7 @@ void run(kernel_device& on, const shape& of, const delta_net_config& sizes, std:
          {sizes.value_heads * parts, batch.rows, 1});
 }
 
-/// What came out is what was expected, what lies behind it is untouched, and the states are `kept`.
+/// What came out is what was expected, what is behind it is untouched, and the states are `kept`.
 void check_came_out(kernel_device& on, const guarded_buffer& out, const std::vector<std::uint32_t>& untouched,
                     const std::vector<float>& expected, const guarded_buffer& states, const std::vector<float>& kept) {
   const auto found = out.read<float>();

@@ -21,7 +21,7 @@ std::vector<std::uint64_t> numbers(std::initializer_list<std::string_view> texts
 TEST_CASE("numbers are spelled by five bits a character") {
   using all = std::vector<std::uint64_t>;
   CHECK(numbers({"#$B"}) == all{0, 1, 31});
-  CHECK(numbers({"C$bb", "bbbb&"}) == all{32, 0xFFFFFFFF});  // a number may lie in two literals
+  CHECK(numbers({"C$bb", "bbbb&"}) == all{32, 0xFFFFFFFF});  // a number may be in two literals
   CHECK(numbers({"bbbbbb&"}) == all{0xFFFFFFFF});
   CHECK(numbers({"bbbbbb*"}) == all{0x1FFFFFFFF});   // twice a word has 33 bits
   CHECK(numbers({"cd$"}) == all{28, 57 - 32 + 32});  // what stands for ? and backslash

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How far logits lie from those that were expected.
+// How far logits are from those that were expected.
 #pragma once
 
 #include <cmath>

@@ -49,7 +49,7 @@ std::vector<std::byte> random_cache(const plan::table& table, bool is_value, std
   return out;
 }
 
-/// What an attention of one token gives in f64. @return how much of a softmax lies in the first half of the context
+/// What an attention of one token gives in f64. @return how much of a softmax is in the first half of the context
 double attend(reference::machine& on, const plan::dispatch& call, std::uint32_t layer, std::uint32_t position) {
   const auto& face = kernels::attention_interface;
   const std::uint32_t width = small_long.head_dim, heads = small_long.num_attention_heads;

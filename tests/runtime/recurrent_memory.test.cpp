@@ -24,7 +24,7 @@ TEST_CASE("a state stands for one position; copies for those that they were made
   CHECK((states.kept(101) == 101 && states.kept(100) == 100 && states.kept(102) == 100 && states.kept(99) == 0));
   REQUIRE(states.passed(100 + state_positions::interval, false));
   CHECK(states.copies().size() == 2);
-  // Back to a copy: what lies behind is forgotten, since other tokens may come.
+  // Back to a copy: what is behind is forgotten, since other tokens may come.
   const auto taken = states.go_to(100);
   REQUIRE(taken);
   CHECK((taken->position == 100 && states.position() == 100 && states.copies().size() == 1));
@@ -115,7 +115,7 @@ void check_steps_back(const char* model) {
   longer.insert(longer.end(), said.begin(), said.end());
   longer.push_back(17);
   CHECK(answer(of.one, longer, 101) == fresh(longer));
-  // A step back into the prompt: what lies between the newest copy and it is fed anew.
+  // A step back into the prompt: what is between the newest copy and it is fed anew.
   auto branch = first;
   branch[85] = 11;
   const std::uint32_t chunk = of.one.table().prefill.max_tokens;

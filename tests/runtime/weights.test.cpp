@@ -22,7 +22,7 @@ namespace {
 
 std::uint64_t item_bytes(const plan::table& of, std::uint32_t slot) { return of.weights[slot].bytes; }
 
-/// All weights of a plan as they lie in device memory, one after another.
+/// All weights of a plan as they are in device memory, one after another.
 std::vector<std::byte> whole_image(const plan::table& of, const io::checkpoint& from) {
   runtime::weight_image image(from, of);
   image.measure(2, [](std::uint64_t) {});

@@ -256,7 +256,7 @@ TEST_CASE("text is free up to the mark of a call", "[reply]") {
   const auto none = plan_of(layout_of("hermes", false), plan);
   CHECK(fits(none, "Hello <tool"));
   CHECK_FALSE(fits(none, "Hello <tool_call>"));
-  // What stands in a thought is no call.
+  // What is in a thought is no call.
   plan.use = tool_use::optional;
   const auto thinking = plan_of(layout_of("hermes", false, "<think>"), plan);
   CHECK(fits(thinking, "<think> <tool_call> </think>\n\nHello"));

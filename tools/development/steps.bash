@@ -202,7 +202,7 @@ fuzz_one() {
     -print_final_stats=1 \
     -artifact_prefix="$directory/" "$directory/found" "${corpus[@]}" >"$log" 2>&1; then
     tail -n 40 "$log" >&2
-    echo "fuzz_$name: an input that breaks it lies in $directory (log: $log)" >&2
+    echo "fuzz_$name: an input that breaks it is in $directory (log: $log)" >&2
     return 1
   fi
   grep -q 'stat::number_of_executed_units: [1-9]' "$log" ||

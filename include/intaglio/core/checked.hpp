@@ -55,7 +55,7 @@ class checked_size {
   bool valid_ = true;
 };
 
-/// True where [offset, offset + size) lies inside [0, whole).
+/// True where [offset, offset + size) is inside [0, whole).
 constexpr bool range_inside(checked_size offset, checked_size size, std::uint64_t whole) {
   return (offset + size).fits(whole);
 }

@@ -18,7 +18,7 @@ enum class gguf_window : std::uint8_t { read, inert, refused };
 /// Whether blocks are mixtures of experts.
 enum class mixtures : std::uint8_t { none, some, all };
 
-/// What stands in the place of attention in recurrent layers.
+/// What replaces attention in recurrent layers.
 enum class recurrence : std::uint8_t { none, short_conv, delta_net, mamba2 };
 
 struct family {

@@ -48,7 +48,7 @@ struct cache_header {
   std::uint64_t data_bytes = 0;
   std::uint64_t checksum = 0;  ///< of the whole file with this field zero
 };
-static_assert(std::has_unique_object_representations_v<cache_header>, "written as it lies in memory: no padding");
+static_assert(std::has_unique_object_representations_v<cache_header>, "written as it is in memory: no padding");
 
 /// FNV-1a over 64-bit words, the rest bytewise.
 inline std::uint64_t checksum(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325U) {

@@ -9,7 +9,7 @@
 
 namespace intaglio::gpu {
 
-/// Where a buffer's memory lies.
+/// Where a buffer's memory is.
 enum class placement : std::uint8_t {
   device_local,  ///< fastest for the device; also mapped where device and host share memory
   shared,        ///< mapped, in device memory if there is such: small things that the host writes and the device reads

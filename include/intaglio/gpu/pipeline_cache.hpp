@@ -12,7 +12,7 @@ namespace intaglio::gpu {
 /// A VkPipelineCache filled from a file, with room for a note of the caller's (the outcome of the kernels' self-tests).
 class pipeline_cache {
  public:
-  /// @param folder where the file lies, default_cache_folder() as a rule; empty: kept in memory only
+  /// @param folder where the file is, default_cache_folder() as a rule; empty: kept in memory only
   /// @param plan_hash tells the caches of different plans apart
   /// @error device_error, out_of_memory: the driver's; never a file's
   pipeline_cache(const device& on, std::string folder, std::uint64_t plan_hash) {

@@ -127,7 +127,7 @@ class checkpoint {
   }
 
   /// The stored bytes of rows [row0, row0 + count), row_bytes(stored.type, columns) each, heads in NeoX order.
-  /// @throws argument_error for types whose rows do not lie one after the other (I2_S, BCML1, packed ternary)
+  /// @throws argument_error for types whose rows are not one after the other (I2_S, BCML1, packed ternary)
   void read_rows(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
                  std::span<std::byte> out) const {
     const stored_tensor& stored = tensor.stored;

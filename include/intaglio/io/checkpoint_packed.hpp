@@ -96,7 +96,7 @@ class packed_reader {
              std::to_string(index_.vocabulary->tokens.size()));
   }
 
-  /// Weights lie one behind the other, so that none can overlap another.
+  /// Weights are one behind the other, so that none can overlap another.
   void place_weights() {
     if (index_.weights.size() > most_weights)
       refuse(header_.index_offset, "weights", "at most " + std::to_string(most_weights),

@@ -15,7 +15,7 @@
 
 namespace intaglio::io {
 
-/// MXFP4 whose scales lie apart from the codes, as transformers writes it: byte j of a block has weights 2j and 2j + 1.
+/// MXFP4 whose scales are apart from the codes, as transformers writes it: byte j of a block has weights 2j and 2j + 1.
 struct split_mxfp4 {
   const mapped_file* scales = nullptr;
   std::uint64_t scales_offset = 0;       ///< a byte for each block
@@ -61,7 +61,7 @@ struct checkpoint_tensor {
 
   /// True where the values are those that are stored.
   bool is_as_stored() const { return addend == 0.f && added.empty(); }
-  /// True where the rows lie from stored.offset on in the order in which they are read.
+  /// True where the rows are from stored.offset on in the order in which they are read.
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split; }
 };
 

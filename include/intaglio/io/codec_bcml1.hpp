@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// BCML1, the codec of Const-me/Cgml (CGML/Cgml/Utils/Compression/bcml1.cpp): where its words lie, and decoding.
+// BCML1, the codec of Const-me/Cgml (CGML/Cgml/Utils/Compression/bcml1.cpp): where its words are, and decoding.
 // Encoding: bcml1_encode.hpp. 32 neighbours of a row are five words: f16 multiplier (low half) and f16 offset, then
-// eight 4-bit codes a word, the first lowest. Rows come in panels of 64, whose words lie column-major: word c of a row
+// eight 4-bit codes a word, the first lowest. Rows come in panels of 64, whose words are column-major: word c of a row
 // is 64 words away from word c + 1.
 #pragma once
 
@@ -50,7 +50,7 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
                          std::to_string(tensor.size()) + " bytes, rows " + std::to_string(row0) + " + " +
                              std::to_string(count) + ", room for " + std::to_string(out.size()));
   const std::uint64_t blocks = layout.row_words() / bcml1_layout::block_words;
-  // A block of all rows of a panel lies together: the rows are the inner loop.
+  // A block of all rows of a panel is together: the rows are the inner loop.
   for (std::uint64_t first = 0; first < count;) {
     const std::uint64_t some =
         (std::min)(count - first, bcml1_layout::panel_rows - (row0 + first) % bcml1_layout::panel_rows);

@@ -25,7 +25,7 @@
 
 namespace intaglio::io {
 
-/// A matrix [rows, columns] (a vector has one row) and where its bytes lie. `rows` counts the matrix, not the packed
+/// A matrix [rows, columns] (a vector has one row) and where its bytes are. `rows` counts the matrix, not the packed
 /// bytes.
 struct stored_tensor {
   std::string name;
@@ -41,7 +41,7 @@ constexpr bool is_ternary_source(dtype type) {
          type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
 }
 
-/// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
+/// The row of a file whose heads' rows are in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
 /// of a head turn together.
 /// @param rotary_dim not 0: the file has rows i and i + rotary_dim / 2 turn, i < rotary_dim / 2, and the rest not
 constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row, std::uint64_t rotary_dim = 0) {

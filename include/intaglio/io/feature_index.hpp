@@ -78,7 +78,7 @@ class feature_index {
     return feature_row_bytes(layer(layer_index)[which].type, config().hidden_size);
   }
 
-  /// All vectors of a kind as they lie in the mapped file: features x row_bytes. A file that is cut while it is mapped
+  /// All vectors of a kind as they are in the mapped file: features x row_bytes. A file that is cut while it is mapped
   /// raises SIGBUS on touching; the functions below report that as an error instead.
   std::span<const std::byte> mapping(std::uint32_t layer_index, feature_vector which) const {
     const feature_block& block = layer(layer_index)[which];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// index.json of a feature index: which model it is of, which files it has, and where in them a layer's vectors lie
+// index.json of a feature index: which model it is of, which files it has, and where in them a layer's vectors are
 // (docs/walk.md).
 #pragma once
 

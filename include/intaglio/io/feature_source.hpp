@@ -59,7 +59,7 @@ inline void encode_feature_rows(dtype type, std::span<const float> values, std::
                        {});
 }
 
-/// Some numbers under `count`, the same ones for the same seed: 0, the last, and what lies between by chance.
+/// Some numbers under `count`, the same ones for the same seed: 0, the last, and what is between by chance.
 inline std::vector<std::uint64_t> sampled(std::uint64_t count, std::uint64_t wanted, std::uint64_t seed) {
   std::vector<std::uint64_t> out{0, count - 1};
   std::uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;

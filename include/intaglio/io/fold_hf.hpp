@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // fold.hpp for a Hugging Face folder with safetensors: a new folder with one file of weights, in which the FFNs of
-// changed layers are f32, config.json with the features that there are then, and whatever else stood in the folder. It
+// changed layers are f32, config.json with the features that there are then, and whatever else was in the folder. It
 // appears whole or not at all.
 #pragma once
 

@@ -29,7 +29,7 @@ struct generation_config {
   std::vector<std::string> warnings{};  ///< of those, the ones that would change even greedy text
 };
 
-/// eos_token_id as it may stand in a config.json or generation_config.json: a number, a list of numbers, or null.
+/// eos_token_id as it may be in a config.json or generation_config.json: a number, a list of numbers, or null.
 /// @throws file_error: anything else
 inline std::vector<std::int64_t> eos_ids_of(const json_place& field) {
   std::vector<std::int64_t> out;

@@ -17,7 +17,7 @@ constexpr std::uint64_t value_head_of(const delta_net_config& delta, std::uint64
   return at % delta.key_heads * (delta.value_heads / delta.key_heads) + at / delta.key_heads;
 }
 
-/// A tensor whose value heads are put in turn; another one stays. @throws argument_error where its rows lie apart
+/// A tensor whose value heads are put in turn; another one stays. @throws argument_error where its rows are apart
 [[gnu::cold]] inline void put_value_heads_in_turn(const delta_net_config& delta, checkpoint_tensor& tensor) {
   const std::string_view name = tensor.stored.name;
   const auto is = [&](std::string_view tail) { return name.ends_with(tail); };

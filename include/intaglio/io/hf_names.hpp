@@ -221,7 +221,7 @@ struct expert_name {
   std::uint32_t number = 0;
 };
 inline constexpr std::string_view own_experts = ".mlp.experts.";  ///< in front of an expert whose matrices have names
-/// @param layers, experts what stands in front of the two numbers
+/// @param layers, experts what is in front of the two numbers
 [[gnu::cold]] inline std::optional<expert_name> expert_of(std::string_view name,
                                                           std::string_view layers = "model.layers.",
                                                           std::string_view experts = ".block_sparse_moe.experts.") {

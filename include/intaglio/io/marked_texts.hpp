@@ -17,7 +17,7 @@ namespace intaglio::io {
 class marked_texts {
  public:
   /// @param special texts of special tokens, the longest first; must outlive this
-  /// @param mark a text that stands in none of the texts
+  /// @param mark a text that is in none of the texts
   marked_texts(const std::vector<std::string>& special, std::string mark) : special_(special), mark_(std::move(mark)) {}
 
   /// What was taken out, by its number.

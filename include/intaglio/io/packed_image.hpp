@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The weights of a packed file (docs/packed.md): which there are, where they lie, and reading of any range with its
+// The weights of a packed file (docs/packed.md): which there are, where they are, and reading of any range with its
 // checksums.
 #pragma once
 
@@ -30,7 +30,7 @@ struct packed_layout {
 
 /// A weight as the device wants it, once or once a layer.
 struct packed_weight {
-  std::string layout;        ///< its tensors and how they lie: plan/weight_identity.hpp
+  std::string layout;        ///< its tensors and how they are: plan/weight_identity.hpp
   std::uint32_t copies = 1;  ///< one for each layer that has it, or one
   std::uint64_t bytes = 0;   ///< of a copy
   std::uint64_t offset =

@@ -134,7 +134,7 @@ class sentencepiece_bpe {
 
   bool adds_space_prefix() const { return add_space_prefix_; }
 
-  /// Appends the tokens of one stretch of plain text: the whole text, or what lies between special tokens.
+  /// Appends the tokens of one stretch of plain text: the whole text, or what is between special tokens.
   /// @param first the stretch starts the whole text
   void encode(std::string_view text, bool first, merge_scratch& work, std::string& escaped,
               std::vector<std::int32_t>& out) const {

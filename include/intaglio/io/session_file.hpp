@@ -34,7 +34,7 @@ struct session_record {
   std::string note;                        ///< the program's own
 };
 
-/// Where the fields lie; numbers are little-endian.
+/// Where the fields are; numbers are little-endian.
 struct session_layout {
   static constexpr std::array<char, 8> magic{'i', 'n', 't', 'a', 'g', 's', 'e', 's'};
   static constexpr std::uint32_t version = 1;

@@ -21,7 +21,7 @@ struct tensor_piece {
   std::uint64_t row0 = 0, rows = 0, column0 = 0, columns = 0;
   std::uint64_t row_stride = 0, column_stride = 1;
 
-  /// Where an element of the whole matrix lies; it must be one of this piece.
+  /// Where an element of the whole matrix is; it must be one of this piece.
   std::uint64_t place_of(std::uint64_t row, std::uint64_t column, std::uint64_t element_bytes) const {
     return offset + ((row - row0) * row_stride + (column - column0) * column_stride) * element_bytes;
   }

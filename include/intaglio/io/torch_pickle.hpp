@@ -256,7 +256,7 @@ class torch_pickle : private pickle_stack {
     push(make({kind::tensor, false, static_cast<std::int64_t>(views_.size() - 1)}));
   }
 
-  /// Every element of the view must lie in the storage.
+  /// Every element of the view must be in the storage.
   void check_view(const torch_view& view, std::size_t place) const {
     const torch_storage& storage = storages_[view.storage];
     const std::string what = "tensor '" + printable(view.name, 70) + "'";

@@ -49,7 +49,7 @@ struct torch_storage {
   std::uint64_t elements = 0;
 };
 
-/// A view of a storage; offset and strides are in elements, and every element lies inside the storage.
+/// A view of a storage; offset and strides are in elements, and every element is inside the storage.
 struct torch_view {
   std::string name;
   std::size_t storage = 0;  ///< index into torch_pickle::storages

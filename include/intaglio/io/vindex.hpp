@@ -125,7 +125,7 @@ class vindex_features : public feature_source {
     if (detail["sliding_window"].present())
       config_.sliding_window = feature_json::u32(detail["sliding_window"], config_limits::max_position_embeddings);
   }
-  /// Layers may stand in any order; each says where its gates lie.
+  /// Layers may be in any order; each says where its gates are.
   void read_layers(const json_place& root) {
     gates_.assign(config_.num_hidden_layers, nowhere);
     const std::uint64_t gate_bytes = row_bytes(types_[0], config_.hidden_size) * config_.intermediate_size;

@@ -188,7 +188,7 @@ class zip_archive {
              std::to_string(bytes.size() - at));
   }
 
-  /// The wide numbers stand in this order, each only where the narrow one is saturated.
+  /// The wide numbers are in this order, each only where the narrow one is saturated.
   void read_zip64(std::span<const std::byte> extra, std::uint64_t place, const std::string& what, std::uint64_t& size,
                   std::uint64_t& packed, std::uint64_t& header) const {
     bool found = false;

@@ -44,7 +44,7 @@ enum class op_kind : std::uint8_t {
   weigh,        ///< sum of what top_k experts gave, times their weights
   add,          ///< sum of two values of one shape
   scale,        ///< x times weight, one number
-  streams,      ///< a step by streams that lie one behind the other
+  streams,      ///< a step by streams that are one behind the other
   adapter,      ///< which of `experts` adapters a token's session has and what its part is times, as route gives them
 };
 inline constexpr std::string_view op_names[] = {"embedding",  "rms_norm",  "layer_norm",  "quantize",  "matmul",

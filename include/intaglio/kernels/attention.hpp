@@ -16,7 +16,7 @@ namespace intaglio::kernels {
 /// head_dim + 4], and finds that by counters u32 [tokens, heads], which are 0 before and after. With splits 1, one
 /// workgroup goes through all spans; partials and counters are then unused. scale: what scores are multiplied with, 0
 /// for 1 / sqrt(head_dim). window: how many positions a token sees, itself the last, 0 for all; splits are then those
-/// of a window (attention_window_spans). ring 1: position p stands in slot p % context of the cache, context being a
+/// of a window (attention_window_spans). ring 1: position p is in slot p % context of the cache, context being a
 /// multiple of 256. narrow 1: the same sums in half of the shared memory. softcap: scores s are
 /// softcap * tanh(s / softcap), 0 for none. With has_sinks 1 a head's softmax has one score more, sinks f32 [heads],
 /// whose value is 0. With both_ways 1 each token sees those behind it in the pass too.

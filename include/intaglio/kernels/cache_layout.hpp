@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where the elements of a layer's key and value cache lie. Keys stand in octets of 8 positions, so that neighbouring
+// Where the elements of a layer's key and value cache are. Keys are in octets of 8 positions, so that neighbouring
 // lanes, a position each, read 16 neighbouring bytes of halves each; values stand row by row. Of a coded cache both
-// stand in octets of positions, each with its factors behind its codes.
+// are in octets of positions, each with its factors behind its codes.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -70,7 +70,7 @@ namespace intaglio::kernels {
 /// Passes over a batch (slot_words above 0, of kernels that have it): row t is the next token of the session in slot t,
 /// whose state begins at word first_slot + t * slot_words (kernels/state.hpp). Its position is position of that, and
 /// the cache is a pool of `context` positions in pages of page_size (a multiple of 8 that divides attention_span, or a
-/// multiple of that): position p stands in page page_table[p / page_size]. Rows whose slot has count 0 are left out by
+/// multiple of that): position p is in page page_table[p / page_size]. Rows whose slot has count 0 are left out by
 /// what reads or writes caches, history or ring; max_tokens is then the words between a slot's token and its history,
 /// the token counted.
 

@@ -14,7 +14,7 @@ namespace intaglio::kernels {
 /// [positions, width], the last one for what is behind it. table: a weight of matmul of the codec table_element. Writes
 /// state.history[position + token] as well. One workgroup a token (y). With blank_quads not 0 further workgroups (x)
 /// fill with ones what a pass's workgroups wait for: `blank`, blank_quads quads of words, and of blank_spans,
-/// `stretches` times [spans, span_quads] quads that lie stretch_quads apart, the spans of attention that a pass at the
+/// `stretches` times [spans, span_quads] quads that are stretch_quads apart, the spans of attention that a pass at the
 /// state's position has.
 inline constexpr kernel_interface embed_interface{
     "embed",

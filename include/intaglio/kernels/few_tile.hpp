@@ -32,7 +32,7 @@ constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) {
 }
 /// In which order `halves` leaves x: a token's columns as they are; of a few tokens in tiles of eight; as fragments of
 /// 16 columns want them where an invocation has an octet of every 32 columns, or a block of every 128
-/// (fragment_place). The last two stand in plans of batches alone: tiles in passes over a few rows, else octets or
+/// (fragment_place). The last two are in plans of batches alone: tiles in passes over a few rows, else octets or
 /// blocks.
 enum class halves_order : std::uint32_t { rows, tiles, octets, blocks, tiles_or_octets, tiles_or_blocks };
 constexpr halves_order fragment_order(codec type) {

@@ -12,7 +12,7 @@
 
 namespace intaglio::kernels {
 
-/// What matmul_chunk multiplies: x as for matmul, f16 [tokens, width] of which four neighbouring columns stand in the
+/// What matmul_chunk multiplies: x as for matmul, f16 [tokens, width] of which four neighbouring columns are in the
 /// order 0, 2, 1, 3, times a power of two that brings the token's largest |x| to 2^14 .. 2^15; factors f32 [tokens]
 /// undo that, NaN where an x is not finite. One workgroup a token (y). `tiled`: halves_order; tiles: of each eight
 /// tokens [width / 8, 8, 8], eight columns of a token behind those of the one before. In a plan it says that the

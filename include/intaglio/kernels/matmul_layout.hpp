@@ -35,7 +35,7 @@
 
 namespace intaglio::kernels {
 
-/// How a codec's rows lie in a file: `bytes` for `elements` neighbours; and in a group: bytes for 32 columns of its
+/// How a codec's rows are in a file: `bytes` for `elements` neighbours; and in a group: bytes for 32 columns of its
 /// four rows, and for each 256.
 struct codec_info {
   dtype type;

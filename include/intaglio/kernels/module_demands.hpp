@@ -317,7 +317,7 @@ class demand_reader {
   module_demands out_{};
 };
 
-/// Words of a module that lies as bytes, little-endian, at any address.
+/// Words of a module from little-endian bytes at any address.
 template <class Byte>
 struct words_in_bytes {
   const Byte* bytes = nullptr;

@@ -260,7 +260,7 @@ class coded_layers_in_one : public one_dispatch {
     const std::uint64_t span = std::uint64_t{4} * (config_.head_dim + 4),
                         row = kernels::attention_spans(context_) * span;
     if (partial && partials_.layer_stride != config_.num_attention_heads * row)
-      return;  // heads' rows of two layers lie not as those of one
+      return;  // heads' rows of two layers are not as those of one
     dispatch& d = prologue[0];
     const auto set = [&](std::string_view name, std::uint64_t value) {
       d.specialization[kernels::embed_interface.specialization_index(name)] = static_cast<std::uint32_t>(value);
@@ -294,7 +294,7 @@ class coded_layers_in_one : public one_dispatch {
     }
     push(d, "input") = in, push(d, "output") = out;
   }
-  /// Likewise for turn, whose q, k and v lie behind each other.
+  /// Likewise for turn, whose q, k and v are behind each other.
   constexpr void turns(dispatch& d) const {
     const std::array<std::string_view, 3> names{"q", "k", "v"};
     const std::array<std::uint64_t, 3> behind{0, std::uint64_t{4} * config_.q_size(),

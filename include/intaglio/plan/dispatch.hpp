@@ -40,7 +40,7 @@ struct operand {
   region where = region::none;
   std::uint32_t slot = 0;
   std::uint64_t offset = 0;
-  std::uint64_t layer_stride = 0;  ///< what a layer's place lies behind that of the layer before
+  std::uint64_t layer_stride = 0;  ///< what a layer's place is behind that of the layer before
   friend constexpr bool operator==(const operand&, const operand&) = default;
 };
 

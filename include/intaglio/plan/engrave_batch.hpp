@@ -23,7 +23,7 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
   const auto refuse = [&](auto... parts) {
     if (failure.empty()) (failure.append(parts), ...);
   };
-  // Rows of a tile are computed together, and none may lie past the last slot.
+  // Rows of a tile are computed together, and none may be past the last slot.
   if (shape.slot_count < 2 || shape.slot_count > 256 ||
       (shape.slot_count > target.tile_tokens && shape.slot_count % target.tile_tokens != 0))
     refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ",

@@ -72,7 +72,7 @@ constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std:
 /// a choice reads lists that a node behind `route` makes. Weights of blocks meet what a node of its own made of the
 /// input, where the profile has chunks by tiles.
 /// @param tile tokens that share one read of the weights
-/// @param halves arithmetic of a chunk: products read halves that stand in the lists' order
+/// @param halves arithmetic of a chunk: products read halves that are in the lists' order
 constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile,
                                bool halves, std::vector<node>& nodes) {
   if (tokens == 1 || tile == 1) return;

@@ -18,7 +18,7 @@ constexpr std::uint64_t kept_bytes(const ir::graph& g, const ir::op& o) {
   if (o.kind != ir::op_kind::short_conv) return 0;
   return aligned(kernels::short_conv_state_bytes(g.weights[static_cast<std::size_t>(o.weight)].rows, o.taps));
 }
-/// Where they lie in what its layer keeps.
+/// Where they are in what its layer keeps.
 constexpr std::uint64_t kept_offset(const ir::graph& g, std::size_t op) {
   std::uint64_t out = 0;
   for (std::size_t i = 0; i < op; ++i)

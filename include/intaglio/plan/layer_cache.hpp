@@ -13,7 +13,7 @@
 namespace intaglio::plan {
 
 /// The KV cache of a layer (kernels/cache_layout.hpp). Where a window bounds what is read, it is a ring: position p
-/// lies at p % positions.
+/// is at p % positions.
 struct layer_cache {
   std::uint32_t positions = 0;  ///< that it holds
   std::uint32_t window = 0;     ///< positions that a token sees, itself among them; 0: all

@@ -25,7 +25,7 @@ struct placed_value {
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t first = 0, last = 0;
   std::uint64_t layer_stride =
-      0;  ///< where every layer has its own: what one lies behind that of the layer before; 0: one for all
+      0;  ///< where every layer has its own: what one is behind that of the layer before; 0: one for all
 };
 
 /// One recorded command sequence: prologue once, of the period each layer's kind of block, epilogue once.

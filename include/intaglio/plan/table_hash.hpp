@@ -15,7 +15,7 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
-/// Changes with anything that changes a pipeline, the recorded commands, or how weights lie in memory; names count for
+/// Changes with anything that changes a pipeline, the recorded commands, or how weights are in memory; names count for
 /// nothing.
 constexpr std::uint64_t hash_of(const table& t) {
   std::uint64_t hash = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Proof of a finished plan, from nothing but its table: values that live together do not overlap, every hazard has its
-// barrier, every address range lies inside its allocation, every kernel keeps its limits. Returns the first violation
+// barrier, every address range is inside its allocation, every kernel keeps its limits. Returns the first violation
 // as a sentence, or nothing.
 #pragma once
 
@@ -164,7 +164,7 @@ constexpr bool no_overlap(const sequence& s, text<256>& out) {
   return true;
 }
 
-/// Every access to the arena lies in a value that lives at that dispatch.
+/// Every access to the arena is in a value that lives at that dispatch.
 constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, text<256>& out) {
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& a = d.accesses[i];
@@ -183,7 +183,7 @@ constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, 
   return true;
 }
 
-/// Rows of the stream that cross a cut lie in a value that lives when they are copied: from the first dispatch on, or
+/// Rows of the stream that cross a cut are in a value that lives when they are copied: from the first dispatch on, or
 /// until behind the last.
 constexpr bool crosses(const table& t, const sequence& s, text<256>& out) {
   const std::uint64_t rows = std::uint64_t{4} * s.max_tokens * t.config->hidden_size;

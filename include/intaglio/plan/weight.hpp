@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A weight of a plan: which of the checkpoint's tensors it is made of, and how they lie in device memory.
+// A weight of a plan: which of the checkpoint's tensors it is made of, and how they are in device memory.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace intaglio::plan {
 
-/// How a checkpoint's tensors lie in device memory.
+/// How a checkpoint's tensors are in device memory.
 enum class weight_layout : std::uint8_t {
   vector_f32,       ///< f32 [columns]
   matrix,           ///< row-major [rows, columns] of a codec without blocks

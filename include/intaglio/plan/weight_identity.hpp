@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a weight of a plan is, in words: its tensors and how they lie in device memory. Two weights with the same words
+// What a weight of a plan is, in words: its tensors and how they are in device memory. Two weights with the same words
 // have the same bytes for the same checkpoint, whatever plans they belong to.
 #pragma once
 

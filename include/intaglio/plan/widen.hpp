@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A sequence of chunks made for several times as many tokens: the same dispatches, of whose workgroups there are more.
-// What a token has in the arena lies side by side with the other tokens', so all places and sizes there grow alike.
+// What a token has in the arena is side by side with the other tokens', so all places and sizes there grow alike.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

@@ -111,7 +111,7 @@ inline bool program_exists(const std::string& name) {
   return false;
 }
 
-/// Where this program lies; empty where the system does not say.
+/// Where this program is; empty where the system does not say.
 inline std::filesystem::path own_program() {
   std::error_code failure;
 #if defined(__APPLE__)

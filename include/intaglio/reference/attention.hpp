@@ -21,7 +21,7 @@ struct attention_shape {
   kernels::element cache_element = kernels::element::f16;
   float scale = 0;                 ///< of scores; 0: 1 / sqrt(head_dim)
   std::uint32_t window = 0;        ///< positions that a token sees; 0: all
-  bool ring = false;               ///< position p stands in slot p % context, context being a multiple of a span
+  bool ring = false;               ///< position p is in slot p % context, context being a multiple of a span
   float softcap = 0;               ///< scores s are softcap * tanh(s / softcap); 0: they stay
   std::span<const float> sinks{};  ///< [heads]: a score more in each head's softmax, whose value is 0; empty: none
   bool both_ways = false;          ///< each token sees those behind it in the pass too
@@ -102,7 +102,7 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
 }
 
 /// output[token, head, :] = softmax(q k^T * scale) v over positions 0 .. position + token, or those of all tokens, as
-/// far as they lie below context or in the window.
+/// far as they are below context or in the window.
 /// @shape query, output: [tokens, heads, head_dim]; keys, values: a layer's cache of cache_element
 /// (kernels/cache_layout.hpp)
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,

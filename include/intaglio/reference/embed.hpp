@@ -14,7 +14,7 @@ namespace intaglio::reference {
 
 /// output[token, :] = table[state.tokens[token], :] * scale (0: none) for token < min(state.count, max_tokens); an id
 /// at or past vocab_size reads row 0. To a token's row one of `kinds` is added, of the second text or not, and the one
-/// of its position, or the last (none where these are empty). Writes state.history[position + token] where that lies
+/// of its position, or the last (none where these are empty). Writes state.history[position + token] where that is
 /// below `context`.
 /// @shape table: [vocab_size, width] of `type` (kernels/matmul_layout.hpp); output: [max_tokens, width]; state:
 /// state::words(max_tokens, context) words

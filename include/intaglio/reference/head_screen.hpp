@@ -92,7 +92,7 @@ inline logit_bounds head_screen(std::span<const float> input, std::span<const fl
   return out;
 }
 
-/// Exact logits in the place of the bounds that reach `least`: what lies below cannot be asked for.
+/// Exact logits in the place of the bounds that reach `least`: what is below cannot be asked for.
 /// @shape y: [columns]; weight: [rows, columns] of `type`; bounds: [rows]
 inline void head_rescore(std::span<const float> y, std::span<const std::byte> weight, kernels::element type,
                          float least, std::span<float> bounds) {

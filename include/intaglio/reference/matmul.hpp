@@ -257,7 +257,7 @@ inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> we
   return butterfly(lanes);
 }
 
-/// Where a position stands in a layer's cache, or `context` where it has no place.
+/// Where a position is in a layer's cache, or `context` where it has no place.
 inline std::uint32_t cache_slot(std::uint32_t position, std::uint32_t context, bool ring) {
   return ring ? position % context : (std::min)(position, context);
 }

@@ -244,7 +244,7 @@ class executor final : public late_start {
 
   /// The first run of a pass over drafts, where there was none yet and the context has room for one at `position`: it
   /// comes in small submissions, and drivers may take long. Nobody takes what it draws, and what it leaves in the
-  /// caches lies behind what is fed. @error device_lost, out_of_memory
+  /// caches is behind what is fed. @error device_lost, out_of_memory
   /// @param tokens of the pass
   void warm_verify(std::uint32_t position, std::uint32_t tokens, const sampling_options& sampling, double budget_ms) {
     const pass_kind kind = verify_kind(tokens);

@@ -119,7 +119,7 @@ class kernel_trial {
     std::memcpy(out.mapped().data(), values.data(), values.size() * sizeof(T));
     return out;
   }
-  /// Elements of a weight of layer 0 as they lie on the device.
+  /// Elements of a weight of layer 0 as they are on the device.
   template <class T>
   std::vector<T> weight(const plan::operand& what, std::uint64_t first, std::uint64_t count) {
     const auto& item = weights_->placed.items[weights_->first[what.slot]];

@@ -23,13 +23,13 @@ struct load_options {
   const io::feature_changes* patch = nullptr;  ///< changes to the features of FFNs; of a packed file none may be
   weight_place place = weight_place::automatic;  ///< of a packed file's
   std::optional<std::uint64_t>
-      budget{};  ///< bytes of weights that device memory may take; FFNs of the last layers then lie in the host's
+      budget{};  ///< bytes of weights that device memory may take; FFNs of the last layers then are in the host's
 
   /// @param most of threads that are of use
   unsigned threads_up_to(unsigned most) const {
     return threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 2u, most);
   }
-  /// Whether the host fills device memory where it lies. GPUs' memory is not read as fast as it is written, so theirs
+  /// Whether the host fills device memory where it is. GPUs' memory is not read as fast as it is written, so theirs
   /// is copied to.
   bool in_place(const gpu::device& on) const { return !staged && on.description().type == gpu::device_type::cpu; }
 };
@@ -62,7 +62,7 @@ class load_meter {
   load_progress at_;
 };
 
-/// Tensors of the checkpoint that a layer of a weight stands for; none for what lies beside another weight of the same
+/// Tensors of the checkpoint that a layer of a weight stands for; none for what is beside another weight of the same
 /// tensor.
 inline std::uint32_t tensors_of(const plan::weight& w) {
   using layout = plan::weight_layout;

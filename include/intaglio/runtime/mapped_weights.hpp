@@ -24,7 +24,7 @@ inline bool shares_host_memory(const gpu::device& on) {
   return on.description().type == gpu::device_type::cpu || on.description().type == gpu::device_type::integrated;
 }
 
-/// Where weights of a plan lie in a packed file: items of their slots, one behind the other.
+/// Where weights of a plan are in a packed file: items of their slots, one behind the other.
 class mapped_weights {
  public:
   /// @error file_error: as of packed_weights

@@ -28,7 +28,7 @@ struct upload_shape {
                                << 20;  ///< of device memory allocated at once, where an item does not take more
 };
 
-/// Ranges of items that lie one behind the other, each whole item with the zeros behind it. No checked chunk is parted.
+/// Ranges of items that are one behind the other, each whole item with the zeros behind it. No checked chunk is parted.
 struct upload_piece {
   struct range {
     std::uint32_t item = 0;

@@ -138,7 +138,7 @@ class page_pool {
   }
 
   /// What these pages hold is no numbers: nobody finds them any more, and who is given one next must not see it, so
-  /// that behind their last user they stand in spoiled() until cleaned().
+  /// that behind their last user they are in spoiled() until cleaned().
   void spoil(const list& of) {
     for (const std::uint32_t which : of.pages) {
       page& own = pages_[which];

@@ -112,7 +112,7 @@ class patched_fill : public ternary_fill {
     return std::nullopt;
   }
 
-  /// Where the row of a source lies in the merged matrix.
+  /// Where the row of a source is in the merged matrix.
   static std::uint64_t position_of(const plan::weight& w, std::uint8_t index, std::uint64_t row) {
     return w.order == plan::row_order::gate_up ? 2 * row + index : row;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a model's weights and caches lie in device memory: many items in few buffers, split where the device's limits
+// Where a model's weights and caches are in device memory: many items in few buffers, split where the device's limits
 // or its free memory demand it. Also what a session needs in all, computed before anything is allocated.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace intaglio::runtime {
 /// Every item starts at a multiple of this: the plan's offsets rely on it, and copies like it.
 inline constexpr std::uint64_t item_alignment = 256;
 
-/// What an item takes with what lies between it and the next.
+/// What an item takes with what is between it and the next.
 constexpr std::uint64_t item_bytes(std::uint64_t bytes) {
   return (std::max<std::uint64_t>)((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment);
 }

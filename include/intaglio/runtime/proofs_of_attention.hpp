@@ -87,7 +87,7 @@ namespace intaglio::runtime::proofs {
   return worst;
 }
 
-/// To the pool, in pages that do not stand in their order, and back.
+/// To the pool, in pages that are not in their order, and back.
 [[gnu::cold]] inline double pages(kernel_trial& trial, const plan::dispatch& call) {
   namespace word = kernels::state;
   const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"),

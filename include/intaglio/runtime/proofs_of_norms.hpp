@@ -26,7 +26,7 @@ namespace intaglio::runtime::proofs {
   const std::uint32_t width = trial.constant(call, "width"), rows = trial.constant(call, "vocab_size");
   const auto type = static_cast<kernels::codec>(trial.constant(call, "table_element"));
   const float scale = trial.real(call, "scale");
-  // Rows of floats lie behind each other, others in groups of four.
+  // Rows of floats are behind each other, others in groups of four.
   const std::uint32_t together = kernels::is_dense(type) ? 1 : 4;
   const std::uint64_t bytes = kernels::matmul_group_bytes(type, width) * together / 4;
   auto words = trial.state();

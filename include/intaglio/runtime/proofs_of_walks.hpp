@@ -155,7 +155,7 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
                     list = trial.filled(choice, (std::max<std::size_t>)(choice.size(), 1)),
                     out = trial.filled(expected, expected.size()), memory = trial.filled(trial.state(), 0);
   trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
-  // A feature whose value is 0 adds nothing: the others' vectors lie behind each other, as many zeros between them as
+  // A feature whose value is 0 adds nothing: the others' vectors are behind each other, as many zeros between them as
   // keep each in its slot.
   const std::uint64_t row = rows * reference::elements::size_bytes(type);
   std::vector<std::byte> down;

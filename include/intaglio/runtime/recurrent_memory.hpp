@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What recurrent layers keep of a session: their state behind the last token, and copies of it behind earlier ones. A
-// state cannot go back: a session that does goes on from the newest copy in front, and feeds what lies between anew.
+// state cannot go back: a session that does goes on from the newest copy in front, and feeds what is between anew.
 #pragma once
 
 #include <algorithm>
@@ -133,7 +133,7 @@ class recurrent_memory {
     const auto copied = positions_.passed(position, many);
     return copied ? makes_[copied->place].handle() : nullptr;
   }
-  /// Where the state of a position lies that kept() has given.
+  /// Where the state of a position is that kept() has given.
   std::uint64_t offset_at(std::uint32_t position) const {
     for (const auto& each : positions_.copies())
       if (each.position == position && position != positions_.position()) return offset_of(each.place);

@@ -21,7 +21,7 @@ namespace intaglio::runtime {
 
 inline constexpr std::size_t session_note_limit = std::size_t{64} << 20;
 
-/// XXH3 of all weights as they lie in device memory, computed once a session.
+/// XXH3 of all weights as they are in device memory, computed once a session.
 /// @error device_lost, out_of_memory
 inline std::uint64_t weights_checksum(session_body& body, const weight_memory& weights) {
   if (!body.weight_sum) {

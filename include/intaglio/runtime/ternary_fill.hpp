@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranges of a plan's ternary weights as they lie in device memory: tiles, scales, vectors of features.
+// Ranges of a plan's ternary weights as they are in device memory: tiles, scales, vectors of features.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class ternary_fill : public weight_fill {
     copy_overlap(0, std::as_bytes(std::span(scales).first(w.source_count)), begin, out);
   }
 
-  /// Rows are taken in windows, in each of which the same rows of every source lie: some groups, or one head.
+  /// Rows are taken in windows, in each of which the same rows of every source are: some groups, or one head.
   void fill_tiles(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const kernels::row_order order = order_of(w);
     const std::uint64_t group_bytes = w.columns;  // 4 rows of 2-bit codes

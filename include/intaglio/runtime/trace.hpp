@@ -20,7 +20,7 @@ namespace intaglio {
 
 namespace runtime {
 
-/// The host's side of the ring: position p lies in slot p % slots, from when a pass that writes it was submitted until
+/// The host's side of the ring: position p is in slot p % slots, from when a pass that writes it was submitted until
 /// the next one that does.
 class trace_ring {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranges of a plan's weights as they lie in device memory: vectors, rows and groups of rows, of whatever codec.
+// Ranges of a plan's weights as they are in device memory: vectors, rows and groups of rows, of whatever codec.
 #pragma once
 
 #include <algorithm>
@@ -114,7 +114,7 @@ class weight_fill : public weight_sources {
     copy_overlap(first * vector, turned, begin, out);
   }
 
-  /// Groups whose rows lie in neighbouring rows of each source: a head, or as many as there are.
+  /// Groups whose rows are in neighbouring rows of each source: a head, or as many as there are.
   static std::uint64_t window_groups(const plan::weight& w) {
     return w.order == plan::row_order::rope_pairs ? w.head_dim / 4
                                                   : (std::max<std::uint64_t>)(1, (std::uint64_t{1} << 16) / w.columns);

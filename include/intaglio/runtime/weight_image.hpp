@@ -25,7 +25,7 @@ class weight_image : public patched_fill {
   weight_image(const io::checkpoint& from, const plan::table& of, const io::feature_changes* patch = nullptr)
       : patched_fill(from, of, patch) {}
 
-  /// Bytes [begin, begin + out.size()) of a weight of the plan, as they lie in device memory.
+  /// Bytes [begin, begin + out.size()) of a weight of the plan, as they are in device memory.
   /// @param out memory that is read as fast as it is written: what is in it is checked there
   /// @error file_error: a value that is not finite or does not fit its type, a ternary code 3, a file that was cut
   void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {

@@ -104,7 +104,7 @@ inline std::vector<std::uint64_t> sizes_of(const plan::table& of, std::span<cons
   return out;
 }
 
-/// Weights by where they are to lie: in the device's memory, and behind them those in the host's.
+/// Weights by where they are to be: in the device's memory, and behind them those in the host's.
 struct weight_split {
   std::vector<weight_part> device, host;
   std::uint64_t device_bytes = 0, host_bytes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stands in the place of attention in recurrent layers of Qwen3.5 and Qwen3-Next, and their attention with a gate;
+// What replaces attention in recurrent layers of Qwen3.5 and Qwen3-Next, and their attention with a gate;
 // both without their output projections.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stands in the place of attention in recurrent layers of Granite 4.0 H and Nemotron-H, without its output
+// What replaces attention in recurrent layers of Granite 4.0 H and Nemotron-H, without its output
 // projection, and the FFN without a gate of the latter.
 #pragma once
 

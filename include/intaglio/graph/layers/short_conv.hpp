@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gated short convolution that stands in the place of attention in layers of LFM2, without its output projection.
+// The gated short convolution that replaces attention in layers of LFM2, without its output projection.
 #pragma once
 
 #include "intaglio/graph/layers/linear.hpp"

@@ -29,7 +29,7 @@ class product_rules : public qkv_rules {
   }
 
   /// A gated unit of which some features count becomes three nodes: all gates, the choice of features, the up vectors
-  /// of those. The choice lies where the up product's value would. Of the product behind it the weight is read by
+  /// of those. The choice is where the up product's value would. Of the product behind it the weight is read by
   /// features.
   constexpr void walk_features(std::size_t i, node& n) {
     if (n.epilogue == kernels::epilogue::gated && n.nearest != 0) {

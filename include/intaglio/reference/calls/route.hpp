@@ -26,7 +26,7 @@ struct call_of<kernels::route_kernel> : dispatch_call {
   }
 
  private:
-  /// The choice that stands in the state, of each slot where that is a batch's.
+  /// The choice that is in the state, of each slot where that is a batch's.
   void state(std::uint32_t experts) {
     const std::span<std::uint32_t> choice = memory<std::uint32_t>("choice");
     const std::uint32_t words = constant("slot_words");
