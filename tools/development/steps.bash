@@ -49,7 +49,7 @@ configure() {  # configure PRESET ARGUMENT...
 }
 build() { quietly "build/test/build-$(basename "$1").log" cmake --build "$1" -j "$jobs" "${@:2}" -- -k 0; }
 
-# No machine code, which neither warnings nor proofs need: of an object file and of a program an empty file is made.
+# No machine code, which neither warnings nor proofs need: an empty file is made of a program.
 syntax_only=("-DCMAKE_CXX_COMPILER_LAUNCHER=$PWD/tools/development/syntax_only"
   "-DCMAKE_CXX_LINK_EXECUTABLE=<CMAKE_COMMAND> -E touch <TARGET>")
 
