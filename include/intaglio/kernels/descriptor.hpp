@@ -118,8 +118,8 @@ constexpr variant fit(typename Kernel::constants& c, launch& of, const device_cl
   }
 }
 
-/// Of all layers in one dispatch whose workgroups wait for each other: as many as run at once. Where sessions are
-/// `slot_count`, a pass over fewer has less to compute.
+/// Fits a resident kernel to a device: its workgroups wait for each other, so there are as many as run at once. Where
+/// sessions are `slot_count`, a pass over fewer has less to compute.
 template <class Constants>
 constexpr void fit_resident(Constants& c, launch& of, const device_class& device, const pass_rows& pass) {
   if (const std::uint32_t parts = of.resident(device); parts != of.groups[0]) c.parts = of.groups[0] = parts;

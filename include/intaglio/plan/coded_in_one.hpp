@@ -64,7 +64,7 @@ class coded_layers_in_one : public one_dispatch {
     return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
            constant(d, "eps") == eps();
   }
-  /// Of all norms.
+  /// The epsilon of all norms, as bits.
   constexpr std::uint32_t eps() const {
     return constant(outer_norms_ ? first_qkv() : period[blocks_[0].behind_down], "eps");
   }
@@ -294,7 +294,7 @@ class coded_layers_in_one : public one_dispatch {
     }
     push(d, "input") = in, push(d, "output") = out;
   }
-  /// Likewise for turn, whose q, k and v are behind each other.
+  /// Gives a turn its operands: q, k and v are behind each other.
   constexpr void turns(dispatch& d) const {
     const std::array<std::string_view, 3> names{"q", "k", "v"};
     const std::array<std::uint64_t, 3> behind{0, std::uint64_t{4} * config_.q_size(),

@@ -110,7 +110,8 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   });
   return out;
 }
-/// Its places have room in a layer's bytes, whole words each, and what a step waits for is not written behind it.
+/// Whether all places of an exchange are inside a layer's bytes, in whole words, and no step waits for what is written
+/// after it.
 [[gnu::cold]] constexpr bool has_room(const sequence& s, const dispatch& all, const kernels::exchange_places& places,
                                       text<256>& out) {
   for (const kernels::exchange_place& each : places.all()) {

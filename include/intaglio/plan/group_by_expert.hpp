@@ -20,8 +20,8 @@ constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tok
   return tile;
 }
 
-/// The same where arithmetic is `halves`, by whose tiles products take them: a list that is not full costs a tile, one
-/// more list another read of the weights.
+/// Tokens of a list where arithmetic is f16, by whose tiles products take them: a list that is not full costs a tile,
+/// one more list another read of the weights.
 constexpr std::uint32_t expert_list_halves(std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
   return std::uint64_t{96} * experts <= std::uint64_t{tokens} * top_k ? 128 : 64;
 }

@@ -256,7 +256,7 @@ class layers_in_one : public one_dispatch {
     in_one.push_back(d);
   }
 
-  /// The same with attention's tasks laid out for long contexts.
+  /// Adds the form with attention's tasks laid out for long contexts.
   constexpr void add_long() {
     dispatch d = in_one[0];
     long_from = resident_long_from(config_, parts_);

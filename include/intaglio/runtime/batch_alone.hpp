@@ -112,7 +112,7 @@ class batch_alone : public batch_recordings {
   }
   /// Whether workgroups of a pass of one session waited for what never came.
   bool alone_timed_out() { return alone_in_one() && timed_out(alone_, table_->progress_offset()); }
-  /// The same for a dispatch of all layers whose progress is at an offset of its state.
+  /// Whether workgroups of a resident dispatch, whose progress is at an offset of its state, timed out.
   bool timed_out(const gpu::buffer& state, std::uint64_t progress) {
     std::uint32_t out = 0;
     gpu::transfer(device_, 4096)

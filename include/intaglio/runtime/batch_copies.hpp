@@ -33,7 +33,7 @@ class batch_copies : public batch_slots {
     const auto to = of.fed < all ? batch_states::alone() : batch_states::slot(slot);
     guarded([&] { run_->copy_state(run_->states().copy(found->place), to); });
   }
-  /// Of a prompt's state where its chunk ends behind a page, and for its slot where all is fed.
+  /// Copies a prompt's state where its chunk ends behind a page, and to its slot where all is fed.
   void copy_behind_chunk(std::uint32_t slot, member& of, std::uint32_t all) {
     if (of.fed % pool_->page_size() == 0) {
       pool_->remember(of.pages, std::span(of.history).first(of.fed));

@@ -16,7 +16,7 @@
 
 namespace intaglio::runtime {
 
-/// Of a batch_executor, whose calls wait: one pass at a time.
+/// Passes of a batch_executor, whose calls wait: one pass at a time.
 class batch_crossing {
  public:
   /// @param of a stage's  @error out_of_memory, device_lost

@@ -115,7 +115,7 @@ class batch_drafts : public batch_prefixes {
     of.drafts.clear(), of.draft_slots.clear();
     return drawn_of_one_;
   }
-  /// Of passes that took this time each, over that many rows; the first of a kind may have compiled kernels.
+  /// Notes the time of a pass over a number of rows; the first pass of a kind may have compiled kernels.
   void observe(std::uint32_t running, double ms) {
     pass_ms_.resize(slot_count() + 1, -1);
     double& mean = pass_ms_[running];
@@ -160,7 +160,7 @@ class batch_drafts : public batch_prefixes {
     const auto drafted = static_cast<std::uint32_t>(of.drafts.size());
     if (drafted == 0 || !of.drafting.pays(cost_of(ready_count(), drafted), drafted, wish.expected)) of.drafts.clear();
   }
-  /// Those of the proposer, for who has no others; each gets its share of the vacant slots.
+  /// Asks the proposer for drafts of sessions that have none; each gets its share of the vacant slots.
   void ask_proposer(std::uint32_t vacant) {
     wishes_.clear(), asked_.clear();
     if (!proposer_) return;
@@ -204,7 +204,8 @@ class batch_drafts : public batch_prefixes {
   double in_passes(double ms, std::uint32_t ready) const {
     return pass_ms_.size() <= ready || pass_ms_[ready] <= 0 ? 0 : ms / pass_ms_[ready];
   }
-  /// Of a pass with drafts in passes without, as measured of that many rows or, before that, by the nearest number.
+  /// The cost of a pass with drafts, in passes without, as measured for its number of rows or, before that, for the
+  /// nearest number.
   double cost_of(std::uint32_t ready, std::uint32_t drafted) const {
     const double guess = 1 + drafted / 2.0;
     if (pass_ms_.size() <= ready || pass_ms_[ready] <= 0) return guess;

@@ -61,7 +61,7 @@ class batch_executor : public batch_passes {
   virtual ~batch_executor() = default;
 
   static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan&, bool) { return {}; }
-  /// As executor has it. No batch has all forms of a sampler.
+  /// The plan fitted to a device, as executor::plan_for makes it. No batch has all forms of a sampler.
   static std::shared_ptr<const plan::device_plan> plan_for(const plan::table& table, const plan::device_class& of,
                                                            std::vector<plan::product_shape> shapes = {}) {
     return std::make_shared<const plan::device_plan>(table, of, plan::device_plan_options{std::move(shapes), false});
@@ -103,7 +103,7 @@ class batch_executor : public batch_passes {
   void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) {
     if (!differs_) in.set_note(std::move(note));
   }
-  /// As prove_kernels, with the executor's own, and prove_in_one.
+  /// Runs prove_kernels with the executor's own pipelines, and prove_in_one.
   kernel_fault prove() {
     const kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
     return fault.kernel.empty() ? prove_in_one() : fault;
@@ -111,7 +111,7 @@ class batch_executor : public batch_passes {
 
   /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   virtual void set(std::uint32_t slot, const slot_words& to) { batch_memory::set(slot, to); }
-  /// That prefill() will be called so, behind calls before it: stages of a cut plan before this one begin.
+  /// Announces a call of prefill(), behind earlier ones: the stages of a cut plan before this one begin.
   virtual void ask_prefill(std::uint32_t, std::uint32_t, std::span<const std::int32_t>, std::uint32_t, std::uint32_t) {}
   /// Behind a failure: what stages of a cut plan before this one were asked for is waited for and forgotten.
   virtual void forget_asked() noexcept {}
@@ -160,7 +160,7 @@ class batch_executor : public batch_passes {
     run_prefill(position, tokens, budget_ms);
     flush("prefill of " + model_name(*table_), hang_limit(prefill_.speed));
   }
-  /// As pass_runner::read_stream.
+  /// Reads rows of the stream, as pass_runner::read_stream does.
   void read_stream(std::uint32_t first, std::span<float> into) {
     gpu::transfer(device_, std::uint64_t{1} << 20)
         .download(arena_, table_->prefill.residual_offset + std::uint64_t{4} * first * table_->config->hidden_size,
@@ -224,7 +224,8 @@ class batch_executor : public batch_passes {
   std::uint32_t proof_width() const {
     return table_->batch.has_head ? table_->config->vocab_size : table_->config->hidden_size;
   }
-  /// Those of the first slots behind those tokens. @param one all layers in one dispatch
+  /// Logits of the first `rows` slots, or rows of the stream in a stage without a head.
+  /// @param one by the resident dispatch
   std::vector<float> fed(std::uint32_t rows, bool one) {
     const bool before = std::exchange(runs_in_one_, one);
     const std::uint32_t positions = proof_positions();
@@ -248,7 +249,8 @@ class batch_executor : public batch_passes {
           .download(arena_, batch.residual_offset, std::as_writable_bytes(std::span(out)));
     return out;
   }
-  /// Of passes over every number of rows. That of halves summed in two orders is far below `nearness`.
+  /// Compares passes over every number of rows with the chain. What f16 sums in two orders differ by is far below
+  /// `nearness`.
   bool agrees_with_chain() {
     const std::uint32_t most = (std::min)(table_->shape.slot_count, table_->shape.pages), width = proof_width();
     for (std::uint32_t rows = (std::min)(most, recorded_rows(1));; rows = (std::min)(most, recorded_rows(rows + 1))) {
@@ -262,7 +264,7 @@ class batch_executor : public batch_passes {
       if (rows == most) return true;
     }
   }
-  /// Of one session by itself, in both forms where there are two, and in a pass of the batch's chain.
+  /// Compares one session by itself, in both forms where there are two, with a pass of the batch's chain.
   bool alone_agrees() {
     const std::vector<float> expected = fed(1, false);
     const auto agrees = [&] {

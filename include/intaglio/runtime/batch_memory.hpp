@@ -43,8 +43,8 @@ inline const plan::sequence* one_alone(const plan::device_plan& plan) {
   return table.is_for_cpus() ? nullptr : &table.decode;
 }
 
-/// Its form for passes from plan.long_from() on, where that is not one of all layers in one dispatch; null where it has
-/// none.
+/// The sequence of one session alone for passes from plan.long_from() on, where that is not resident; null where the
+/// plan has none.
 inline const plan::sequence* one_alone_long(const plan::device_plan& plan) {
   const plan::sequence* const alone = one_alone(plan);
   if (alone == nullptr || !alone->in_one_long.empty() || plan.table().context <= plan.long_from(!alone->in_one.empty()))
@@ -98,7 +98,7 @@ class batch_memory {
   struct head_words {
     std::uint32_t position = 0, count = 0, limit = 0, token = 0;
   };
-  /// The same, of a stage that has no sampler: neither sampling nor history.
+  /// Writes a slot's words in a stage that has no sampler: neither sampling nor history.
   void set_words(std::uint32_t slot, const head_words& to, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
     const std::span<std::uint32_t> words = slot_mailbox(slot);
@@ -147,7 +147,7 @@ class batch_memory {
   std::uint64_t alone_bytes() const {
     return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context);
   }
-  /// Of the group's state, in the whole state.
+  /// The offset of a group's state in the whole state.
   std::uint64_t group_at(std::uint32_t group) const { return group * plan::aligned(table_->batch_state_bytes()); }
   std::uint64_t header_at(std::uint32_t group, std::size_t which) const {
     return (group * headers + which) * header_bytes;
@@ -184,7 +184,7 @@ class batch_memory {
     pool_ =
         place_caches(device_, t, "the pool of KV pages", [&](std::uint32_t layer) { return t.pool(t.pattern(layer)); });
   }
-  /// Of passes, but for the arguments.
+  /// Addresses of passes, but for the arguments.
   address_table batch_addresses() const {
     address_table out = addresses_of(arena_, caches_, weights_);
     add_caches(pool_, out.pool_keys, out.pool_values);
@@ -192,7 +192,7 @@ class batch_memory {
     out.state = state_.address();
     return out;
   }
-  /// Of prompts, and of a session that decodes alone, but for its ring and arguments.
+  /// Addresses of prompts, and of a session that decodes alone, but for its ring and arguments.
   address_table prompt_addresses() const {
     address_table out = batch_addresses();
     out.state = alone_.address();

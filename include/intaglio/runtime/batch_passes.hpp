@@ -45,8 +45,8 @@ class batch_passes : public batch_alone {
     return {all + std::size_t{slot} * table_->config->vocab_size, table_->config->vocab_size};
   }
 
-  /// Of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing on a device
-  /// without timestamps, or where a whole pass takes more than half the submission's budget.
+  /// Measured times of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing
+  /// on a device without timestamps, or where a whole pass takes more than half the submission's budget.
   const pass_times& times(pass_kind kind) const {
     return (kind == pass_kind::prefill ? prefill_times_ : decode_times_).times();
   }

@@ -37,7 +37,7 @@ class page_mover {
     }
   }
 
-  /// Of all layers.
+  /// Bytes of a page in all layers.
   std::uint64_t page_bytes() const noexcept { return page_bytes_; }
   /// What a page has; valid until the next call. @error device_lost, out_of_memory
   std::span<const std::byte> read(std::uint32_t page) {

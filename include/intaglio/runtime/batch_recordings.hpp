@@ -24,7 +24,7 @@ namespace intaglio::runtime {
 /// Recordings of the passes of a batch.
 class batch_recordings : public batch_memory {
  public:
-  /// Whose pipelines an executor begins with.
+  /// Sequences whose pipelines an executor makes first.
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool = false) {
     const plan::table& table = plan.table();
     std::vector<const plan::sequence*> out{&table.prefill, &table.moves};
@@ -104,7 +104,7 @@ class batch_recordings : public batch_memory {
       feed_slot_.push_back(mailbox_.feed(device_, model_name(t), slot_at(slot), state_, state_at(slot), slot_bytes()));
     clear();
   }
-  /// Of a slot's words, in the whole state.
+  /// The offset of a slot's words in the whole state.
   std::uint64_t state_at(std::uint32_t slot) const {
     return group_at(group_of(slot)) + header_bytes + slot % table_->shape.slot_count * slot_bytes();
   }

@@ -93,8 +93,8 @@ class batch_slots {
     return static_cast<std::uint32_t>(prompt) + max_tokens - 1;
   }
   std::uint32_t all_positions(const member& of) const { return positions(of.prompt, of.options.max_tokens); }
-  /// Those whose pages are taken at once: `ahead` more than there are tokens, so that the device is seldom told of new
-  /// ones.
+  /// Positions whose pages are taken at once: `ahead` more than there are tokens, so that the device is seldom told of
+  /// new ones.
   std::uint32_t first_positions(std::size_t tokens, std::uint32_t all) const {
     return grows_ ? (std::min)(all, static_cast<std::uint32_t>(tokens) + ahead) : all;
   }
@@ -166,7 +166,7 @@ class batch_slots {
     of = {};
   }
 
-  /// Its pages. What they hold is remembered.
+  /// Gives back the pages of a slot. What they hold is remembered.
   void give_back(std::uint32_t slot, member& of) {
     if (alone_ == slot && of.ready && same_bits_) settle();
     if (alone_ == slot) alone_ = slot_count();

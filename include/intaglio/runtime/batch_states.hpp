@@ -22,7 +22,7 @@ class batch_states {
   struct name {
     std::uint32_t index = 0;
   };
-  /// That of the prompt, or of the session that decodes alone.
+  /// The name of the prompt's state, or that of the session that decodes alone.
   static constexpr name alone() { return {0}; }
   static constexpr name slot(std::uint32_t which) { return {1 + which}; }
   /// @param place of prefix_states

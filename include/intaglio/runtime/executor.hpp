@@ -78,9 +78,8 @@ class executor final : public late_start {
     return {&plan.table().decode_in_one};
   }
 
-  /// As it is recorded.
-  /// Holds every pipeline of decode and prefill against the CPU reference, but the dispatch of all layers. Before there
-  /// is an executor.
+  /// Compares every pipeline of decode and prefill, as it is recorded, with the CPU reference, but the resident
+  /// dispatch. It needs no executor.
   /// @return the first that differs, or an empty kernel  @error device_lost, out_of_memory; as of kernel_set::of
   /// @param draws with the samplers that complete() proves else  @param soon as begins_with has it
   [[gnu::cold]] static kernel_fault prove_kernels(const gpu::device& on, const plan::device_plan& plan,

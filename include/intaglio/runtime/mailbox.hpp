@@ -32,7 +32,7 @@ class mailbox {
     copy(record, from, to, at, bytes);
     return record.finish();
   }
-  /// The same among other commands.
+  /// Records a copy of `bytes` from an offset of the box to one of a buffer.
   void copy(gpu::recorder& record, std::uint64_t from, const gpu::buffer& to, std::uint64_t at,
             std::uint64_t bytes) const {
     record.copy(buffer_, from, to, at, bytes);

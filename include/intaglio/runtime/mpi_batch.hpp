@@ -19,7 +19,8 @@
 namespace intaglio {
 namespace runtime {
 
-/// As many groups of slots as ranks. @error as of cut_over_ranks; argument_error: a plan without a batch
+/// A cut of a batch's plan, with as many groups of slots as ranks. @error as of cut_over_ranks; argument_error: a plan
+/// without a batch
 inline rank_cut cut_batch_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
                                      std::span<const plan::table* const> tables,
                                      const std::vector<std::uint32_t>& after, std::chrono::seconds limit) {

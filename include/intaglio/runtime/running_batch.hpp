@@ -182,7 +182,7 @@ class running_batch : public batch_feeding {
       copy_decoded();
     }
   }
-  /// Of a slot that is the only one. @param keeps its last logits
+  /// Decodes tokens of a slot that is the only one. @param keeps its last logits
   void decode_alone(std::uint32_t slot, std::uint32_t tokens, bool keeps) {
     member& of = members_[slot];
     if (alone_ != slot) {

@@ -170,7 +170,7 @@ class stage_crossing final : public stage_ends {
     take();
     if (taken_.failure) std::rethrow_exception(std::exchange(taken_.failure, nullptr));
   }
-  /// Of passes that nobody wants any more neither rows nor failures count.
+  /// Forgets rows and failures of passes that no caller waits for.
   void forget() {
     while (!asked_.empty()) take();
     taken_.failure = nullptr;

@@ -82,7 +82,7 @@ class graph_reader {
         return k;
     return nowhere;
   }
-  /// The same, by weights of the same type.
+  /// The next product of one input whose weight has the same type.
   constexpr std::size_t sibling(std::size_t i) const {
     std::size_t k = reader_of_input(i);
     while (k != nowhere && weight_type(at(k)) != weight_type(at(i))) k = reader_of_input(k);

@@ -37,7 +37,7 @@ struct lowering_of<kernels::halves_kernel> : dispatch_builder {
   }
 
  private:
-  /// Of a batch tiles, but in passes over many rows what products by fragments want.
+  /// The order of x: tiles in a batch, but in passes over many rows the order that products by fragments want.
   constexpr kernels::halves_order order(const node& n) const {
     using enum kernels::halves_order;
     const kernels::halves_order of_fragments =

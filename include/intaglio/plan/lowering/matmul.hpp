@@ -63,7 +63,7 @@ struct coded_lowering : dispatch_builder {
   /// Subgroups of matmul_few that an H200 runs at once.
   static constexpr std::uint32_t busy_subgroups = 2112;
 
-  /// Of 32 KiB of shared memory, what a norm in front leaves of it.
+  /// What a norm in front leaves of 32 KiB of shared memory.
   static constexpr std::uint64_t most_staged_bytes = 24576;
   /// Which experts a token has, or which tokens an expert.
   constexpr void bind_experts(const node& n, const weight& w) {

@@ -81,7 +81,7 @@ class sampling_lowering : public dispatch_builder {
     return d;
   }
 
-  /// Of a head: its workgroups leave their first tokens.
+  /// Has the workgroups of a head leave their first tokens.
   constexpr void keep_firsts(dispatch& head, std::uint64_t firsts) {
     d_ = &head;
     face_ = &kernels::interface_of(head.kernel);
@@ -96,7 +96,7 @@ class sampling_lowering : public dispatch_builder {
     });
   }
 
-  /// The same logits in two steps: those of dense_matmul where they are wanted. `head` is its dispatch.
+  /// A head in two steps, which gives the logits of dense_matmul where they are needed. `head` is its dispatch.
   constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_places& at) {
     kernels::head_screen_kernel::constants screened{};
     kernels::head_rescore_kernel::constants rescored{};

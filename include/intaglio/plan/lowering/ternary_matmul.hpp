@@ -60,7 +60,7 @@ struct ternary_lowering : dispatch_builder {
     d_->subgroups = 1;
     d_->groups = {((w.rows + 3) / 4 + together - 1) / together, 1, 1};
   }
-  /// As many workgroups as have enough to do.
+  /// Shares the rows among as many workgroups as have enough to do.
   constexpr void share_groups(const node& n, const weight& w) {
     const std::uint32_t row_groups = (w.rows + 3) / 4;
     k.prologue = n.prologue;
