@@ -41,7 +41,7 @@ inline constexpr std::array ab_pairs{
             {"submit-per-token", {.passes_per_submit = 1}},
             {"replay", {}}},
     ab_pair{"layers",
-            "all layers in one dispatch against the chain of dispatches",
+            "the resident dispatch of all layers against the chain of dispatches",
             {"layers-in-one", {}},
             {"chain", {.chain = true}}},
     ab_pair{"walk",
@@ -53,7 +53,7 @@ inline constexpr std::array ab_pairs{
             {"plain", {}},
             {"screened", {.screened = true}}},
     ab_pair{"times",
-            "a pass in 128 timed kernel by kernel, as always, against none",
+            "one pass in 128 timed kernel by kernel, the default, against none",
             {"timed", {}},
             {"untimed", {.untimed = true}}},
 };

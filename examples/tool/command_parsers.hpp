@@ -33,10 +33,10 @@ class command_parsers {
         ->type_name("DEVICE")
         ->group("Everywhere");
     to.add_flag("--validate", common_.validate,
-                "run with Vulkan's validation layer, any message of it is an error; name the layer where numbers end")
+                "run under Vulkan's validation layer, whose messages are errors; name the first layer without numbers")
         ->group("Everywhere");
     to.add_flag("--quiet", common_.quiet, "no notes, warnings and progress")->group("Everywhere");
-    to.add_flag("--all", common_.all, "all that is wrong with a file, a line each, not the first alone")
+    to.add_flag("--all", common_.all, "report every fault of a file, a line each, not only the first")
         ->group("Everywhere");
   }
 

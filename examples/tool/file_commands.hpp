@@ -101,7 +101,8 @@ class file_commands : public story_commands {
   }
   void add_convert() {
     auto* c = add(
-        "convert", "Write a model in another codec, and tell what that cost", [this] { tool::convert(convert_); },
+        "convert", "Write a model in another codec, and say how far its values moved",
+        [this] { tool::convert(convert_); },
         "  intaglio convert FOLDER MODEL.gguf --codec q4_k\n  intaglio convert MODEL.gguf SMALLER.gguf --codec tq1_0\n"
         "  intaglio convert MODEL.gguf model.safetensors --codec bf16\n\n"
         "Norms stay f32. Tensors that have the codec already are copied. Prints for each kind of tensor and for all "

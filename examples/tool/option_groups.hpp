@@ -45,9 +45,8 @@ inline void add_lora(CLI::App& to, model_options& model) {
 
 inline void add_budget(CLI::App& to, model_options& model) {
   to.add_option("--weight-budget", model.weight_budget,
-                "device memory that weights may take (6GB, 900MB): the FFNs of the last layers that it does not take "
-                "lie in the\n"
-                "host's memory and are read across the bus, slower; the same text")
+                "device memory that weights may take (6GB, 900MB); FFNs of the last layers that do not fit are read\n"
+                "from the host's memory across the bus, slower; the same text")
       ->transform(CLI::AsSizeValue(true))
       ->type_name("SIZE");
 }

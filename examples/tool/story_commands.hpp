@@ -45,8 +45,9 @@ class story_commands : public command_parsers {
                                  "text to continue, as it is, behind one BOS token where the model wants it; "
                                  "control tokens written in it count as such")
                        ->type_name("TEXT");
-    auto* file =
-        c->add_option("-f,--file", run_.file, "the same from a file; - is stdin")->type_name("FILE")->excludes(prompt);
+    auto* file = c->add_option("-f,--file", run_.file, "file with the text to continue; - is stdin")
+                     ->type_name("FILE")
+                     ->excludes(prompt);
     auto* ids = c->add_option("--ids", run_.ids, "the prompt as token ids, taken as they are: 1,2,3")
                     ->type_name("LIST")
                     ->excludes(prompt)
@@ -154,7 +155,7 @@ class story_commands : public command_parsers {
         "with opening the device. Figures of the host are for one decoded token.");
     add_model(*c, bench_.model);
     add_budget(*c, bench_.model);
-    add_devices(*c, bench_.model, "; measured is the whole, and each stage's part of a token");
+    add_devices(*c, bench_.model, "; measures the whole, and each stage's part of a token");
     auto* synthetic =
         c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
             ->type_name("NAME")

@@ -92,7 +92,8 @@ class walk_commands : public file_commands {
     c->add_option("--top", walk_.top, "features of a token and layer, those that add most; on a device 64 at most")
         ->type_name("N")
         ->capture_default_str();
-    c->add_flag("--on-device", walk_.on_device, "decode on the device: of all features, told by the device itself");
+    c->add_flag("--on-device", walk_.on_device,
+                "decode on the device, which names the features that fired among all of them");
     page(*c, "write a heat map, layers by tokens, instead of JSON");
   }
   void add_router() {
@@ -145,15 +146,16 @@ class walk_commands : public file_commands {
         ->check(CLI::IsMember({"list", "insert", "update", "remove", "restore"}));
     add_model(*c, walk_edit_.model);
     c->add_option("--layer", walk_edit_.layer, "of the feature")->type_name("N");
-    c->add_option("--feature", walk_edit_.feature, "its number; where an inserted one goes says the index by default")
+    c->add_option("--feature", walk_edit_.feature,
+                  "its number; by default an inserted one goes where the index has room")
         ->type_name("N");
     auto* vectors = c->add_option("--vectors", walk_edit_.vectors,
                                   "JSON file with gate, up and down as arrays of hidden_size numbers")
                         ->type_name("FILE");
-    auto* text = c->add_option("-p,--prompt", walk_edit_.prompt, "a feature that fires behind this text")
+    auto* text = c->add_option("-p,--prompt", walk_edit_.prompt, "text behind which the feature fires")
                      ->type_name("TEXT")
                      ->excludes(vectors);
-    c->add_option("--says", walk_edit_.says, "and writes the first token of this one over the one that stood there")
+    c->add_option("--says", walk_edit_.says, "text whose first token the feature makes the likeliest behind the prompt")
         ->type_name("TEXT")
         ->needs(text);
     c->add_option("--strength", walk_edit_.strength, "size of what it writes; ternary models have scales of their own")
