@@ -116,11 +116,11 @@ TEST_CASE("sessions of a batch with drafts draw what they draw without: BitNet, 
   }
   {
     both b(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(
-               plan::profiles::cpu, 128, {.slot_count = 3, .page_size = 8}),
+               plan::profiles::exact, 128, {.slot_count = 3, .page_size = 8}),
            io::checkpoint::open(conformance("llama-tiny") / "hf"));
     check_lookup(b, repeated(40, 7, llama_tiny.vocab_size));
   }
-  both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::exact, 512,
+  both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::cpu, 512,
                                                                                  {.slot_count = 3, .page_size = 64}),
          io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
   check_lookup(b, repeated(40, 7, gemma3_tiny.vocab_size));
