@@ -315,7 +315,7 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
 }
 
 /// Every argument is an address whose bytes a step states.
-constexpr bool argues(const sequence& s, text<256>& out) {
+constexpr bool has_stated_arguments(const sequence& s, text<256>& out) {
   for (std::size_t n = 0; n < s.arguments.size(); ++n) {
     const operand& o = s.arguments[n];
     bool stated = o.where == region::none;
@@ -359,7 +359,7 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
   if (s.in_one.empty() || ((has_exchange(s.in_one.front()) || done_twice_is_done_once(s, out)) && is_blank(s, out) &&
-                           argues(s, out) && exchange_holds(s, out)))
+                           has_stated_arguments(s, out) && exchange_holds(s, out)))
     hazards(t, s, out);
 }
 
