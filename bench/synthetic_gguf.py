@@ -3,8 +3,9 @@
 """Writes GGUF files of a model's true shape with random weights, for measuring programs that read GGUF.
 
   bench/synthetic_gguf.py bitnet_2b_4t tq2_0 f16 OUT.gguf --vocabulary VOCABULARY.gguf
+  bench/synthetic_gguf.py mistral_7b q4_k_m q4_k_m OUT.gguf
 
-The vocabulary is that of another file, or empty (`no_vocab`)."""
+q4_k_m is the mix of that name: each matrix in the codec that llama-quantize gives it. The vocabulary is that of another file, or empty (`no_vocab`)."""
 
 import argparse
 import os
@@ -26,6 +27,8 @@ CODECS = {
     "bf16": (30, 1, 2, 32),
     "tq2_0": (35, 256, 66, 37),
 }
+# name: general.file_type, codecs of most matrices and of those that are kept better
+MIXES = {"q4_k_m": (15, "q4_k", "q6_k")}
 # architecture, layers, width, FFN, query heads, key/value heads, head width, vocabulary, context, RoPE base, epsilon,
 # tied head
 SHAPES = {
@@ -99,11 +102,22 @@ def blocks(codec, count):
     return b"".join(map(block, range(count)))
 
 
+def mixed(shape, mix, name, layer=0):
+    """The codec of a matrix (include/intaglio/families/mixes.hpp)."""
+    _, layers, *_, tied = SHAPES[shape]
+    _, most, better = MIXES[mix]
+    if name in ("attn_v", "ffn_down"):
+        first = layers // 8
+        return better if layer < first or layer >= 7 * layers // 8 or (layer - first) % 3 == 2 else most
+    return better if name == "output" or name == "token_embd" and tied else most
+
+
 def tensors_of(shape, codec, head_codec):
+    of = lambda kind, name, layer=0: mixed(shape, kind, name, layer) if kind in MIXES else kind
     architecture, layers, width, ffn, heads, kv_heads, head, vocabulary, *_, tied = SHAPES[shape]
-    out = [("token_embd", (width, vocabulary), head_codec), ("output_norm", (width,), "f32")]
+    out = [("token_embd", (width, vocabulary), of(head_codec, "token_embd")), ("output_norm", (width,), "f32")]
     if not tied:
-        out.append(("output", (width, vocabulary), head_codec))
+        out.append(("output", (width, vocabulary), of(head_codec, "output")))
     for i in range(layers):
         matrices = {
             "attn_q": (width, heads * head),
@@ -119,13 +133,15 @@ def tensors_of(shape, codec, head_codec):
             norms |= {"attn_sub_norm": heads * head, "ffn_sub_norm": ffn}
         if architecture == "gemma3":
             norms |= {"attn_q_norm": head, "attn_k_norm": head, "post_attention_norm": width, "post_ffw_norm": width}
-        out += [(f"blk.{i}.{name}", size, codec) for name, size in matrices.items()]
+        out += [(f"blk.{i}.{name}", size, of(codec, name, i)) for name, size in matrices.items()]
         out += [(f"blk.{i}.{name}", (size,), "f32") for name, size in norms.items()]
     return out
 
 
 def tensor_bytes(size, codec):
     _, weights, width, _ = CODECS[codec]
+    if size[0] % weights != 0:
+        raise SystemExit(f"{codec}: expected rows of whole blocks of {weights}, found {size}")
     count = size[0] * (size[1] if len(size) == 2 else 1)
     return count // weights * width
 
@@ -150,7 +166,7 @@ def write(shape, codec, head_codec, target, vocabulary=None):
         a + b"attention.key_length": head,
         a + b"attention.value_length": head,
         a + b"vocab_size": words_in_all,
-        b"general.file_type": CODECS[codec][3],
+        b"general.file_type": MIXES[codec][0] if codec in MIXES else CODECS[codec][3],
         b"general.quantization_version": 2,
     }
     strings = {b"general.architecture": architecture.encode(), b"general.name": shape.encode()}
@@ -197,8 +213,8 @@ def write(shape, codec, head_codec, target, vocabulary=None):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("shape", choices=SHAPES)
-    arguments.add_argument("codec", choices=CODECS, help="of the layers' matrices")
-    arguments.add_argument("head", choices=CODECS, help="codec of embedding and head")
+    arguments.add_argument("codec", choices=[*CODECS, *MIXES], help="of the layers' matrices")
+    arguments.add_argument("head", choices=[*CODECS, *MIXES], help="codec of embedding and head")
     arguments.add_argument("out", type=pathlib.Path)
     arguments.add_argument(
         "--vocabulary", type=pathlib.Path, metavar="GGUF", help="a file with a vocabulary of the model's size"
