@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Whole decode tokens of BitNet 2B, examples/custom_model's block at 4B's size, Mistral 7B, two of Gemma 2 and 3, OLMo
-// 2, two of Gemma 4 and two mixtures of experts with synthetic weights: tokens a second, and the time of every dispatch
-// of one pass. usage: families [name... [--context N] [--passes N]
-// [--dispatches]
-// [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
+// Whole decode tokens of published models and of examples/custom_model's block at 4B's size with synthetic weights:
+// tokens a second, and the time of every dispatch of one pass.
+// usage: families ["NAME CODEC"... [--context N] [--passes N] [--dispatches] [--chain]]; --chain: never all layers in
+// one dispatch; names are those of published models or custom_4b, some unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,20 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "intaglio/families/mixes.hpp"
+#include "bench/named_model.hpp"
 #include "intaglio/graph/layers/embedding.hpp"
 #include "intaglio/graph/layers/linear.hpp"
 #include "intaglio/graph/layers/rms_norm.hpp"
 #include "intaglio/graph/layers/self_attention.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
-#include "intaglio/models/gemma2.hpp"
-#include "intaglio/models/gemma3.hpp"
-#include "intaglio/models/gemma4.hpp"
-#include "intaglio/models/llama.hpp"
-#include "intaglio/models/mixtral.hpp"
-#include "intaglio/models/olmo2.hpp"
-#include "intaglio/models/qwen3moe.hpp"
-#include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 
@@ -99,9 +90,8 @@ void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<
   }
 }
 
-/// @param plans the model's plan, where its name is asked for
+/// @param plans makes the model's plan
 void measure(const gpu::device& device, const char* name, const options& how, const auto& plans) {
-  if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
   const plan::planned made = plans();
   const plan::table& table = made.table();
   plan::device_class of = runtime::usable_classes(device).front();
@@ -129,16 +119,12 @@ void measure(const gpu::device& device, const char* name, const options& how, co
   if (how.dispatches) print_dispatches(run, how.context, std::span(&token, 1));
 }
 
-template <class Model>
-void measure(const gpu::device& device, const char* name, const options& how) {
-  measure(device, name, how, [] { return plan::planned::of<Model>(plan::profiles::portable, 4096); });
+void measure(const gpu::device& device, const std::string& word, const options& how) {
+  measure(device, word.c_str(), how, [&] { return bench::named_model(word).planned(plan::profiles::portable, 4096); });
 }
-/// A config's model in the codecs of a mix.
-void measure_mix(const gpu::device& device, const char* name, const options& how, const decoder_config& c,
-                 const char* mix) {
-  measure(device, name, how, [&] {
-    return families::planned_of(c, families::mix_of(c, mix).value(), name, plan::profiles::portable, 4096);
-  });
+template <dtype W>
+void measure_custom(const gpu::device& device, const char* name, const options& how) {
+  measure(device, name, how, [] { return plan::planned::of<custom_model<W>>(plan::profiles::portable, 4096); });
 }
 
 }  // namespace
@@ -155,23 +141,16 @@ int main(int count, char** arguments) try {
   }
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
-  measure<models::bitnet_2b_4t>(device, "bitnet_2b", how);
-  measure<custom_model<dtype::i2_s>>(device, "custom_4b", how);
-  measure<custom_model<dtype::q8_0>>(device, "custom_4b q8_0", how);
-  measure<custom_model<dtype::bf16>>(device, "custom_4b bf16", how);
-  measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
-  measure<models::mistral_7b<dtype::q4_1>>(device, "mistral_7b q4_1", how);
-  measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
-  measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
-  measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
-  measure<models::gemma2_2b<dtype::q8_0>>(device, "gemma2_2b q8_0", how);
-  measure<models::olmo2_7b<dtype::q8_0>>(device, "olmo2_7b q8_0", how);
-  measure_mix(device, "mistral_7b q4_k_m", how, models::mistral_7b_v02_config, "q4_k_m");
-  measure_mix(device, "mistral_7b q3_k_m", how, models::mistral_7b_v02_config, "q3_k_m");
-  measure<models::gemma4_e2b<dtype::q8_0>>(device, "gemma4_e2b q8_0", how);
-  measure<models::gemma4_31b<dtype::q4_0>>(device, "gemma4_31b q4_0", how);
-  measure<models::mixtral_8x7b<dtype::q4_0>>(device, "mixtral_8x7b q4_0", how);
-  measure<models::qwen3_30b_a3b<dtype::q4_0>>(device, "qwen3_30b_a3b q4_0", how);
+  if (how.names.empty())
+    how.names = {"bitnet_2b_4t",      "custom_4b",         "custom_4b q8_0",    "custom_4b bf16",  "mistral_7b q4_0",
+                 "mistral_7b q4_1",   "mistral_7b q8_0",   "gemma3_4b q8_0",    "gemma3_4b bf16",  "gemma2_2b q8_0",
+                 "olmo2_7b q8_0",     "mistral_7b q4_k_m", "mistral_7b q3_k_m", "gemma4_e2b q8_0", "gemma4_31b q4_0",
+                 "mixtral_8x7b q4_0", "qwen3_30b_a3b q4_0"};
+  for (const std::string& each : how.names)
+    if (each == "custom_4b") measure_custom<dtype::i2_s>(device, each.c_str(), how);
+    else if (each == "custom_4b q8_0") measure_custom<dtype::q8_0>(device, each.c_str(), how);
+    else if (each == "custom_4b bf16") measure_custom<dtype::bf16>(device, each.c_str(), how);
+    else measure(device, each, how);
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

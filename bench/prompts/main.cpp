@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Prompts of whole models with synthetic weights: tokens a second, and the time of every dispatch of the last chunk.
-// usage: prompts [name... [--tokens N] [--chunk N] [--runs N] [--modules N] [--halves] [--dispatches]]; names are those
-// that it prints, all unless said; `--chunk`: tokens of every chunk where a prompt has as many, instead of the plan's,
-// which has long chunks where enough is left; `--both`: the plan's chunks with and without long ones, whose caches must
-// have the same bits; `--modules` counts from 0, the fastest that the device may run; `--halves`: the profile
-// attends_in_halves
+// usage: prompts ["NAME CODEC"... [--tokens N] [--chunk N] [--runs N] [--modules N] [--halves] [--dispatches]]; names
+// are those of published models, some unless said; an encoder takes a text at once; `--chunk`: tokens of every chunk
+// where a prompt has as many, instead of the plan's, which has long chunks where enough is left; `--both`: the plan's
+// chunks with and without long ones, whose caches must have the same bits; `--modules` counts from 0, the fastest that
+// the device may run; `--halves`: the profile attends_in_halves
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,12 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "intaglio/models/bitnet_b158.hpp"
-#include "intaglio/models/gemma3.hpp"
-#include "intaglio/models/llama.hpp"
-#include "intaglio/models/mixtral.hpp"
-#include "intaglio/models/qwen3moe.hpp"
-#include "intaglio/plan/planned.hpp"
+#include "bench/named_model.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 
@@ -89,13 +84,12 @@ std::vector<std::byte> last_cache(runtime::executor& run) {
   return out;
 }
 
-template <class Model>
-void measure(const gpu::device& device, const char* name, const options& how) {
-  if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
+void measure(const gpu::device& device, const std::string& word, const options& how) {
+  const char* const name = word.c_str();
+  const bench::named_model model(word);
   plan::profile target = how.halves ? plan::profiles::attends_in_halves : plan::profiles::portable;
   if (how.chunk != 0) target.prefill_tokens = how.chunk, target.long_prefill_tokens = 0;
-  const plan::planned made = plan::planned::of<Model>(
-      target, std::min(std::max<std::uint32_t>(4096, how.tokens + 256), Model::config.max_position_embeddings));
+  const plan::planned made = model.planned(target, std::max<std::uint32_t>(4096, how.tokens + 256));
   const plan::table& table = made.table();
   runtime::executor run(device, table, runtime::synthetic_weights(device, table),
                         runtime::usable_classes(device).at(how.modules), nullptr);
@@ -139,17 +133,11 @@ int main(int count, char** arguments) try {
   }
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
-  measure<models::mistral_7b<dtype::f16>>(device, "mistral_7b f16", how);
-  measure<models::mistral_7b<dtype::bf16>>(device, "mistral_7b bf16", how);
-  measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
-  measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
-  measure<models::mistral_7b<dtype::q4_k>>(device, "mistral_7b q4_k", how);
-  measure<models::mistral_7b<dtype::q6_k>>(device, "mistral_7b q6_k", how);
-  measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
-  measure<models::llama_32_1b<dtype::bf16>>(device, "llama_32_1b bf16", how);
-  measure<models::bitnet_2b_4t>(device, "bitnet_2b_4t", how);
-  measure<models::mixtral_8x7b<dtype::q4_0>>(device, "mixtral_8x7b q4_0", how);
-  measure<models::qwen3_30b_a3b<dtype::q4_0>>(device, "qwen3_30b_a3b q4_0", how);
+  if (how.names.empty())
+    how.names = {"mistral_7b f16",  "mistral_7b bf16",   "mistral_7b q8_0",   "mistral_7b q4_0",
+                 "mistral_7b q4_k", "mistral_7b q6_k",   "gemma3_4b bf16",    "llama_32_1b bf16",
+                 "bitnet_2b_4t",    "mixtral_8x7b q4_0", "qwen3_30b_a3b q4_0"};
+  for (const std::string& each : how.names) measure(device, each, how);
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;
