@@ -5,7 +5,8 @@
   bench/synthetic_gguf.py bitnet_2b_4t tq2_0 f16 OUT.gguf --vocabulary VOCABULARY.gguf
   bench/synthetic_gguf.py mistral_7b q4_k_m q4_k_m OUT.gguf
 
-q4_k_m is the mix of that name: each matrix in the codec that llama-quantize gives it. The vocabulary is that of another file, or empty (`no_vocab`)."""
+q4_k_m is the mix of that name: each matrix in the codec that llama-quantize gives it. The vocabulary is that
+of another file, or empty (`no_vocab`)."""
 
 import argparse
 import os

@@ -125,14 +125,16 @@ float whole(float sums[own]) {
 }
 
 // Of Mamba-2, what comes out of the state and the value itself, times silu of the gate.
-float gated(float all, float value, uint at) {
-  float g = word(gate, at);
-  precise float skipped = word(skip, head) * value;
+float gated(float all, float value, float g, float skips) {
+  precise float skipped = skips * value;
   precise float sum = all + skipped;
   precise float factor = g / (1.0 + canonical_exp(-g));
   precise float y = sum * factor;
   return y;
 }
+
+float value_at(uint row, uint column) { return word(qkv, row * row_width + values_at + column); }
+float gate_at(uint row, uint column) { return corrects ? 0.0 : word(gate, row * value_width + column); }
 
 void main() {
   uint part = gl_WorkGroupID.x % parts, slot = 0u, count = state.at[state_count];
@@ -146,7 +148,8 @@ void main() {
   }
   uint kept = first_row * slot_floats + head * key_dim * value_dim;
   bool fresh = state.at[slot + state_position] == 0u;
-  float fade = word(decay, head), shifted = word(shift, head), s[quads * own];
+  float fade = word(decay, head), shifted = word(shift, head), skips = corrects ? 0.0 : word(skip, head),
+        s[quads * own];
   uint invocation = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, mine = invocation % lanes * own;
   for (uint first = 0u; first < count; first += staged) {
     uint end = min(first + staged, count);
@@ -157,8 +160,12 @@ void main() {
           bool empty = (fresh && first == 0u) || (!whole_quads && row >= key_dim);
           s[i * own + c] = empty ? 0.0 : word(recurrent, kept + row * value_dim + j);
         }
+      // A token's value and gate are asked for while the token before is computed.
+      uint column = head * value_dim + j;
+      float value = value_at(first_row + first, column), g = gate_at(first_row + first, column);
       for (uint token = first; token < end; ++token) {
-        uint at = (token - first) * stride + mine, row = first_row + token;
+        uint at = (token - first) * stride + mine, ahead = first_row + min(token + 1u, end - 1u);
+        float value_ahead = value_at(ahead, column), gate_ahead = gate_at(ahead, column);
         float stays = fades[token - first];
         precise float seen[own], y[own];
         EACH_OWN(c) seen[c] = y[c] = 0.0;
@@ -168,7 +175,6 @@ void main() {
           s[i * own + c] = faded;
           seen[c] = seen[c] + product;
         }
-        float value = word(qkv, row * row_width + values_at + head * value_dim + j);
         precise float change = (corrects ? value - whole(seen) : value) * writes[token - first];
         EACH_QUAD(i) EACH_OWN(c) {
           precise float added = keys[at + 4u * i + c] * change;
@@ -178,8 +184,10 @@ void main() {
           y[c] = y[c] + product;
         }
         float all = whole(y);
-        uint at_output = row * value_width + head * value_dim + j;
-        if (mine == 0u) Floats(output_).at[at_output] = corrects ? all : gated(all, value, at_output);
+        if (mine == 0u)
+          Floats(output_).at[(first_row + token) * value_width + column] = corrects ? all : gated(all, value, g, skips);
+        value = value_ahead;
+        g = gate_ahead;
       }
       if (!held || end == count) EACH_QUAD(i) EACH_OWN(c) {
           uint row = 4u * i + mine + c;
