@@ -326,6 +326,21 @@ TEST_CASE("hf_config: a Qwen2, whose window is inert") {
   CHECK_THAT(refusal(with(R"("use_mrope":true)")), ContainsSubstring("use_mrope"));
 }
 
+TEST_CASE("hf_config: of text alone a Qwen-VL is a Qwen2 or a Qwen3") {
+  const std::string sizes =
+      R"("hidden_size":256,"intermediate_size":512,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000,)"
+      R"("num_key_value_heads":2,"head_dim":64,"max_position_embeddings":512,"rms_norm_eps":1e-6,"rope_theta":1e6)";
+  const auto plain = [&](const std::string& type) { return read(R"({"model_type":")" + type + "\"," + sizes + "}"); };
+  const std::string sections = R"(,"rope_scaling":{"mrope_interleaved":true,"mrope_section":[8,12,12],"rope_type":)";
+  const auto third = read(R"({"model_type":"qwen3_vl","image_token_id":9,"vision_start_token_id":8,"vision_config":{},)"
+                          R"("text_config":{"model_type":"qwen3_vl_text",)" +
+                          sizes + sections + R"("default"}}})");
+  CHECK((third.config == plain("qwen3").config && third.warnings.empty()));
+  const auto second = read(R"({"model_type":"qwen2_5_vl",)" + sizes + sections + R"("mrope"}})");
+  CHECK((second.config == plain("qwen2").config && second.warnings.empty()));
+  CHECK_THAT(refusal(R"({"model_type":"qwen2",)" + sizes + sections + R"("mrope"}})"), ContainsSubstring("mrope"));
+}
+
 TEST_CASE("hf_config: layers without rotation come every n-th, as SmolLM3 states them") {
   const auto with = [](const std::string& type, const std::string& fields) {
     return R"({"model_type":")" + type +

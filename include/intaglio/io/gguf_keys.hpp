@@ -70,6 +70,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"ssm.inner_size"},
     {"attention.recurrent_layers"},
     {"full_attention_interval"},
+    {"n_deepstack_layers", gguf_key_use::harmless},       // of images
     {"rope.dimension_sections", gguf_key_use::harmless},  // of text alone all sections have one position
     // Of YaRN.
     {"rope.scaling.original_context_length"},
