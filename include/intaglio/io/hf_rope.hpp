@@ -55,7 +55,7 @@ class hf_rope : public hf_fields {
                               "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim"})
         expect_same(text["rope_scaling"][key], parameters[key]);
     }
-    if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // sections are of images
+    if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // of images
     if (out_.config.model_type == architecture::bitnet) return expect_type(scaling, "default");
     rope_scaling_config& out = out_.config.rope_scaling;
     if (type == "linear") out.type = rope_type::linear;
