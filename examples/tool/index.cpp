@@ -42,6 +42,59 @@ void tell_of_larql(const index_options& options, const decoder_config& c) {
                " layers of " + std::to_string(c.intermediate_size) + " features");
 }
 
+/// Makes the graphs over the gates of an index.
+graph_report index_graphs(const index_options& options, const std::filesystem::path& out) {
+  io::graph_parameters parameters;
+  parameters.links = options.links.value_or(parameters.links);
+  parameters.construction = options.construction.value_or(parameters.construction);
+  parameters.search = options.search.value_or(parameters.search);
+  progress_bar linking("linking");
+  return build_graph(
+      io::feature_index::open(out, {.contents = false}), parameters, options.threads,
+      [&linking](const io::file_progress& at) {
+        linking.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
+                     std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " layers");
+      });
+}
+
+std::string index_type(const io::feature_manifest& of, io::feature_vector which) {
+  return std::string(io::feature_type_name(of.layers.front()[which].type));
+}
+
+json index_json(const index_options& options, const io::feature_manifest& manifest,
+                const io::feature_build_report& made, const std::optional<graph_report>& graph) {
+  const decoder_config& c = manifest.config;
+  json out{{"out", options.out},
+           {"model_type", name(c.model_type)},
+           {"layers", made.layers},
+           {"kept_layers", made.kept},
+           {"features", io::features_of_layer(c)},
+           {"experts", std::max(1u, c.num_local_experts)},
+           {"hidden_size", c.hidden_size},
+           {"types",
+            {{"gate", index_type(manifest, io::feature_vector::gate)},
+             {"up", index_type(manifest, io::feature_vector::up)},
+             {"down", index_type(manifest, io::feature_vector::down)}}},
+           {"bytes", made.bytes}};
+  if (graph) out["graph"] = {{"layers", graph->layers}, {"kept_layers", graph->kept}, {"bytes", graph->bytes}};
+  return out;
+}
+
+void print_index(const index_options& options, const io::feature_manifest& manifest,
+                 const io::feature_build_report& made, const std::optional<graph_report>& graph) {
+  const decoder_config& c = manifest.config;
+  print_line(printable(options.out, 240) + ": " + std::to_string(made.layers) + " layers of " +
+             std::to_string(io::features_of_layer(c)) + " features" +
+             (c.num_local_experts == 0 ? "" : " of " + std::to_string(c.num_local_experts) + " experts") + ", gate " +
+             index_type(manifest, io::feature_vector::gate) + ", up " + index_type(manifest, io::feature_vector::up) +
+             ", down " + index_type(manifest, io::feature_vector::down) + ", " +
+             bytes_text(static_cast<double>(made.bytes)));
+  if (graph)
+    print_line("graph over the gates of " + std::to_string(graph->layers) + " layers, " +
+               bytes_text(static_cast<double>(graph->bytes)) +
+               (graph->kept == 0 ? "" : ", " + std::to_string(graph->kept) + " of which were there"));
+}
+
 }  // namespace
 
 void index(const index_options& options) {
@@ -78,50 +131,11 @@ void index(const index_options& options) {
     bar.clear();
     for (const auto& line : made.warnings) warn(line);
     const io::feature_manifest manifest = io::read_feature_manifest(out);
-    const decoder_config& c = manifest.config;
     std::optional<graph_report> graph;
-    if (options.hnsw) {
-      io::graph_parameters parameters;
-      parameters.links = options.links.value_or(parameters.links);
-      parameters.construction = options.construction.value_or(parameters.construction);
-      parameters.search = options.search.value_or(parameters.search);
-      progress_bar linking("linking");
-      graph = build_graph(
-          io::feature_index::open(out, {.contents = false}), parameters, options.threads,
-          [&linking](const io::file_progress& at) {
-            linking.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
-                         std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " layers");
-          });
-    }
-    const auto type = [&](io::feature_vector which) {
-      return std::string(io::feature_type_name(manifest.layers.front()[which].type));
-    };
-    if (options.json) {
-      json out{{"out", options.out},
-               {"model_type", name(c.model_type)},
-               {"layers", made.layers},
-               {"kept_layers", made.kept},
-               {"features", io::features_of_layer(c)},
-               {"experts", std::max(1u, c.num_local_experts)},
-               {"hidden_size", c.hidden_size},
-               {"types",
-                {{"gate", type(io::feature_vector::gate)},
-                 {"up", type(io::feature_vector::up)},
-                 {"down", type(io::feature_vector::down)}}},
-               {"bytes", made.bytes}};
-      if (graph) out["graph"] = {{"layers", graph->layers}, {"kept_layers", graph->kept}, {"bytes", graph->bytes}};
-      print_line(out.dump(-1, ' ', false, json::error_handler_t::replace));
-    } else {
-      print_line(printable(options.out, 240) + ": " + std::to_string(made.layers) + " layers of " +
-                 std::to_string(io::features_of_layer(c)) + " features" +
-                 (c.num_local_experts == 0 ? "" : " of " + std::to_string(c.num_local_experts) + " experts") +
-                 ", gate " + type(io::feature_vector::gate) + ", up " + type(io::feature_vector::up) + ", down " +
-                 type(io::feature_vector::down) + ", " + bytes_text(static_cast<double>(made.bytes)));
-      if (graph)
-        print_line("graph over the gates of " + std::to_string(graph->layers) + " layers, " +
-                   bytes_text(static_cast<double>(graph->bytes)) +
-                   (graph->kept == 0 ? "" : ", " + std::to_string(graph->kept) + " of which were there"));
-    }
+    if (options.hnsw) graph = index_graphs(options, out);
+    options.json
+        ? print_line(index_json(options, manifest, made, graph).dump(-1, ' ', false, json::error_handler_t::replace))
+        : print_index(options, manifest, made, graph);
     if (made.kept == made.layers) note("note: the index was whole already, and is this model's");
     else if (made.kept != 0)
       note("note: went on behind " + std::to_string(made.kept) + (made.kept == 1 ? " layer" : " layers") +

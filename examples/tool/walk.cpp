@@ -38,6 +38,17 @@ bool is_ffn_matrix(std::string_view name) {
   });
 }
 
+/// The numbers of features that sweep walks: powers of two from 16 on, those between, and all.
+std::vector<std::size_t> swept_counts(std::size_t features) {
+  std::vector<std::size_t> out;
+  for (std::size_t k = 16; k < features; k *= 2) {
+    out.push_back(k);
+    if (k * 3 / 2 < features) out.push_back(k * 3 / 2);
+  }
+  out.push_back(features);
+  return out;
+}
+
 }  // namespace
 
 void walk_run(const walk_options& options) {
@@ -65,12 +76,7 @@ void walk_sweep(const walk_options& options) {
   const auto ids = continued(files, model, files.ids(options.prompt, options.ids), options.tokens, nullptr);
   const auto dense = all_logits(model, ids, nullptr);
   const std::size_t features = features_of_token(c);
-  std::vector<std::size_t> counts;
-  for (std::size_t k = 16; k < features; k *= 2) {
-    counts.push_back(k);
-    if (k * 3 / 2 < features) counts.push_back(k * 3 / 2);
-  }
-  counts.push_back(features);
+  const std::vector<std::size_t> counts = swept_counts(features);
   std::vector<boundary_point> boundaries;
   std::vector<count_point> curve;
   progress_bar bar("sweeping");
