@@ -31,30 +31,58 @@ need_for_build() {
   need libcurl4-openssl-dev '/usr/include/*/curl/curl.h' /usr/include/curl/curl.h
 }
 
+# What the chosen steps take beyond the tool's build; serve, release and mpi ask for theirs themselves.
 need_for_tests() {
+  local step
   need_for_build
-  need mesa-vulkan-drivers '/usr/share/vulkan/icd.d/lvp_icd*.json'
-  need vulkan-validationlayers '/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json'
-  need "clang-$clang_version" "clang++-$clang_version"
-  need "libclang-rt-$clang_version-dev" "/usr/lib/llvm-$clang_version/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"
-  need "libc++-$clang_version-dev" "/usr/lib/llvm-$clang_version/include/c++/v1/vector"
-  need "clang-format-$clang_version" "clang-format-$clang_version"
-  need spirv-tools spirv-val
-  need "lld-$clang_version" "ld.lld-$clang_version"
-  need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix
-  need wine64 wine64 /usr/lib/wine/wine64
-  need pkg-config pkg-config
-  need libglfw3-dev /usr/include/GLFW/glfw3.h
-  need xvfb Xvfb
   need python3 python3
-  need python3-numpy '/usr/lib/python3/dist-packages/numpy/__init__.py'
-  need python3-venv '/usr/lib/python3.*/ensurepip/__init__.py'
+  need curl curl
   need xz-utils xz
   need libssl-dev /usr/include/openssl/ssl.h
-  need openssl openssl
-  need doxygen doxygen
-  need curl curl
-  [[ $distribution == debian-12 ]] || need catch2 /usr/include/catch2/catch_all.hpp
+  for step in "${chosen[@]}"; do need_for_step "$step"; done
+}
+
+need_for_clang() { need "clang-$clang_version" "clang++-$clang_version"; }
+need_for_format() { need "clang-format-$clang_version" "clang-format-$clang_version"; }
+need_for_windows() {
+  need_for_clang
+  need g++-mingw-w64-x86-64-posix x86_64-w64-mingw32-g++-posix
+}
+need_for_python() {
+  need python3-numpy '/usr/lib/python3/dist-packages/numpy/__init__.py'
+  need python3-venv '/usr/lib/python3.*/ensurepip/__init__.py'
+}
+
+need_for_step() {  # need_for_step STEP
+  case $1 in
+    layers | docs) need_for_format ;;&
+    headers | clang | sanitize | fuzz | size | compile_fail | docs | consume_subdirectory) need_for_clang ;;&
+    sanitize | fuzz)
+      need "libclang-rt-$clang_version-dev" \
+        "/usr/lib/llvm-$clang_version/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a" ;;&
+    flags)
+      need_for_windows
+      need "libc++-$clang_version-dev" "/usr/lib/llvm-$clang_version/include/c++/v1/vector" ;;
+    windows)
+      need_for_windows
+      need "lld-$clang_version" "ld.lld-$clang_version"
+      need wine64 wine64 /usr/lib/wine/wine64
+      need xvfb Xvfb ;;
+    gcc | cpu | gpu | gpu_second | validation | clang | sanitize | fuzz | lowered | amd)
+      need spirv-tools spirv-val
+      need mesa-vulkan-drivers '/usr/share/vulkan/icd.d/lvp_icd*.json'
+      [[ $distribution == debian-12 ]] || need catch2 /usr/include/catch2/catch_all.hpp
+      need_for_python ;;&
+    validation | lowered)
+      need vulkan-validationlayers '/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json' ;;
+    bindings | serve | consume_conan) need_for_python ;;&
+    examples | consume_*)
+      need libglfw3-dev /usr/include/GLFW/glfw3.h
+      need xvfb Xvfb
+      need pkg-config pkg-config ;;
+    serve) need openssl openssl ;;
+    docs) need doxygen doxygen ;;
+  esac
 }
 
 need_for_serve() {
@@ -80,10 +108,11 @@ system_facts() {
   distribution=$(. /etc/os-release && echo "$ID-${VERSION_ID:-none}")
   boost=libboost-dev
   [[ $distribution == debian-12 ]] && boost=libboost1.81-dev
-  clang_version=16
-  if ! command -v clang++-16 >/dev/null && ! { apt-cache show clang-16 2>/dev/null || true; } | grep -q '^Package'; then
-    [[ $distribution == ubuntu-* ]] && clang_version=18
-  fi
+  # The oldest clang that is here or can be had, from 16 on: 16 in Debian 12, 17 in Debian 13 and Ubuntu 24.04.
+  for clang_version in 16 17 18 19 20 21 16; do
+    command -v "clang++-$clang_version" >/dev/null && break
+    { apt-cache show "clang-$clang_version" 2>/dev/null || true; } | grep -q '^Package' && break
+  done
   clang=clang++-$clang_version
 }
 
