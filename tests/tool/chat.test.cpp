@@ -6,7 +6,6 @@
 
 #include <poll.h>
 #include <sys/resource.h>
-#include <set>
 
 using namespace tool_test;
 
@@ -218,7 +217,6 @@ TEST_CASE("a chat that is killed while it is stored, or has no room for it, leav
   for (int i = 0; i < 2000; ++i) input += "/save " + file + "\n";
   write(folder / "input", input);
   int killed = 0;
-  std::set<std::string> tried;
   for (int pause = 5; pause <= 80; pause += 15) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
@@ -236,11 +234,9 @@ TEST_CASE("a chat that is killed while it is stored, or has no room for it, leav
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     killed += WIFSIGNALED(status) ? 1 : 0;
-    if (std::string left = content(file); tried.insert(std::move(left)).second) {  // once for the same bytes
-      const outcome loaded = is_whole();
-      CAPTURE(loaded.err);
-      CHECK(contains(loaded.err, "2 turns, "));
-    }
+    const outcome loaded = is_whole();
+    CAPTURE(loaded.err);
+    CHECK(contains(loaded.err, "2 turns, "));
   }
   CHECK(killed != 0);
 }
