@@ -46,7 +46,7 @@ class hf_config_reader : public hf_encoder {
       if (const std::string norm = text["normalization_function"].text_or("rmsnorm"); norm != "rmsnorm")
         document_.refuse("normalization_function", "rmsnorm", "'" + printable(norm, 40) + "'");
       if (is_dense_hybrid(text)) {
-        const bool experts = !text["num_local_experts"].present() || text["num_local_experts"].natural() != 0;
+        const bool experts = text["num_local_experts"].present() && text["num_local_experts"].natural() != 0;
         found = &family_of(experts ? architecture::granitemoe : architecture::granite);
       }
       out_.config.model_type = found->type;
