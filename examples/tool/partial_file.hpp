@@ -5,6 +5,7 @@
 #include <intaglio/core/error.hpp>
 #include <intaglio/io/sha256.hpp>
 #include <intaglio/platform/files.hpp>
+#include <intaglio/platform/path_text.hpp>
 
 #include <cerrno>
 #include <cstddef>
@@ -22,7 +23,7 @@ class partial_file {
  public:
   /// Opens the file, or makes it, and reads what is there.
   explicit partial_file(std::string path) : path_(std::move(path)) {
-    file_ = platform::open_file(path_, platform::file_access::journal_no_link);
+    file_ = platform::open_file(platform::path_of(path_), platform::file_access::journal_no_link);
     if (file_ < 0) fail("cannot open", errno);
     std::vector<std::byte> piece(std::size_t{1} << 20);
     for (;;) {
