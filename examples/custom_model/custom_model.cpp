@@ -74,7 +74,8 @@ int main() try {
   const gpu::device device;
   const plan::table* const both[] = {&plan::engraved<macaron, plan::profiles::cpu>::table,
                                      &plan::engraved<macaron, plan::profiles::portable>::table};
-  const plan::table& table = runtime::choose_table(both, runtime::class_of(device));
+  const plan::device_class seen = runtime::class_of(device);
+  const plan::table& table = runtime::choose_table(both, seen);
   std::fputs(plan::explain(table, table.model).c_str(), stdout);
 
   gpu::pipeline_cache cache(device, gpu::default_cache_folder(),

@@ -16,7 +16,7 @@ namespace intaglio::runtime {
 /// Chooses the plan for a device among a program's: the strongest whose class it meets. For a device that
 /// meets none (with 16 KiB of shared memory, or 256 invocations a workgroup) the first that can be proven for it, those
 /// for its kind before the others; else the first.
-inline const plan::table& choose_table(std::span<const plan::table* const> tables, plan::device_class device) {
+inline const plan::table& choose_table(std::span<const plan::table* const> tables, const plan::device_class& device) {
   const plan::table* best = tables.front();
   std::uint32_t most = 0;
   for (const plan::table* each : tables)

@@ -49,7 +49,8 @@ inline rank_cut cut_over_ranks(const mpi_ranks& ranks, const gpu::device& on,
   MPI_Get_processor_name(host, &length);
   own.device = std::hash<std::string_view>{}({host, static_cast<std::size_t>(length)});
   for (const std::uint8_t byte : on.description().uuid) own.device = plan::mixed(own.device, byte);
-  const plan::table& table = choose_table(tables, class_of(on));
+  const plan::device_class seen = class_of(on);  // g++ 14 takes the table for a part of it
+  const plan::table& table = choose_table(tables, seen);
   for (const plan::table* const each : tables) own.model = plan::mixed(own.model, each->hash);
   const std::vector<rank_offer> all = ranks.of_stages(own, limit);
 
