@@ -248,10 +248,11 @@ step_flags() {
   return $status
 }
 
-# What needs no GPU, the tool's commands on files, and hello, for Windows (tests/windows).
+# Files, tokens, plans, the tool's commands and stories, for Windows, under Wine (tests/windows).
 step_windows() {
   build_release
-  result=$(tests/windows/run build/test/windows "$clang" "$PWD/build/bin/intaglio" 2>build/test/windows.log) ||
+  result=$(on_lavapipe "$(lavapipe_22)" tests/windows/run build/test/windows "$clang" "$PWD/build/bin/intaglio" \
+    2>build/test/windows.log) ||
     { tail -n 40 build/test/windows.log >&2; return 1; }
   result=${result#windows: }
 }
