@@ -50,7 +50,8 @@ TEST_CASE("a Granite whose gate and up are one matrix is the one that has them a
   const auto apart = checkpoint::open(from);
   const temporary_folder folder;
   std::ofstream(folder / "config.json")
-      << R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":768,"shared_intermediate_size":768,)"
+      << R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":768,"num_local_experts":0,)"
+      << R"("shared_intermediate_size":768,)"
       << R"("num_hidden_layers":3,"num_attention_heads":8,"num_key_value_heads":2,"vocab_size":1024,)"
       << R"("max_position_embeddings":1024,"rms_norm_eps":1e-5,"embedding_multiplier":6,"attention_multiplier":0.05,)"
       << R"("residual_multiplier":0.4,"logits_scaling":2,"tie_word_embeddings":true,"position_embedding_type":"rope",)"
