@@ -141,12 +141,13 @@ constexpr std::uint64_t shared_memory_bytes(std::string_view module, std::initia
   for (const declared_module& each : declared_modules) {
     if (each.name != module) continue;
     std::array<std::uint32_t, max_specialization_constants> bits{};
-    module_use out{bits, ~0u};
+    static_assert(max_specialization_constants <= 64, "module_use::absent has 64 bits");
+    module_use out{bits, ~std::uint64_t{0}};
     const kernel_interface& face = interface_of(each.of);
     for (const named_constant& one : constants)
       if (const std::size_t id = face.specialization_index(one.name); id < face.specialization_count()) {
         bits[id] = static_cast<std::uint32_t>(one.value);
-        out.absent &= ~(1u << id);
+        out.absent &= ~(std::uint64_t{1} << id);
       }
     each.demand(out);
     return out.defined ? out.shared_memory_bytes : never;

@@ -14,7 +14,7 @@ namespace intaglio::kernels {
 /// One use of a module: constants in, demands out.
 struct module_use {
   std::span<const std::uint32_t> constants;  ///< by constant_id
-  std::uint32_t absent = 0;                  ///< bits of those that are not given
+  std::uint64_t absent = 0;                  ///< bits of those that are not given
   std::array<std::uint32_t, 3> workgroup{};  ///< invocations in x, y and z
   std::uint64_t shared_memory_bytes = 0;
   bool defined = true;  ///< false where it depends on an absent constant, or on an operation without a result

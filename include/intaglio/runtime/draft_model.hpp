@@ -28,12 +28,12 @@ namespace intaglio {
 /// was drafted wrong is taken back. Used by the thread of the large model's batch.
 class draft_model final : public runtime::proposer {
  public:
-  /// @param small with about as many slots as the large one's
+  /// @param drafting with about as many slots as the large one's
   /// @param names of both, the small one's first, as errors tell them
   /// @error argument_error: other tokens, recurrent layers, an encoder
-  draft_model(basic_batch small, const basic_batch& large,
+  draft_model(basic_batch drafting, const basic_batch& large,
               const std::pair<std::string, std::string>& names = {"the draft model", "the model"})
-      : small_(std::move(small)), large_vocabulary_(vocabulary(large)) {
+      : small_(std::move(drafting)), large_vocabulary_(vocabulary(large)) {
     expect_same_tokens(large, names);
     if (small_.table().kept_bytes() != 0)
       throw argument_error("draft model", "one without recurrent layers, whose states cannot be taken back",
