@@ -87,7 +87,7 @@ TEST_CASE("branches of a map may meet", "[io]") {
   // a and b have the children of one block.
   std::vector<std::uint32_t> units(1024);
   units[0] = trie_unit(0, 256, false);
-  for (const std::uint32_t byte : {'a', 'b'}) units[256 + byte] = trie_unit(byte, (256 + byte) ^ 512, false);
+  for (const std::uint32_t byte : {0x61u, 0x62u}) units[256 + byte] = trie_unit(byte, (256 + byte) ^ 512, false);
   units[512 + 'c'] = trie_unit('c', (512 + 'c') ^ 768, true);
   units[768] = 0x80000000u;
   const io::charsmap map(charsmap_of(units, std::string_view("x", 2)), "m");
