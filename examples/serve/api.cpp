@@ -61,6 +61,7 @@ const std::vector<api::route>& api::routes() {
       {"POST", "/api/show", &api::ollama_show},
       {"GET", "/api/version", &api::ollama_version},
       {"GET", "/props", &api::properties, true},
+      {"GET", "/lora-adapters", &api::adapters, true},
       {"POST", "/apply-template", &api::apply_template, true},
       {"GET", "/slots", &api::slot_list, true},
       {"POST", "/slots/", &api::slot_action, true, true, true},
@@ -214,7 +215,14 @@ listed_model api::listed(const std::string& name) {
 
 http_reply api::models(const asked&) {
   json all = json::array();
-  for (const listed_model& each : listed()) all.push_back(model_entry(each));
+  for (const listed_model& each : listed()) {
+    all.push_back(model_entry(each));
+    if (!each.loaded) continue;
+    for (const auto& [name, file] : each.loaded->facts.adapters) {
+      all.push_back(model_entry(each));
+      all.back()["id"] = name, all.back()["parent"] = each.id;
+    }
+  }
   return json_reply({{"object", "list"}, {"data", std::move(all)}});
 }
 

@@ -77,6 +77,7 @@ class api : public http_application {
   http_reply ollama_embed(const asked& of);
   http_reply rerank(const asked& of);
   http_reply properties(const asked& of);
+  http_reply adapters(const asked& of);
   http_reply apply_template(const asked& of);
   http_reply slot_list(const asked& of);
   http_reply slot_action(const asked& of);

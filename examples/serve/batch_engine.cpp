@@ -255,11 +255,12 @@ class batch_engine : public token_engine {
     while (!returning_.empty()) {
       const auto& who = *returning_.front().who;
       const auto left = who.max_tokens() - static_cast<std::uint32_t>(who.ids().size());
-      if (!batch_->fits(returning_.front().history, left)) return;
+      if (!batch_->fits(returning_.front().history, left, who.adapter())) return;
       seat next = std::move(returning_.front());
       returning_.pop_front();
       const std::vector<std::int32_t> all = next.history;
-      sit(std::move(next), all, {.sampling = who.sampling(), .max_tokens = left, .keep_logits = true});
+      sit(std::move(next), all,
+          {.sampling = who.sampling(), .max_tokens = left, .keep_logits = true, .adapter = who.adapter()});
     }
     const std::lock_guard lock(mutex_);
     for (; !questions_.empty() && batch_->fits(questions_.front()->prompt, 1); questions_.pop_front()) {
@@ -267,7 +268,7 @@ class batch_engine : public token_engine {
       sit({{}, nullptr, asked, {}, {}, 0}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
     }
     for (; questions_.empty() && !waiting_.empty() &&
-           batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens());
+           batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens(), waiting_.front()->adapter());
          waiting_.pop_front()) {
       const auto& who = waiting_.front();
       const bool on_host = who->drawn_by_host();
@@ -276,6 +277,7 @@ class batch_engine : public token_engine {
            .max_tokens = who->max_tokens(),
            .keep_logits = on_host,
            .prompt_lookup_num_tokens = on_host ? 0 : std::min(options_.prompt_lookup, batch_->most_drafts()),
+           .adapter = who->adapter(),
            .draft_num_tokens = on_host ? 0 : most_drafted()});
     }
     gauges_.waiting = waiting_.size();
@@ -483,11 +485,13 @@ class batch_engine : public token_engine {
     tool::set_quiet();  // warnings go to the log
     tool::model_options opened{options_.model, options_.i2s_layout};
     opened.lora = options_.lora;
-    tool::load_model(opened, [this](const io::checkpoint& checkpoint) { load(checkpoint); });
+    io::adapter_set adapters = adapters_of(options_.lora_by_request);
+    if (adapters.size() != 0) opened.beside = &adapters;
+    tool::load_model(opened, [&](const io::checkpoint& checkpoint) { load(checkpoint, adapters); });
   }
 
-  void load(const io::checkpoint& checkpoint) {
-    plans_ = &batch_plans_of(checkpoint, options_);
+  void load(const io::checkpoint& checkpoint, const io::adapter_set& adapters) {
+    plans_ = &batch_plans_of(checkpoint, options_, adapters);
     encodes_ = family_of(plans_->config().model_type).encoder;
     const io::vocabulary& vocabulary = vocabulary_of(checkpoint);
     if (!words_ready_) {
@@ -497,6 +501,8 @@ class batch_engine : public token_engine {
       facts_.id = options_.name.empty() ? std::string(plans_->name) : options_.name;
       facts_.aliases = options_.aliases;
       facts_.any_name = options_.any_name;
+      for (std::uint32_t i = 1; i <= adapters.size(); ++i)
+        facts_.adapters.emplace_back(adapters.name(i), std::filesystem::path(adapters.path(i)).filename().string());
       facts_.vocab_size = plans_->config().vocab_size;
       facts_.context = plans_->cpu.context;
       facts_.hidden_size = plans_->config().hidden_size;
@@ -534,6 +540,8 @@ class batch_engine : public token_engine {
     gauges_.weights_bytes = table.weight_bytes();
     gauges_.cache_bytes = table.cache_bytes() + table.pool_bytes();
     std::string computed = tool::computed_text(table);
+    if (adapters.size() != 0)
+      computed += "; " + std::to_string(adapters.size()) + " adapters by request, " + gpu::bytes_text(adapters.bytes());
     if (draft) draft_ = draft->load(batch_ ? &*batch_ : nullptr, loading, gauges_), computed += "; " + draft->told();
     gauges_.slot_count = batch_ ? batch_->slot_count() : table.shape.slot_count;
     gauges_.page_size = table.shape.page_size;

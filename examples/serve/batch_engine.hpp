@@ -21,7 +21,8 @@ struct engine_options {
   std::string codec;              ///< to compute in, whatever the file's; empty: the file's own
   std::string chat_template;      ///< in place of the file's: a text, or a name (is_template_name); empty: the file's
   std::vector<std::string> lora;  ///< adapters that are merged into it (io/lora_adapter.hpp)
-  std::string device;             ///< index, UUID or part of the name; empty: by rule
+  std::vector<std::string> lora_by_request;  ///< that requests choose among: NAME=FILE, or FILE, whose stem is the name
+  std::string device;                        ///< index, UUID or part of the name; empty: by rule
   std::vector<std::string> devices{};  ///< over which the model is cut, each as `device` names one; empty: one device
   std::vector<std::uint32_t> cut{};    ///< layers in front of each cut; empty: by the devices' memory and rates
   std::string name;                    ///< that clients ask for; empty: the engraved model's

@@ -4,13 +4,17 @@
 #pragma once
 
 #include <intaglio/core/error.hpp>
+#include <intaglio/families/adapter_room.hpp>
+#include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/basic_batch.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "../tool/engraved_models.hpp"
 #include "../tool/known_models.hpp"
@@ -29,19 +33,35 @@ inline std::uint32_t slots_of_group(const engine_options& wanted) {
 }
 
 /// The batch's plans of the model that a file has: those of the engraved models where nothing else is asked for.
-inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted) {
+/// @param adapters that the file holds for requests to choose among
+/// @throws argument_error: adapters of an encoder, whose plans have no sessions
+inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted,
+                                                  const io::adapter_set& adapters) {
   const bool fast = wanted.batch_products == "halves";
   const tool::cache_choice cache = tool::cache_of(wanted.context, wanted.cache_type);
   const tool::engraved_model* const alone =
-      wanted.slot_count == 0 ? tool::engraved_for(file, cache, wanted.codec) : nullptr;
+      wanted.slot_count == 0 && adapters.size() == 0 ? tool::engraved_for(file, cache, wanted.codec) : nullptr;
   const bool encodes = family_of(file.config().model_type).encoder;  // each text is a pass, and no session goes on
+  if (encodes && adapters.size() != 0)
+    throw argument_error("--lora-by-request", "a decoder", "an encoder, which has --lora alone");
   const tool::engraved_model& out =
       encodes ? tool::planned_model_of(file, cache, {}, wanted.codec)
       : alone != nullptr
           ? engraved_batches(fast)[static_cast<std::size_t>(alone - tool::engraved_models().data())]
           : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, slots_of_group(wanted)},
-                                   wanted.codec);
+                                   wanted.codec, families::adapter_room_of(adapters));
   tool::judge_codecs(file, out, wanted.codec);
+  return out;
+}
+
+/// @param wanted NAME=FILE, or FILE, whose stem is the name  @throws as io::adapter_set
+inline io::adapter_set adapters_of(const std::vector<std::string>& wanted) {
+  io::adapter_set out;
+  for (const std::string& each : wanted) {
+    const std::size_t sign = each.find('=');
+    const std::filesystem::path file = platform::path_of(sign == std::string::npos ? each : each.substr(sign + 1));
+    out.add(sign == std::string::npos ? file.stem().string() : each.substr(0, sign), file);
+  }
   return out;
 }
 

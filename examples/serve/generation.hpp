@@ -76,6 +76,7 @@ class generation {
   const std::vector<std::int32_t>& prompt() const { return prompt_; }
   const sampling_options& sampling() const { return sampling_; }
   std::uint32_t max_tokens() const { return max_tokens_; }
+  const adapter_choice& adapter() const { return adapter_; }
   /// Tokens so far, the end token among them. Of the engine's thread.
   const std::vector<std::int32_t>& ids() const { return ids_; }
   bool done() const { return done_; }
@@ -135,6 +136,7 @@ class generation {
   sampling_options sampling_;
   shaping shape_;
   std::uint32_t max_tokens_;
+  adapter_choice adapter_;
   std::vector<std::string> stops_;
   std::vector<std::int32_t> stop_ids_;
   std::string since_;  ///< the last of the text, where there are stop strings

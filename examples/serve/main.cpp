@@ -125,6 +125,11 @@ void add_model_options(CLI::App& app, settings& to) {
   add("--lora", to.engine.lora,
       "LoRA adapter, a GGUF file that is merged into the GGUF model as it is loaded, scaled by SCALE; may be repeated")
       ->type_name("FILE[:SCALE]");
+  add("--lora-by-request", to.engine.lora_by_request,
+      "LoRA adapter, a GGUF file that stays beside the GGUF model: requests choose it by its name as their model, or "
+      "by "
+      "its number, 0 for the first one, in \"lora\"; without NAME it is the file's stem; may be repeated")
+      ->type_name("[NAME=]FILE");
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's");
   add("--model-alias", to.engine.aliases, "Other names that requests may ask for");
   app.add_flag("--any-model-name", to.engine.any_name,
@@ -280,6 +285,7 @@ void check_models(const settings& of) {
   alone("--model", !of.engine.model.empty());
   alone("--index", !of.index.empty());
   alone("--lora", !of.engine.lora.empty());
+  alone("--lora-by-request", !of.engine.lora_by_request.empty());
   alone("--draft", !of.engine.draft.empty());
   alone("--chat-template", !of.engine.chat_template.empty());
   alone("--model-name", !of.engine.name.empty());
@@ -289,6 +295,8 @@ void check_models(const settings& of) {
 void check(settings& of, const CLI::App& app) {
   if (!of.engine.lora.empty() && !of.index.empty())
     throw std::runtime_error("--index: expected nothing beside --lora, whose changes it does not have, found a folder");
+  if (!of.engine.lora_by_request.empty() && !of.engine.devices.empty())
+    throw std::runtime_error("--devices: expected nothing beside --lora-by-request, found a list");
   refuse_unknown_environment(app);
   check_models(of);
   if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";

@@ -291,9 +291,34 @@ void read_ends(const fields& from, const model_facts& model, const limits& limit
                  "a wish for more of it");
 }
 
+/// The adapter: by the name of a model, or as llama.cpp's server takes it, {"id": 0 .., "scale": 1} in a list.
+adapter_choice read_adapter(const fields& from, const model_facts& model) {
+  adapter_choice out{0, 0};
+  if (from.find("model") != nullptr) out = adapter_named(from.text("model"), model);
+  const json* const list = from.find("lora");
+  if (list == nullptr) return out;
+  if (!list->is_array()) refuse_field("lora", "an array of adapters", shown(*list));
+  std::uint32_t chosen = 0;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const fields each((*list)[i], index("lora", i));
+    const auto count = static_cast<std::uint32_t>(model.adapters.size());
+    if (count == 0) refuse_field("lora", "none: the server has no --lora-by-request", "an adapter");
+    each.need("id", "an adapter's number");
+    const std::uint32_t id = *each.natural("id", 0, count - 1);
+    const float scale = each.number("scale", -1000, 1000).value_or(1);
+    each.refuse_unknown(false);
+    if (scale == 0) continue;
+    if (chosen++ != 0) refuse_field("lora", "one adapter with a scale other than 0", "another one");
+    out = {id + 1, scale};
+  }
+  if (chosen == 0) out = {0, 0};
+  return out;
+}
+
 completion_request read_common(const fields& from, const model_facts& model, const limits& limit, bool chat) {
   if (from.find("model") != nullptr) require_model(from.text("model"), model);
   completion_request out;
+  out.adapter = read_adapter(from, model);
   out.chat = chat;
   read_sampling(from, model, out);
   read_max_tokens(from, limit, out);
@@ -330,8 +355,14 @@ void read_thought_tokens(const fields& from, completion_request& out) {
 
 }  // namespace
 
+adapter_choice adapter_named(std::string_view name, const model_facts& model) {
+  for (std::uint32_t i = 0; i < model.adapters.size(); ++i)
+    if (model.adapters[i].first == name) return {i + 1, 1};
+  return {0, 0};
+}
+
 void require_model(const std::string& name, const model_facts& model) {
-  if (!model.any_name && name != model.id &&
+  if (!model.any_name && name != model.id && adapter_named(name, model).number == 0 &&
       std::find(model.aliases.begin(), model.aliases.end(), name) == model.aliases.end())
     throw api_error(404, "model: expected '" + model.id + "', found '" + printable(name, 60) + "'", "model",
                     "model_not_found");

@@ -3,6 +3,7 @@
 // fields are refused by name, unless limits say that they are ignored.
 #pragma once
 
+#include <intaglio/runtime/adapter_choice.hpp>
 #include <intaglio/runtime/sampling.hpp>
 
 #include <cstdint>
@@ -29,6 +30,8 @@ struct model_facts {
   std::int64_t created = 0;       ///< Unix time
   bool any_name = false;          ///< any other name means this model too
   std::uint32_t hidden_size = 0;  ///< numbers of an embedding
+  /// Adapters that requests choose among: their names, which are also those of models, and their files.
+  std::vector<std::pair<std::string, std::string>> adapters{};
 };
 
 /// A text, or token ids as they are.
@@ -66,6 +69,7 @@ struct completion_request {
   std::vector<prompt_input> prompts;  ///< of a completion
   bool parse_special = true;          ///< texts of control tokens in prompts are those tokens
   sampling_options sampling{.temperature = 1};
+  adapter_choice adapter{0, 0};
   bool seeded = false;  ///< else sampling.seed is for the server to draw
   shaping shape;
   std::optional<std::uint32_t> max_tokens;
@@ -78,6 +82,8 @@ struct completion_request {
   bool usage_so_far = false;  ///< beside every piece, not only at the end
 };
 
+/// The adapter of that name, in full; none of another name.
+adapter_choice adapter_named(std::string_view name, const model_facts& model);
 /// @throws api_error 404: another model
 void require_model(const std::string& name, const model_facts& model);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /health, /metrics, /props and /plan: how the server and its models are.
+// /health, /metrics, /props, /lora-adapters and /plan: how the server and its models are.
 #include "api.hpp"
 
 #include <array>
@@ -23,6 +23,14 @@ http_reply api::properties(const asked& of) {
                      {"eos_token", text(words.tokens.eos())},
                      {"modalities", {{"vision", false}, {"audio", false}}},
                      {"build_info", fingerprint()}});
+}
+
+/// As llama.cpp's server tells them. Scales are a request's: without a choice none adds anything.
+http_reply api::adapters(const asked& of) {
+  json out = json::array();
+  for (const auto& [name, file] : of.facts().adapters)
+    out.push_back({{"id", out.size()}, {"name", name}, {"path", file}, {"scale", 0.0}});
+  return json_reply(std::move(out));
 }
 
 http_reply api::health(const asked&) {

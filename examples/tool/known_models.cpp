@@ -26,6 +26,7 @@ struct kept_plans {
   std::string name;
   cache_choice cache;  ///< with a context
   shape_rule shape;
+  plan::adapter_room adapters;
   std::optional<plan::planned> cpu, portable;
   engraved_model tables;
   plan::planned planned(const plan::profile& target, plan::ffn_form form) const {
@@ -34,7 +35,7 @@ struct kept_plans {
     const plan::profile own = cache.type ? plan::with_cache(target, *cache.type) : target;
     return families::planned_of(config, types, name, own, cache.context,
                                 batched ? shape.of(config, own, cache.context, shape.slot_count) : plan::batch_shape{},
-                                form);
+                                form, adapters);
   }
 };
 
@@ -58,7 +59,8 @@ std::uint32_t default_context(const decoder_config& config) {
 }
 
 const engraved_model& planned_model(const decoder_config& config, const families::weight_types& types,
-                                    std::string_view name, const cache_choice& asked, shape_rule shape) {
+                                    std::string_view name, const cache_choice& asked, shape_rule shape,
+                                    const plan::adapter_room& adapters) {
   static std::list<kept_plans> made;
   static std::mutex one_at_a_time;  // a server loads several models at once
   const std::lock_guard lock(one_at_a_time);
@@ -68,10 +70,12 @@ const engraved_model& planned_model(const decoder_config& config, const families
     throw argument_error("--context", "at most " + std::to_string(config.max_position_embeddings) + " (the model's)",
                          std::to_string(cache.context));
   for (const kept_plans& each : made)
-    if (each.config == config && each.types == types && each.name == name && each.cache == cache && each.shape == shape)
+    if (each.config == config && each.types == types && each.name == name && each.cache == cache &&
+        each.shape == shape && each.adapters == adapters)
       return each.tables;
   std::list<kept_plans> fresh;  // joins the others when it is whole
-  kept_plans& out = fresh.emplace_back(kept_plans{config, types, std::string(name), cache, shape, {}, {}, {}});
+  kept_plans& out =
+      fresh.emplace_back(kept_plans{config, types, std::string(name), cache, shape, adapters, {}, {}, {}});
   out.cpu = out.planned(plan::profiles::cpu, {});
   out.portable = out.planned(plan::profiles::portable, {});
   out.tables = {out.name, out.cpu->table(), out.portable->table(),
@@ -115,7 +119,7 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
 }
 
 const engraved_model& planned_model_of(const io::checkpoint& file, const cache_choice& cache, shape_rule shape,
-                                       const std::string& codec) {
+                                       const std::string& codec, const plan::adapter_room& adapters) {
   const decoder_config& config = file.config();
   const families::weight_types types = computed_types(file, codec);
   std::string name = platform::path_of(file.path()).lexically_normal().stem().string();
@@ -124,7 +128,7 @@ const engraved_model& planned_model_of(const io::checkpoint& file, const cache_c
       name = each.name;
       break;
     }
-  return planned_model(config, types, name, cache, shape);
+  return planned_model(config, types, name, cache, shape, adapters);
 }
 
 void require_decoder(const engraved_model& model) {

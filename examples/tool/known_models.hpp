@@ -8,6 +8,7 @@
 #include <intaglio/core/dtype.hpp>
 #include <intaglio/families/file_types.hpp>
 #include <intaglio/families/planned_family.hpp>
+#include <intaglio/plan/adapters.hpp>
 #include <intaglio/plan/profile.hpp>
 
 #include <optional>
@@ -35,9 +36,11 @@ std::uint32_t default_context(const decoder_config& config);
 
 /// Plans of a config, made on the first call for it.
 /// @param name how messages and tables name the model  @param shape none: a session alone
+/// @param adapters room for those that sessions choose among
 /// @throws argument_error: a shape or a codec that kernels do not take; a context beyond the model's own
 const engraved_model& planned_model(const decoder_config& config, const families::weight_types& types,
-                                    std::string_view name, const cache_choice& cache = {}, shape_rule shape = {});
+                                    std::string_view name, const cache_choice& cache = {}, shape_rule shape = {},
+                                    const plan::adapter_room& adapters = {});
 
 /// Plans of a known model; nullptr for another name.
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
@@ -53,7 +56,8 @@ families::weight_types computed_types(const io::checkpoint& file, const std::str
 /// Plans of a file's model, by its own config, in those codecs.
 /// @throws argument_error as above
 const engraved_model& planned_model_of(const io::checkpoint& file, const cache_choice& cache = {},
-                                       shape_rule shape = {}, const std::string& codec = {});
+                                       shape_rule shape = {}, const std::string& codec = {},
+                                       const plan::adapter_room& adapters = {});
 
 /// @throws argument_error: an encoder, whose texts have no next token
 void require_decoder(const engraved_model& model);

@@ -33,6 +33,7 @@ io::checkpoint with_adapters(io::checkpoint of, const model_options& options) {
     const io::lora_choice choice(each);
     io::lora_adapter(choice.file).merge_into(of, choice.scale);
   }
+  if (options.beside != nullptr) options.beside->hold_in(of);
   return of;
 }
 
@@ -67,7 +68,8 @@ io::checkpoint open_model(const model_options& options) {
 }
 
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load) {
-  if (is_url(options.path) && options.lora.empty()) {  // adapters are held against the whole file
+  if (is_url(options.path) && options.lora.empty() &&
+      options.beside == nullptr) {  // adapters are held against the whole file
     try {
       if (std::optional<io::checkpoint> arriving = open_arriving(options))
         return load(with_warnings(std::move(*arriving)));

@@ -2,6 +2,7 @@
 // Opens what --model names: a GGUF file, a folder, or the story teller that the tool carries.
 #pragma once
 
+#include <intaglio/io/adapter_set.hpp>
 #include <intaglio/io/checkpoint_data.hpp>
 #include <intaglio/io/tokenizer.hpp>
 
@@ -23,6 +24,7 @@ struct model_options {
   std::string codec{};                           ///< to compute in, whatever the file's; empty: the file's own
   std::vector<std::string> devices{};            ///< over which it is cut, as --device names one; empty: one device
   std::vector<std::string> lora{};               ///< adapters, FILE or FILE:SCALE (io/lora_adapter.hpp)
+  io::adapter_set* beside = nullptr;             ///< that sessions choose among: the model is opened with them
   bool mpi = false;                              ///< a stage on each rank of MPI
   std::vector<std::uint32_t> cut{};              ///< layers in front of each cut; empty: chosen
   bool embedded() const { return path.empty(); }

@@ -4,6 +4,7 @@
 // expert an adapter, and number 0, of zeros, for sessions without one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,7 +24,11 @@ struct adapter_room {
   std::uint32_t rank = 0;            ///< of each, at most; a multiple of 8
   dtype type = dtype::f32;           ///< in which A and B are held: f32, f16 or bf16
   std::vector<text<48>> matrices{};  ///< that have them, "attn_q.weight" standing for that of each layer
-  friend bool operator==(const adapter_room&, const adapter_room&) = default;
+  friend bool operator==(const adapter_room& a, const adapter_room& b) {
+    return a.count == b.count && a.rank == b.rank && a.type == b.type &&
+           std::equal(a.matrices.begin(), a.matrices.end(), b.matrices.begin(), b.matrices.end(),
+                      [](const text<48>& one, const text<48>& other) { return one.view() == other.view(); });
+  }
 };
 
 /// Names of the tensors that hold A [(count + 1) * rank, columns] and B [(count + 1) * rows, rank] of all adapters.
