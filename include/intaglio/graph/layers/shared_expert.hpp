@@ -2,6 +2,8 @@
 // A mixture of experts with one more that every token has, whose part a gate of its own says.
 #pragma once
 
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/graph/layers/gated_ffn.hpp"
 #include "intaglio/graph/layers/linear.hpp"
 #include "intaglio/graph/layers/moe.hpp"
 #include "intaglio/graph/layers/rms_norm.hpp"
