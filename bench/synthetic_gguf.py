@@ -37,6 +37,10 @@ SHAPES = {
     "bitnet_2b_4t": ("bitnet", 30, 2560, 6912, 20, 5, 128, 128256, 4096, 500000.0, 1e-5, True),
     "mistral_7b": ("llama", 32, 4096, 14336, 32, 8, 128, 32000, 32768, 1000000.0, 1e-5, False),
     "llama_32_1b": ("llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 500000.0, 1e-5, True),
+    "qwen3_06b": ("qwen3", 28, 1024, 3072, 16, 8, 128, 151936, 40960, 1000000.0, 1e-6, True),
+    "qwen3_4b": ("qwen3", 36, 2560, 9728, 32, 8, 128, 151936, 40960, 1000000.0, 1e-6, True),
+    "qwen3_8b": ("qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960, 1000000.0, 1e-6, False),
+    "qwen25_7b": ("qwen2", 28, 3584, 18944, 28, 4, 128, 152064, 32768, 1000000.0, 1e-6, False),
     "gemma3_1b": ("gemma3", 26, 1152, 6912, 4, 1, 256, 262144, 32768, 1000000.0, 1e-6, True),
     "gemma3_4b": ("gemma3", 34, 2560, 10240, 8, 4, 256, 262208, 131072, 1000000.0, 1e-6, True),
 }
@@ -134,6 +138,11 @@ def tensors_of(shape, codec, head_codec):
             norms |= {"attn_sub_norm": heads * head, "ffn_sub_norm": ffn}
         if architecture == "gemma3":
             norms |= {"attn_q_norm": head, "attn_k_norm": head, "post_attention_norm": width, "post_ffw_norm": width}
+        if architecture == "qwen3":
+            norms |= {"attn_q_norm": head, "attn_k_norm": head}
+        biases = {"attn_q": heads * head, "attn_k": kv_heads * head, "attn_v": kv_heads * head}
+        if architecture == "qwen2":
+            out += [(f"blk.{i}.{name}.bias", (size,), "f32") for name, size in biases.items()]
         out += [(f"blk.{i}.{name}", size, of(codec, name, i)) for name, size in matrices.items()]
         out += [(f"blk.{i}.{name}", (size,), "f32") for name, size in norms.items()]
     return out
@@ -196,7 +205,7 @@ def write(shape, codec, head_codec, target, vocabulary=None):
         header += text(key) + struct.pack("<If", FLOAT32, value)
     offset = 0
     for name, size, kind in tensors:
-        header += text(f"{name}.weight".encode()) + struct.pack(
+        header += text((name if name.endswith(".bias") else f"{name}.weight").encode()) + struct.pack(
             f"<I{len(size)}QIQ", len(size), *size, CODECS[kind][0], offset
         )
         offset += tensor_bytes(size, kind) + -tensor_bytes(size, kind) % ALIGNMENT
