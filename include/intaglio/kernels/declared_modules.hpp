@@ -139,13 +139,14 @@ struct named_constant {
 constexpr std::uint64_t shared_memory_bytes(std::string_view module, std::initializer_list<named_constant> constants) {
   constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
   for (const declared_module& each : declared_modules) {
-    if (each.name != module) continue;
+    if (each.name.size() != module.size() || each.name != module) continue;
     std::array<std::uint32_t, max_specialization_constants> bits{};
     static_assert(max_specialization_constants <= 64, "module_use::absent has 64 bits");
     module_use out{bits, ~std::uint64_t{0}};
     const kernel_interface& face = interface_of(each.of);
+    const std::size_t none = face.specialization.size();
     for (const named_constant& one : constants)
-      if (const std::size_t id = face.specialization_index(one.name); id < face.specialization_count()) {
+      if (const std::size_t id = face.specialization_index(one.name); id != none) {
         bits[id] = static_cast<std::uint32_t>(one.value);
         out.absent &= ~(std::uint64_t{1} << id);
       }

@@ -76,8 +76,12 @@ struct kernel_interface {
     return push.size();
   }
   constexpr std::size_t specialization_index(std::string_view wanted) const {
-    for (std::size_t i = 0; i < specialization.size() && !specialization[i].name.empty(); ++i)
-      if (specialization[i].name == wanted) return i;
+    std::size_t i = 0;
+    for (const specialization_constant& each : specialization) {
+      if (each.name.empty()) break;
+      if (each.name.size() == wanted.size() && each.name == wanted) return i;
+      ++i;
+    }
     return specialization.size();
   }
 };
