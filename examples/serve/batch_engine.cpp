@@ -493,22 +493,7 @@ class batch_engine : public token_engine {
   void load(const io::checkpoint& checkpoint, const io::adapter_set& adapters) {
     plans_ = &batch_plans_of(checkpoint, options_, adapters);
     encodes_ = family_of(plans_->config().model_type).encoder;
-    const io::vocabulary& vocabulary = vocabulary_of(checkpoint);
-    if (!words_ready_) {
-      words_ = std::make_unique<language>(vocabulary, plans_->config().vocab_size, tool::template_engine(),
-                                          options_.chat_template);
-      if (!words_->template_note.empty()) log("warning", words_->template_note);
-      facts_.id = options_.name.empty() ? std::string(plans_->name) : options_.name;
-      facts_.aliases = options_.aliases;
-      facts_.any_name = options_.any_name;
-      for (std::uint32_t i = 1; i <= adapters.size(); ++i)
-        facts_.adapters.emplace_back(adapters.name(i), std::filesystem::path(adapters.path(i)).filename().string());
-      facts_.vocab_size = plans_->config().vocab_size;
-      facts_.context = plans_->cpu.context;
-      facts_.hidden_size = plans_->config().hidden_size;
-      facts_.created =
-          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-    }
+    if (!words_ready_) set_facts(vocabulary_of(checkpoint), adapters);
     std::optional<draft_source> draft;
     if (!options_.draft.empty()) draft.emplace(options_, words_->tokens, facts_.id, plans_->cpu);
     const std::vector<gpu::device> on = opened_devices();
@@ -553,6 +538,15 @@ class batch_engine : public token_engine {
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
     log("ready", facts_.id + " on " + device_name_ + ": " + computed);
   }
+
+  /// What of the model needs no device; the plans are chosen.
+  void set_facts(const io::vocabulary& vocabulary, const io::adapter_set& adapters) {
+    words_ = std::make_unique<language>(vocabulary, plans_->config().vocab_size, tool::template_engine(),
+                                        options_.chat_template);
+    if (!words_->template_note.empty()) log("warning", words_->template_note);
+    facts_ = facts_of(options_, *plans_, adapters);
+  }
+
   /// One, or those over which the model is cut.
   std::vector<gpu::device> opened_devices() const {
     std::vector<gpu::device> out;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -62,6 +63,23 @@ inline io::adapter_set adapters_of(const std::vector<std::string>& wanted) {
     const std::filesystem::path file = platform::path_of(sign == std::string::npos ? each : each.substr(sign + 1));
     out.add(sign == std::string::npos ? file.stem().string() : each.substr(0, sign), file);
   }
+  return out;
+}
+
+/// What clients are told of the model.
+inline model_facts facts_of(const engine_options& wanted, const tool::engraved_model& plans,
+                            const io::adapter_set& adapters) {
+  model_facts out;
+  out.id = wanted.name.empty() ? std::string(plans.name) : wanted.name;
+  out.aliases = wanted.aliases;
+  out.any_name = wanted.any_name;
+  for (std::uint32_t i = 1; i <= adapters.size(); ++i)
+    out.adapters.emplace_back(adapters.name(i), platform::path_of(adapters.path(i)).filename().string());
+  out.vocab_size = plans.config().vocab_size;
+  out.context = plans.cpu.context;
+  out.hidden_size = plans.config().hidden_size;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  out.created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   return out;
 }
 
