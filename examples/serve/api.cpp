@@ -20,6 +20,13 @@ json model_entry(const listed_model& model) {
   return out;
 }
 
+/// As vLLM lists it.
+json adapter_entry(const listed_model& model, const std::string& name) {
+  json out = model_entry(model);
+  out["id"] = name, out["parent"] = model.id;
+  return out;
+}
+
 bool has_no_body(const http_request& head) {
   const std::string_view length = head.field("content-length");
   return (length.empty() || length == "0") && head.field("transfer-encoding").empty();
@@ -33,6 +40,7 @@ struct api::route {
   bool of_model = false;  ///< asks a model, which is loaded for it
   bool prefix = false;    ///< the path begins so
   bool empty = false;     ///< a POST may have no body, which stands for an object without members
+  bool plain = false;     ///< computes with the model, and with no adapter of it
 };
 
 const std::vector<api::route>& api::routes() {
@@ -51,13 +59,13 @@ const std::vector<api::route>& api::routes() {
       {"POST", "/api/generate", &api::ollama_generate, true},
       {"GET", "/api/tags", &api::ollama_tags},
       {"GET", "/api/ps", &api::ollama_tags},
-      {"POST", "/v1/embeddings", &api::embeddings, true},
-      {"POST", "/api/embed", &api::ollama_embed, true},
-      {"POST", "/api/embeddings", &api::ollama_embed, true},
-      {"POST", "/v1/rerank", &api::rerank, true},
-      {"POST", "/v1/reranking", &api::rerank, true},
-      {"POST", "/rerank", &api::rerank, true},
-      {"POST", "/reranking", &api::rerank, true},
+      {"POST", "/v1/embeddings", &api::embeddings, true, false, false, true},
+      {"POST", "/api/embed", &api::ollama_embed, true, false, false, true},
+      {"POST", "/api/embeddings", &api::ollama_embed, true, false, false, true},
+      {"POST", "/v1/rerank", &api::rerank, true, false, false, true},
+      {"POST", "/v1/reranking", &api::rerank, true, false, false, true},
+      {"POST", "/rerank", &api::rerank, true, false, false, true},
+      {"POST", "/reranking", &api::rerank, true, false, false, true},
       {"POST", "/api/show", &api::ollama_show},
       {"GET", "/api/version", &api::ollama_version},
       {"GET", "/props", &api::properties, true},
@@ -65,8 +73,8 @@ const std::vector<api::route>& api::routes() {
       {"POST", "/apply-template", &api::apply_template, true},
       {"GET", "/slots", &api::slot_list, true},
       {"POST", "/slots/", &api::slot_action, true, true, true},
-      {"POST", "/v1/infer", &api::infer, true},
-      {"POST", "/v1/trace", &api::trace, true},
+      {"POST", "/v1/infer", &api::infer, true, false, false, true},
+      {"POST", "/v1/trace", &api::trace, true, false, false, true},
       {"POST", "/tokenize", &api::tokenize, true},
       {"POST", "/detokenize", &api::detokenize, true},
       {"GET", "/health", &api::health},
@@ -155,6 +163,9 @@ http_reply api::answer(const http_request& request, std::function<void()> wake) 
 }
 
 http_reply api::run(const route& to, const asked& of) {
+  if (const auto name = to.plain ? model_named(of) : std::nullopt; name && adapter_named(*name, of.facts()).number != 0)
+    throw api_error(400, "model: expected the model itself, found an adapter, which this path does not compute with",
+                    "model", "unsupported_model");
   try {
     return (this->*to.handler)(of);
   } catch (const argument_error& error) {  // the library's own ranges
@@ -218,16 +229,16 @@ http_reply api::models(const asked&) {
   for (const listed_model& each : listed()) {
     all.push_back(model_entry(each));
     if (!each.loaded) continue;
-    for (const auto& [name, file] : each.loaded->facts.adapters) {
-      all.push_back(model_entry(each));
-      all.back()["id"] = name, all.back()["parent"] = each.id;
-    }
+    for (const auto& [name, file] : each.loaded->facts.adapters) all.push_back(adapter_entry(each, name));
   }
   return json_reply({{"object", "list"}, {"data", std::move(all)}});
 }
 
 http_reply api::model(const asked& of) {
-  return json_reply(model_entry(listed(of.request.path.substr(std::string_view("/v1/models/").size()))));
+  const std::string name = of.request.path.substr(std::string_view("/v1/models/").size());
+  const listed_model found = listed(name);
+  return json_reply(found.loaded && adapter_named(name, found.loaded->facts).number != 0 ? adapter_entry(found, name)
+                                                                                         : model_entry(found));
 }
 
 http_reply api::page(const asked& of) {

@@ -59,20 +59,29 @@ inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, co
 inline io::adapter_set adapters_of(const std::vector<std::string>& wanted) {
   io::adapter_set out;
   for (const std::string& each : wanted) {
-    const std::size_t sign = each.find('=');
+    const std::size_t found = each.find('='), folder = each.find_first_of("/\\");
+    const std::size_t sign = found < folder ? found : std::string::npos;  // no name has a folder in it
     const std::filesystem::path file = platform::path_of(sign == std::string::npos ? each : each.substr(sign + 1));
     out.add(sign == std::string::npos ? file.stem().string() : each.substr(0, sign), file);
   }
   return out;
 }
 
-/// What clients are told of the model.
+/// @throws argument_error: an adapter has the model's name
+inline void expect_other_name(const std::string& name, const io::adapter_set& adapters) {
+  if (adapters.number_of(name))
+    throw argument_error("--lora-by-request", "names other than the model's", "'" + printable(name, 60) + "'");
+}
+
+/// What clients are told of the model. @throws argument_error: an adapter of the same name
 inline model_facts facts_of(const engine_options& wanted, const tool::engraved_model& plans,
                             const io::adapter_set& adapters) {
   model_facts out;
   out.id = wanted.name.empty() ? std::string(plans.name) : wanted.name;
   out.aliases = wanted.aliases;
   out.any_name = wanted.any_name;
+  for (const std::string& each : wanted.aliases) expect_other_name(each, adapters);
+  expect_other_name(out.id, adapters);
   for (std::uint32_t i = 1; i <= adapters.size(); ++i)
     out.adapters.emplace_back(adapters.name(i), platform::path_of(adapters.path(i)).filename().string());
   out.vocab_size = plans.config().vocab_size;

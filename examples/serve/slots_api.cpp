@@ -103,6 +103,9 @@ http_reply api::slot_action(const asked& of) {
   what.slot = slot_of(std::string_view(of.request.path).substr(std::string_view("/slots/").size()),
                       static_cast<std::uint32_t>(of.model->engine.gauges().slot_count.load()));
   what.what = action_of(query_value(of.request.query, "action"));
+  if (!of.facts().adapters.empty())  // whose tokens are found by their adapter as well
+    throw api_error(501, "slots are listed alone: expected a server without --lora-by-request, found adapters", {},
+                    "not_supported");
   const fields from(of.body, {});
   from.without_effect({"model"});
   std::string name;

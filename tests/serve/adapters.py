@@ -145,6 +145,17 @@ for body, field in (
     status, _, answer = ask(**body)
     check(status in (400, 404) and field in answer["error"]["message"], f"{body}: refused by name, found {answer}")
 
+for path, body in (
+    ("/v1/embeddings", {"input": "mouse"}),
+    ("/api/embed", {"input": "mouse"}),
+    ("/v1/infer", {"prompt": "mouse"}),
+):
+    status, _, answer = server.ask("POST", path, {"model": "poet", **body})
+    check(status == 400 and "adapter" in str(answer["error"]), f"{path}: an adapter's name, found {answer}")
+status, _, answer = server.ask("POST", "/slots/0?action=erase", {})
+check(status == 501 and "--lora-by-request" in answer["error"]["message"], f"a slot, found {answer}")
+check.equal(server.ask("GET", "/v1/models/poet")[2]["id"], "poet", "an adapter alone")
+
 # Merged, sums have another order: the same chances within that.
 chance = lambda answer: answer[2]["choices"][0]["logprobs"]["token_logprobs"][0]
 beside = chance(ask(model="poet", max_tokens=1, logprobs=1))
@@ -155,4 +166,7 @@ check(abs(beside - merged) < 0.02, f"merged: expected {beside}, found {merged}")
 status, _, answer = ask(lora=[{"id": 0}])
 check(status == 400 and "--lora-by-request" in answer["error"]["message"], f"no adapters by request, found {answer}")
 check.equal(server.stop(), 0, "exit code")
+refused = Server("--model", llama, "--model-name", "poet", "--lora-by-request", poet, wait=False)
+check("--lora-by-request" in refused.event("load_failed")["detail"], "an adapter with the model's name")
+refused.process.wait(20)
 check.end("adapters", begun)
