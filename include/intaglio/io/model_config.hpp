@@ -256,7 +256,7 @@ inline constexpr number_relation number_relations[] = {
 
 /// "1 to 4096", "above 0, at most 1", "a finite number from 1".
 inline std::string range_text(const number_range& range) {
-  const auto text = [](double value) { return std::to_string(static_cast<std::uint64_t>(value)); };
+  const auto text = [](double value) { return std::to_string(static_cast<std::int64_t>(value)); };
   if (range.most == 0) return "a finite number " + std::string(range.above ? "above " : "from ") + text(range.least);
   return range.above ? "above " + text(range.least) + ", at most " + text(range.most)
                      : text(range.least) + " to " + text(range.most);
