@@ -5,6 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 using intaglio::layer_pattern;
+using intaglio::numbered_kinds;
 
 namespace {
 constexpr layer_pattern one{};
@@ -36,4 +37,11 @@ TEST_CASE("the last time a pattern may be cut short", "[core]") {
   CHECK(sixth.count(0, 7) == 6);
   CHECK(sixth.count(1, 34) == 5);
   CHECK(sixth != one);
+}
+
+TEST_CASE("kinds are numbered as their traits first appear", "[core][layer_pattern]") {
+  constexpr auto found = numbered_kinds<char>::of(6, [](std::uint32_t layer) { return "baabac"[layer]; });
+  CHECK(found.count == 3);
+  CHECK((found.traits[0] == 'b' && found.traits[1] == 'a' && found.traits[2] == 'c'));
+  for (std::uint32_t layer = 0; layer < 6; ++layer) CHECK(found.traits[found.pattern(layer)] == "baabac"[layer]);
 }

@@ -59,6 +59,33 @@ struct layer_pattern {
   friend constexpr bool operator==(const layer_pattern&, const layer_pattern&) = default;
 };
 
+/// Kinds of layers by their traits, numbered as they first appear.
+/// @tparam Trait what tells kinds apart; compared with ==
+template <class Trait>
+struct numbered_kinds {
+  static constexpr std::size_t most = 8;  ///< kinds
+  layer_pattern pattern;
+  std::array<Trait, most> traits{};  ///< by kind, the first `count` of them
+  std::uint8_t count = 0;
+
+  /// @param layers at most layer_pattern::max_period  @param trait of a layer, by its number; of all layers at most
+  /// `most`
+  template <class TraitOf>
+  static constexpr numbered_kinds of(std::uint32_t layers, const TraitOf& trait) {
+    numbered_kinds out;
+    std::array<std::uint8_t, layer_pattern::max_period> kinds{};
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      const Trait is = trait(layer);
+      std::uint8_t at = 0;
+      while (at < out.count && !(out.traits[at] == is)) ++at;
+      if (at == out.count) out.traits[out.count++] = is;
+      kinds[layer] = at;
+    }
+    out.pattern = layer_pattern::of(std::span<const std::uint8_t>(kinds).first(layers));
+    return out;
+  }
+};
+
 /// Some of a model's layers.
 struct layer_set {
   std::array<std::uint64_t, layer_pattern::max_period / 64> words{};  ///< a bit a layer

@@ -64,6 +64,7 @@ struct gemma3n_kind {
   bool windowed;  ///< attention sees a window of positions
   bool shares;    ///< keys and values are those of an earlier layer
   bool sparse;    ///< the FFN is a sparse_ffn
+  friend constexpr bool operator==(const gemma3n_kind&, const gemma3n_kind&) = default;
 };
 
 /// A block of a Gemma 3n. @shape  s, out: [tokens, altup_num_inputs, hidden_size] f32; inputs: of layer_inputs
@@ -149,22 +150,12 @@ struct gemma3n_blocks {
  private:
   constexpr ir::value_id blocks(ir::trace& t, ir::value_id s, ir::value_id inputs) const {
     const decoder_config& c = *config;
-    std::array<std::uint8_t, layer_pattern::max_period> kinds{};
-    std::array<gemma3n_kind, 8> found{};
-    std::uint8_t count = 0;
-    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
-      const gemma3n_kind is{c.is_windowed(layer), c.shares_kv(layer), c.sparse_layers.has(layer)};
-      std::uint8_t at = 0;
-      while (at < count &&
-             (found[at].windowed != is.windowed || found[at].shares != is.shares || found[at].sparse != is.sparse))
-        ++at;
-      if (at == count) found[count++] = is;
-      kinds[layer] = at;
-    }
-    return t.repeat_kinds(
-        s, c.num_hidden_layers, layer_pattern::of(std::span<const std::uint8_t>(kinds).first(c.num_hidden_layers)),
-        count,
-        [&](std::uint8_t kind, ir::value_id in) { return gemma3n_block<W, FFN>(t, c, in, inputs, found[kind]); });
+    const auto kinds = numbered_kinds<gemma3n_kind>::of(c.num_hidden_layers, [&](std::uint32_t layer) {
+      return gemma3n_kind{c.is_windowed(layer), c.shares_kv(layer), c.sparse_layers.has(layer)};
+    });
+    return t.repeat_kinds(s, c.num_hidden_layers, kinds.pattern, kinds.count, [&](std::uint8_t kind, ir::value_id in) {
+      return gemma3n_block<W, FFN>(t, c, in, inputs, kinds.traits[kind]);
+    });
   }
 };
 

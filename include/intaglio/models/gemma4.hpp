@@ -116,20 +116,12 @@ struct gemma4_blocks {
       t.fail("repeat", "at most ", layer_pattern::max_period, " layers", c.num_hidden_layers);
       return x;
     }
-    std::array<std::uint8_t, layer_pattern::max_period> kinds{}, found{};
-    std::uint8_t count = 0;
-    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
-      const auto is = static_cast<std::uint8_t>((c.is_windowed(layer) ? 1 : 0) + (c.shares_kv(layer) ? 2 : 0));
-      std::uint8_t at = 0;
-      while (at < count && found[at] != is) ++at;
-      if (at == count) found[count++] = is;
-      kinds[layer] = at;
-    }
-    return t.repeat_kinds(
-        x, c.num_hidden_layers, layer_pattern::of(std::span<const std::uint8_t>(kinds).first(c.num_hidden_layers)),
-        count, [&](std::uint8_t kind, ir::value_id in) {
-          return gemma4_block<W, FFN>(t, c, in, inputs, (found[kind] & 1) != 0, (found[kind] & 2) != 0);
-        });
+    const auto kinds = numbered_kinds<std::uint8_t>::of(c.num_hidden_layers, [&](std::uint32_t layer) {
+      return static_cast<std::uint8_t>((c.is_windowed(layer) ? 1 : 0) + (c.shares_kv(layer) ? 2 : 0));
+    });
+    return t.repeat_kinds(x, c.num_hidden_layers, kinds.pattern, kinds.count, [&](std::uint8_t kind, ir::value_id in) {
+      return gemma4_block<W, FFN>(t, c, in, inputs, (kinds.traits[kind] & 1) != 0, (kinds.traits[kind] & 2) != 0);
+    });
   }
 };
 
