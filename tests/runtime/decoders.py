@@ -9,17 +9,13 @@ those of llama.cpp's converter, prompts.json and, for each prompt, PROMPT.logits
 pass is written from transformers' models/granitemoe, granitemoeshared, granitemoehybrid, olmoe and qwen3_5_moe; delta
 rules go from token to token.
 """
-import json
-import os
 import sys
 
 import numpy as np
 
-from mamba2_hybrids import VOCABULARY, write_gguf, write_tokenizer
-from safetensors_file import write_safetensors
+from mamba2_hybrids import VOCABULARY, write_models
 
 HIDDEN, HEADS, KV_HEADS, WIDE, INNER, EXPERTS, TOP, TAPS = 64, 4, 2, 16, 48, 8, 2, 4
-GAP = 1e-3  # of router logits at every choice, so that rounding does not decide
 
 
 def sigmoid(x):
@@ -350,25 +346,8 @@ MODELS = {
 
 
 def main(out):
-    random = np.random.default_rng(7)
-    prompts = {"p17": random.integers(3, VOCABULARY, 17).tolist(), "p70": random.integers(3, VOCABULARY, 70).tolist()}
-    for name, (config, traits) in MODELS.items():
-        for seed in range(1, 100):
-            model = Decoder(config, traits, seed)
-            logits = {prompt: model.forward(ids) for prompt, ids in prompts.items()}
-            if model.gap > GAP:
-                break
-        else:
-            raise SystemExit("no seed keeps all choices of experts apart")
-        folder = os.path.join(out, name)
-        os.makedirs(folder, exist_ok=True)
-        json.dump(config, open(os.path.join(folder, "config.json"), "w"))
-        json.dump(prompts, open(os.path.join(folder, "prompts.json"), "w"))
-        write_tokenizer(folder)
-        write_safetensors(os.path.join(folder, "model.safetensors"), model.weights)
-        write_gguf(os.path.join(folder, "model.gguf"), *model.gguf_keys(), list(model.gguf_tensors()))
-        for prompt, y in logits.items():
-            y.astype("<f4").tofile(os.path.join(folder, prompt + ".logits"))
+    made = {name: (c, lambda seed, c=c, t=traits: Decoder(c, t, seed)) for name, (c, traits) in MODELS.items()}
+    write_models(out, 70, made)
 
 
 if __name__ == "__main__":

@@ -18,10 +18,12 @@
 #include "intaglio/io/convert.hpp"
 #include "intaglio/plan/verify.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "numpy_models.hpp"
 #include "python.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;
+using namespace intaglio::testing;
 
 namespace {
 
@@ -38,28 +40,6 @@ const std::filesystem::path& made() {
       io::convert(folder / "models" / model, folder / "models" / model / "converted.gguf", options);
     return folder / "models";
   }();
-  return out;
-}
-
-std::vector<float> read_floats(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<float> out(static_cast<std::size_t>(in.tellg()) / sizeof(float));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float)));
-  return out;
-}
-
-std::vector<std::int32_t> prompt_of(const std::string& model, const std::string& name) {
-  std::ifstream in(made() / model / "prompts.json");
-  return nlohmann::json::parse(in)[name].get<std::vector<std::int32_t>>();
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double out = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    out = (std::max)(out, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return out;
 }
 
@@ -82,7 +62,7 @@ TEST_CASE("decoders put together of others' layers give numpy's logits", "[once]
   for (const auto& [prompt, chunk] : {std::pair{"p70", 0u}, {"p17", 5u}, {"p17", 1u}}) {
     INFO(prompt << " by " << chunk);
     session.reset();
-    const logits_result found = session.logits(prompt_of(model, prompt), chunk);
+    const logits_result found = session.logits(prompt_of(made() / model, prompt), chunk);
     CHECK(largest_difference(found.logits, read_floats(made() / model / (std::string(prompt) + ".logits"))) <
           (narrow ? 1e-2 : 1e-3));
   }

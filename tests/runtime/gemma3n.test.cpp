@@ -19,6 +19,7 @@
 #include "intaglio/plan/verify.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "io/gguf_image.hpp"
+#include "numpy_models.hpp"
 #include "python.hpp"
 #include "runtime/batch_and_alone.hpp"
 #include "temporary_folder.hpp"
@@ -43,20 +44,6 @@ const std::filesystem::path& made() {
     return folder / "model";
   }();
   return out;
-}
-
-std::vector<float> read_floats(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<float> out(static_cast<std::size_t>(in.tellg()) / sizeof(float));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float)));
-  return out;
-}
-
-std::vector<std::int32_t> prompt_of(const std::string& name) {
-  std::ifstream in(made() / "prompts.json");
-  return nlohmann::json::parse(in)[name].get<std::vector<std::int32_t>>();
 }
 
 plan::planned planned(const io::checkpoint& file, const plan::profile& target, const plan::batch_shape& shape = {}) {
@@ -101,7 +88,7 @@ TEST_CASE("a Gemma 3n gives numpy's logits, decoded and in chunks", "[once]") {
   for (const auto& [prompt, chunk] : {std::pair{"p17", 0u}, {"p100", 0u}, {"p100", 7u}, {"p17", 1u}}) {
     INFO(prompt << " by " << chunk);
     session.reset();
-    const apart found = difference(session.logits(prompt_of(prompt), chunk).logits,
+    const apart found = difference(session.logits(prompt_of(made(), prompt), chunk).logits,
                                    read_floats(made() / (std::string(prompt) + ".logits")));
     CHECK(found.largest < (narrow ? 2e-2 : 1e-3));
   }
@@ -116,7 +103,7 @@ TEST_CASE("a Gemma 3n in Q8_0 stays near numpy's logits", "[once]") {
   checked_device on;
   const std::array<const plan::table*, 1> tables{&plan.table()};
   basic_session session(on.device, tables, file, {.cache_folder = ""});
-  const apart found = difference(session.logits(prompt_of("p17")).logits, read_floats(made() / "p17.logits"));
+  const apart found = difference(session.logits(prompt_of(made(), "p17")).logits, read_floats(made() / "p17.logits"));
   CHECK(found.largest > 1e-4);
   CHECK(found.angle < 0.01);
 }

@@ -15,10 +15,12 @@
 #include "intaglio/families/file_types.hpp"
 #include "intaglio/io/convert.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "numpy_models.hpp"
 #include "python.hpp"
 #include "temporary_folder.hpp"
 
 using namespace intaglio;
+using namespace intaglio::testing;
 
 namespace {
 
@@ -34,15 +36,6 @@ const std::filesystem::path& made() {
     io::convert(folder / "model", folder / "model/converted.gguf", options);
     return folder / "model";
   }();
-  return out;
-}
-
-std::vector<float> read_floats(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<float> out(static_cast<std::size_t>(in.tellg()) / sizeof(float));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float)));
   return out;
 }
 

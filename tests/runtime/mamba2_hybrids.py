@@ -352,16 +352,15 @@ def nemotron():
     }
 
 
-def main(out):
+def write_models(out, longer, models):
+    """A folder of each model: config, prompts of 17 and of `longer` tokens, tokenizer, weights in both forms, logits.
+
+    models: {name: (config, what makes the model by a seed)}; the first seed that keeps all choices of experts apart."""
     random = np.random.default_rng(7)
-    prompts = {"p17": random.integers(3, VOCABULARY, 17).tolist(), "p100": random.integers(3, VOCABULARY, 100).tolist()}
-    for name, (kinds, config) in {
-        "granite": granite(False),
-        "granite_experts": granite(True),
-        "nemotron": nemotron(),
-    }.items():
+    prompts = {f"p{size}": random.integers(3, VOCABULARY, size).tolist() for size in (17, longer)}
+    for name, (config, make) in models.items():
         for seed in range(1, 100):
-            model = Model(config, kinds, seed)
+            model = make(seed)
             logits = {prompt: model.forward(ids) for prompt, ids in prompts.items()}
             if model.gap > GAP:
                 break
@@ -376,6 +375,15 @@ def main(out):
         write_gguf(os.path.join(folder, "model.gguf"), *model.gguf_keys(), list(model.gguf_tensors()))
         for prompt, y in logits.items():
             y.astype("<f4").tofile(os.path.join(folder, prompt + ".logits"))
+
+
+def main(out):
+    made = {"granite": granite(False), "granite_experts": granite(True), "nemotron": nemotron()}
+    write_models(
+        out,
+        100,
+        {name: (config, lambda seed, c=config, k=kinds: Model(c, k, seed)) for name, (kinds, config) in made.items()},
+    )
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@
 #include "intaglio/plan/verify.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "io/gguf_image.hpp"
+#include "numpy_models.hpp"
 #include "python.hpp"
 #include "runtime/batch_and_alone.hpp"
 #include "temporary_folder.hpp"
@@ -45,30 +46,8 @@ const std::filesystem::path& made() {
   return out;
 }
 
-std::vector<float> read_floats(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<float> out(static_cast<std::size_t>(in.tellg()) / sizeof(float));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float)));
-  return out;
-}
-
-std::vector<std::int32_t> prompt_of(const std::string& model, const std::string& name) {
-  std::ifstream in(made() / model / "prompts.json");
-  return nlohmann::json::parse(in)[name].get<std::vector<std::int32_t>>();
-}
-
 plan::planned planned(const io::checkpoint& file, const plan::profile& target, const plan::batch_shape& shape = {}) {
   return families::planned_of(file.config(), families::types_of(file).types, "hybrid", target, 256, shape);
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double out = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    out = std::max(out, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  return out;
 }
 
 /// Runs all sessions to their ends. @return what the session drew
@@ -98,7 +77,7 @@ TEST_CASE("hybrids of Mamba-2 and attention give numpy's logits, decoded and in 
   for (const auto& [prompt, chunk] : {std::pair{"p17", 0u}, {"p100", 0u}, {"p100", 7u}, {"p17", 1u}}) {
     INFO(prompt << " by " << chunk);
     session.reset();
-    const logits_result found = session.logits(prompt_of(model, prompt), chunk);
+    const logits_result found = session.logits(prompt_of(made() / model, prompt), chunk);
     CHECK(largest_difference(found.logits, read_floats(made() / model / (std::string(prompt) + ".logits"))) <
           (narrow ? 1e-2 : 1e-3));
   }
@@ -113,7 +92,7 @@ TEST_CASE("a hybrid in Q8_0, with rows of other widths in f16, stays near numpy'
   checked_device on;
   const std::array<const plan::table*, 1> tables{&plan.table()};
   basic_session session(on.device, tables, file, {.cache_folder = ""});
-  const auto found = session.logits(prompt_of(model, "p17")).logits;
+  const auto found = session.logits(prompt_of(made() / model, "p17")).logits;
   const std::vector<float> expected = read_floats(made() / model / "p17.logits");
   CHECK(largest_difference(found, expected) > 1e-4);
   double ab = 0, aa = 0, bb = 0;
@@ -212,7 +191,7 @@ TEST_CASE("a session of a hybrid goes on from copies of its states, saved and re
   const std::array<const plan::table*, 1> tables{&plan.table()};
   basic_session one(on.device, tables, file, {.cache_folder = ""}),
       other(on.device, tables, file, {.cache_folder = ""});
-  auto ids = prompt_of(model, "p100");
+  auto ids = prompt_of(made() / model, "p100");
   const auto said = [](basic_session& of, const std::vector<std::int32_t>& prompt) {
     return of.generate(prompt, {.max_tokens = 12, .stop_at_end = false});
   };
@@ -239,7 +218,7 @@ TEST_CASE("sessions of hybrids in a batch draw what they draw alone, from states
   plan::planned plan = planned(file, plan::profiles::cpu, {.slot_count = 3, .page_size = 16});
   both b(std::move(plan), std::move(file));
   check_mixed(b);
-  const auto ids = prompt_of(model, "p100");
+  const auto ids = prompt_of(made() / model, "p100");
   const batch_options options{{.temperature = 0.8f, .seed = 3}, 20};
   const auto alone = b.drawn_alone(ids, options);
   const batch_handle one = b.batch.join(ids, options), two = b.batch.join(ids, options);
