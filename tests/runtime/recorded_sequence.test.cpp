@@ -42,7 +42,7 @@ constexpr decoder_config two_layers{.model_type = architecture::llama,
                                     .tie_word_embeddings = false};
 
 /// Stands between the library and the driver, and writes down what dispatches are recorded with. The driver makes one
-/// pipeline of a module, by its first constants, and is bound that one for all others: nothing here is submitted, and
+/// pipeline of a module, by its first constants, which is bound for all others too: nothing here is submitted, and
 /// making is nearly all that the test costs. Needs a kept_device, which destroys them.
 struct witness {
   struct told {

@@ -54,7 +54,7 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
 }
 /// What layers and layers_coded wait for, by its place among a layer's arguments: what q, k and v, attention, its
 /// projection, gate and up, and down projections give. Each is written by one step, before the step that is the next
-/// to write one reads it, and no step before that one waits for it.
+/// to write one reads it, and no step before its writer waits for it.
 [[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
   const auto order = exchanged_arguments(all);
   if (order.count == 0) {
