@@ -64,9 +64,9 @@ struct layer_pattern {
 template <class Trait>
 struct numbered_kinds {
   static constexpr std::size_t most = 8;  ///< kinds
-  layer_pattern pattern;
-  std::array<Trait, most> traits{};  ///< by kind, the first `count` of them
-  std::uint8_t count = 0;
+  layer_pattern pattern;                  ///< the kind of each layer
+  std::array<Trait, most> traits{};       ///< by kind, the first `count` of them
+  std::uint8_t count = 0;                 ///< kinds that layers have, at most `most`
 
   /// @param layers at most layer_pattern::max_period  @param trait of a layer, by its number; of all layers at most
   /// `most`
