@@ -137,6 +137,7 @@ struct job {
 
   /// For ever.
   void run_until_it_ends() const {
+    std::fprintf(stderr, "rank %d is process %ld\n", ranks.rank(), static_cast<long>(getpid()));
     const plans of(file, meets.batch ? narrow : plan::batch_shape{});
     session_options own = options;
     if (meets.is(ranks) && meets.when == "load") own.progress = [&](const load_progress&) { std::raise(meets.signal); };

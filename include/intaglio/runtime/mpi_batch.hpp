@@ -33,17 +33,20 @@ inline rank_cut cut_batch_over_ranks(const mpi_ranks& ranks, const gpu::device& 
 
 /// Rank 0's batch over all ranks; the others serve_mpi_batch_stage() meanwhile. As cut_batch there are as many groups
 /// of the plan's slots as ranks. MPI is called by the thread that uses the batch, which ends before MPI does.
-/// @param after, limit as of mpi_session  @error as of cut_batch; device_error, device_lost, out_of_memory naming a
+/// @param after, limit as of mpi_session  @param chosen is told of the rank's own stage before it is loaded
+/// @error as of cut_batch; device_error, device_lost, out_of_memory naming a
 /// rank that failed, or did not answer
 inline basic_batch mpi_batch(const mpi_ranks& ranks, const gpu::device& on, std::span<const plan::table* const> tables,
                              const io::checkpoint& from, const session_options& options = {},
                              const std::vector<std::uint32_t>& after = {},
                              std::chrono::seconds limit = std::chrono::seconds(120),
-                             runtime::module_source source = &runtime::modules_of<>) {
+                             runtime::module_source source = &runtime::modules_of<>,
+                             const runtime::stage_listener& chosen = {}) {
   using namespace runtime;
   return gpu::translated([&] {
     if (ranks.size() == 1) return basic_batch(on, tables, from, options, source);
     const rank_cut cut = cut_batch_over_ranks(ranks, on, tables, after, limit);
+    if (chosen) chosen(*cut.stage);
     auto [body, last] = load_last_rank<last_batch_stage>(ranks, on, cut, from, options, limit, source);
     last->join_stages(ranks_before(ranks, limit, room_of(*last)));
     return basic_batch(std::move(body), std::move(last));
@@ -51,17 +54,19 @@ inline basic_batch mpi_batch(const mpi_ranks& ranks, const gpu::device& on, std:
 }
 
 /// A rank above 0: loads its stage and runs calls until rank 0's batch ends.
-/// @param limit as of mpi_session
+/// @param limit as of mpi_session  @param chosen as of mpi_batch
 /// @error as of cut_batch: the program then ends the job (MPI_Abort)
 inline void serve_mpi_batch_stage(const mpi_ranks& ranks, const gpu::device& on,
                                   std::span<const plan::table* const> tables, const io::checkpoint& from,
                                   const session_options& options = {}, const std::vector<std::uint32_t>& after = {},
                                   std::chrono::seconds limit = std::chrono::seconds(120),
-                                  runtime::module_source source = &runtime::modules_of<>) {
+                                  runtime::module_source source = &runtime::modules_of<>,
+                                  const runtime::stage_listener& chosen = {}) {
   using namespace runtime;
   gpu::translated([&] {
     const rank_cut cut = cut_batch_over_ranks(ranks, on, tables, after, limit);
     expect_for_cut(from, options);
+    if (chosen) chosen(*cut.stage);
     const auto stage = load_front_batch(on, cut.stage, from, options, source);
     agree_on_chunks(ranks, *cut.table, limit);
     mpi_link link(ranks, limit);

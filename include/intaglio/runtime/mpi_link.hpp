@@ -21,6 +21,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -53,39 +54,98 @@ class mpi_ranks {
 
   /// A value of each rank, in the order of the stages.
   /// @param limit how long the others may take to come here, which ranks do that load
-  /// @error device_error: some have not by then
+  /// @error device_error naming those that have not by then
   template <class T>
   std::vector<T> of_stages(const T& own, std::chrono::seconds limit) const {
     static_assert(std::is_trivially_copyable_v<T>);
-    std::vector<T> all(static_cast<std::size_t>(size_));
-    MPI_Request asked = MPI_REQUEST_NULL;
-    MPI_Iallgather(&own, sizeof(T), MPI_BYTE, all.data(), sizeof(T), MPI_BYTE, of_, &asked);
-    if (!comes(asked, limit)) {
-      static_cast<void>(new std::vector<T>(std::move(all)));  // where MPI may still write
-      throw device_error("rank " + std::to_string(rank_), "wait for the other ranks",
-                         "some have not loaded their stages after " + std::to_string(limit.count()) + " s");
+    auto its = std::make_unique<exchange<T>>(own);
+    its->all.assign(static_cast<std::size_t>(size_), own);
+    its->received.assign(its->all.size(), MPI_REQUEST_NULL);
+    its->sent = its->received;
+    for (std::size_t i = 0; i < its->all.size(); ++i) {
+      const int other = static_cast<int>(i);
+      if (other == rank_) continue;
+      MPI_Irecv(&its->all[i], sizeof(T), MPI_BYTE, other, meeting_tag, of_, &its->received[i]);
+      MPI_Isend(&its->own, sizeof(T), MPI_BYTE, other, meeting_tag, of_, &its->sent[i]);
     }
+    if (!come(its->received, limit) || !come(its->sent, limit)) {
+      const std::string missing = names_of(pending(its->received), before());
+      static_cast<void>(its.release());  // where MPI may still write
+      throw device_error(
+          missing, "load its stage",
+          "rank " + std::to_string(rank_) + " has waited " + std::to_string(limit.count()) + " s for it");
+    }
+    std::vector<T> all = std::move(its->all);
     std::rotate(all.begin(), all.begin() + 1, all.end());
     return all;
+  }
+
+  /// Rank 0 asks the others whether they are there; those that wait for work answer (answer_question).
+  /// @return those that do not by the limit
+  std::vector<int> silent(std::chrono::milliseconds limit = std::chrono::seconds(2)) const {
+    std::vector<MPI_Request> answers(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
+    for (int other = 1; other < size_; ++other) {
+      MPI_Request asked = MPI_REQUEST_NULL;
+      MPI_Irecv(nullptr, 0, MPI_BYTE, other, answer_tag, of_, &answers[static_cast<std::size_t>(other)]);
+      MPI_Isend(nullptr, 0, MPI_BYTE, other, question_tag, of_, &asked);
+      MPI_Request_free(&asked);
+    }
+    come(answers, limit);
+    return pending(answers);
+  }
+  /// What the ranks above 0 do while they wait.
+  void answer_question() const {
+    int there = 0;
+    MPI_Iprobe(0, question_tag, of_, &there, MPI_STATUS_IGNORE);
+    if (there == 0) return;
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, question_tag, of_, MPI_STATUS_IGNORE);
+    MPI_Request given = MPI_REQUEST_NULL;
+    MPI_Isend(nullptr, 0, MPI_BYTE, 0, answer_tag, of_, &given);
+    MPI_Request_free(&given);
+  }
+  /// "rank 2", or "ranks 1, 2". @param otherwise where the list is empty
+  static std::string names_of(const std::vector<int>& list, int otherwise) {
+    std::string out = std::to_string(list.empty() ? otherwise : list.front());
+    for (std::size_t i = 1; i < list.size(); ++i) out += ", " + std::to_string(list[i]);
+    return (list.size() > 1 ? "ranks " : "rank ") + out;
   }
 
   /// Waits until all ranks have come here, which MPI_Finalize does too, but for ever.
   /// @return false: some have not by the limit, and the program should end the job (MPI_Abort)
   bool all_come(std::chrono::seconds limit = std::chrono::seconds(120)) const {
-    MPI_Request asked = MPI_REQUEST_NULL;
-    MPI_Ibarrier(of_, &asked);
-    return comes(asked, limit);
+    std::vector<MPI_Request> asked(1, MPI_REQUEST_NULL);
+    MPI_Ibarrier(of_, asked.data());
+    return come(asked, limit);
   }
 
  private:
-  static bool comes(MPI_Request& what, std::chrono::seconds limit) {
+  /// mpi_link's messages have tag 1.
+  static constexpr int meeting_tag = 2, question_tag = 3, answer_tag = 4;
+  template <class T>
+  struct exchange {
+    explicit exchange(const T& of) : own(of) {}
+    T own;
+    std::vector<T> all;
+    std::vector<MPI_Request> received, sent;  ///< by rank
+  };
+  static bool come(std::vector<MPI_Request>& what, std::chrono::milliseconds limit) {
     const auto start = std::chrono::steady_clock::now();
     for (int done = 0;;) {
-      MPI_Test(&what, &done, MPI_STATUS_IGNORE);
+      MPI_Testall(static_cast<int>(what.size()), what.data(), &done, MPI_STATUSES_IGNORE);
       if (done != 0) return true;
       if (std::chrono::steady_clock::now() - start > limit) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+  }
+  /// Ranks whose message has not come.
+  static std::vector<int> pending(std::vector<MPI_Request>& of) {
+    std::vector<int> out;
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      int done = 0;
+      MPI_Test(&of[i], &done, MPI_STATUS_IGNORE);
+      if (done == 0) out.push_back(static_cast<int>(i));
+    }
+    return out;
   }
 
   MPI_Comm of_;
@@ -218,10 +278,11 @@ class mpi_link final : public stage_link {
       const auto waited = clock::now() - start;
       if (ranks_.rank() == 0 && waited > limit_) {
         ended_ = given_up_ = true;
-        throw device_error("rank " + std::to_string(ranks_.before()), "wait for rows of the stream",
+        throw device_error(mpi_ranks::names_of(ranks_.silent(), ranks_.before()), "wait for rows of the stream",
                            "nothing came for " + std::to_string(limit_.count()) + " s");
       }
       if (!under_way_.empty()) collect_sent();  // some ways of MPI go on only where it is called
+      if (ranks_.rank() != 0 && waited > std::chrono::milliseconds(20)) ranks_.answer_question();
       if (waited > std::chrono::milliseconds(20)) std::this_thread::sleep_for(std::chrono::microseconds(200));
       else if (waited > std::chrono::milliseconds(2)) std::this_thread::yield();
     }

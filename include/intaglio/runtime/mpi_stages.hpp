@@ -28,6 +28,9 @@ struct rank_cut {
   std::shared_ptr<const plan::stage> stage;
 };
 
+/// Called with a rank's own stage before it is loaded.
+using stage_listener = std::function<void(const plan::stage&)>;
+
 /// What a rank tells the others before the cut.
 struct rank_offer {
   std::uint64_t memory_bytes = 0,
