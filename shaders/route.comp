@@ -19,6 +19,9 @@ layout(constant_id = 4) const uint biased = 0;
 layout(constant_id = 5) const uint scaled = 0;
 layout(constant_id = 6) const uint stated = 0;      // the choice stands in the state
 layout(constant_id = 7) const uint slot_words = 0;  // of a batch: words of a slot's state
+layout(constant_id = 8) const uint logistic = 0;    // 1 / (1 + exp(-logit)) in the place of the softmax
+layout(constant_id = 9) const float factor = 1.0;
+layout(constant_id = 10) const float added = 0.0;  // of logistic: to the sum
 layout(local_size_x_id = 0) in;
 
 const uint state_adapter = 13u, state_adapter_scale = 14u, state_first_slot = 16u;  // kernels/state.hpp
@@ -42,6 +45,17 @@ uint key_of(float logit) {
   return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
 }
 
+float gate_of(float logit) {
+  precise float below = 1.0 + canonical_exp(-logit);
+  return 1.0 / below;
+}
+
+// What an expert counts before the division. first: of those that are chosen
+float part_of(float value, float first) {
+  precise float below = value - first;
+  return logistic != 0u ? value : canonical_exp(below);
+}
+
 // Experts that are taken before one, of four in a row.
 uint ahead_of(uvec4 others, uvec4 which, uint key, uint e) {
   uvec4 first =
@@ -63,9 +77,11 @@ void main() {
   for (uint e = lane; e < 4u * expert_quads; e += workgroup_size) {
     uint from = min(e, experts - 1u);
     precise float logit = logits.at[token * experts + from];
-    if (biased != 0u) logit = logit + bias.at[from];
-    logits_[e / 4u][e % 4u] = logit;
-    keys[e / 4u][e % 4u] = e < experts ? key_of(logit) : 0u;
+    if (logistic != 0u) logit = gate_of(logit);
+    precise float judged = logit;
+    if (biased != 0u) judged = judged + bias.at[from];
+    logits_[e / 4u][e % 4u] = logistic != 0u ? logit : judged;
+    keys[e / 4u][e % 4u] = e < experts ? key_of(judged) : 0u;
   }
   barrier();
   uint first = token * 2u * experts_used;
@@ -81,8 +97,8 @@ void main() {
   barrier();
   for (uint i = lane; i < (counted + 3u) / 4u * 4u; i += workgroup_size) {
     uint of = min(i, counted - 1u);
-    precise float below = (over_all != 0u ? logits_[of / 4u][of % 4u] : chosen[of]) - chosen[0];
-    parts[i / 4u][i % 4u] = i < counted ? canonical_exp(below) : 0.0;
+    float value = over_all != 0u ? logits_[of / 4u][of % 4u] : chosen[of];
+    parts[i / 4u][i % 4u] = i < counted ? part_of(value, chosen[0]) : 0.0;
   }
   barrier();
   // Each invocation adds them all, in their order.
@@ -92,8 +108,10 @@ void main() {
     sum = (((sum + part.x) + part.y) + part.z) + part.w;
   }
   for (uint j = lane; j < experts_used; j += workgroup_size) {
-    precise float below = chosen[j] - chosen[0];
-    precise float share = canonical_exp(below) / sum;
+    precise float share = part_of(chosen[j], chosen[0]);
+    if (logistic == 0u) share = share / sum;
+    else if (over_all == 0u) share = share / (sum + added);
+    if (factor != 1.0) share = share * factor;
     if (scaled != 0u) share = share * scale.at[numbers[j]];
     choice.at[first + experts_used + j] = floatBitsToUint(share);
   }

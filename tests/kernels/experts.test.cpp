@@ -64,14 +64,22 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
   const std::uint32_t many = GENERATE(4u, 8u, 65u, 128u), of = many == 4 ? 4 : many == 128 ? 8 : 3;
   const bool over_all = GENERATE(false, true), biased = GENERATE(false, true);
   const bool scaled = over_all != biased;  // with either of them, once
+  const bool logistic = GENERATE(false, true);
+  const float factor = scaled ? 2.5f : 1.f, more = over_all ? 0.f : 0.125f;
   const auto bias = random.floats(many, -3, 3), scale = random.floats(many, 0.5f, 2);
   auto logits = random.floats(std::size_t{room} * many, -6, 6);
   logits[many - 1] = logits[1] = 7;
-  const auto sums = biased ? reference::biased_logits(logits, bias) : logits;
+  const auto sums = biased && !logistic ? reference::biased_logits(logits, bias) : logits;
+  const std::span<const float> none;
+  const reference::routing how{.over_all = over_all,
+                               .scale = scaled ? std::span<const float>(scale) : none,
+                               .logistic = logistic,
+                               .choosing = biased && logistic ? std::span<const float>(bias) : none,
+                               .factor = factor,
+                               .added = more};
   std::vector<std::uint32_t> expected(2 * of * room, 0xa5a5a5a5u);
   for (std::uint32_t t = 0; t < tokens; ++t)
-    reference::route(std::span(sums).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of), over_all,
-                     scaled ? std::span<const float>(scale) : std::span<const float>());
+    reference::route(std::span(sums).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of), how);
   for (const std::uint32_t subgroups : on.widths()) {
     const auto in = on.filled(logits), added = on.filled(bias), factors = on.filled(scale),
                choice = on.poisoned(4 * expected.size()), state = on.filled(fresh_state(5, tokens, room, 64));
@@ -80,7 +88,10 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
             {"experts_used", of},
             {"over_all", over_all ? 1u : 0u},
             {"biased", biased ? 1u : 0u},
-            {"scaled", scaled ? 1u : 0u}},
+            {"scaled", scaled ? 1u : 0u},
+            {"logistic", logistic ? 1u : 0u},
+            {"factor", factor},
+            {"added", more}},
            {{"logits", &in}, {"bias", &added}, {"choice", &choice}, {"state", &state}, {"scale", &factors}},
            {1, room, 1});
     const auto found = choice.read<std::uint32_t>();

@@ -34,6 +34,21 @@ TEST_CASE("a token has the experts of largest logits, of equal ones the lowest f
   for (std::uint32_t j = 0; j < 4; ++j) CHECK(equal[j] == j);
 }
 
+TEST_CASE("by logistics an expert counts by its own logit, and a bias acts on the choice alone", "[reference]") {
+  const std::vector<float> logits{0, 2, -1, 1}, bias{0, -1, 2, 0};
+  const auto gate = [](double x) { return 1 / (1 + std::exp(-x)); };
+  std::vector<std::uint32_t> two(4);
+  reference::route(logits, two, {.logistic = true, .choosing = bias, .factor = 2.5f, .added = 0.5f});
+  CHECK(two[0] == 2);
+  CHECK(two[1] == 3);
+  CHECK(std::abs(share(two, 0) - 2.5 * gate(-1) / (gate(-1) + gate(1) + 0.5)) < 1e-6);
+  CHECK(std::abs(share(two, 1) - 2.5 * gate(1) / (gate(-1) + gate(1) + 0.5)) < 1e-6);
+  reference::route(logits, two, {.over_all = true, .logistic = true});
+  CHECK(two[0] == 1);
+  CHECK(two[1] == 3);
+  CHECK(std::abs(share(two, 0) - gate(2)) < 1e-6);
+}
+
 TEST_CASE("a router that gives no number chooses experts that there are, and the number is not lost", "[reference]") {
   const float none = std::numeric_limits<float>::quiet_NaN();
   const auto first = routed({none, 1, 2}, 2);

@@ -10,6 +10,14 @@
 
 namespace intaglio::ir {
 
+/// What a mixture's experts count by their logits.
+struct router_gate {
+  bool logistic = false;       ///< 1 / (1 + exp(-logit)) of each expert, not a softmax
+  float factor = 1.f;          ///< what an expert counts is multiplied by it
+  float added = 0.f;           ///< of logistic: to the sum of the chosen ones, by which they are divided
+  std::string_view bias = {};  ///< of logistic: a tensor [experts] f32, added for the choice alone; empty: none
+};
+
 /// Traces FFNs.
 class ffn_trace : public mixer_trace {
  public:
@@ -70,14 +78,19 @@ class ffn_trace : public mixer_trace {
   /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their
   /// numbers, then the bits of the softmax over them or, with over_all, their part of that over all experts
   /// @param scale of a tensor [experts] f32, by which these parts are multiplied; empty: none
+  /// @param gate what experts count, where that is not by a softmax
   constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k, bool over_all = false,
-                           std::string_view scale = {}) {
+                           std::string_view scale = {}, const router_gate& gate = {}) {
     if (top_k == 0 || top_k > width(logits))
       fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits),
            " experts a token", top_k);
     op o{.kind = op_kind::route,
          .in = {logits, none, none},
          .weight = scale.empty() ? none : weight(scale, 1, width(logits), dtype::f32),
+         .second = gate.bias.empty() ? none : weight(gate.bias, 1, width(logits), dtype::f32),
+         .eps = gate.added,
+         .scale = gate.factor,
+         .logistic = gate.logistic,
          .over_all = over_all,
          .experts = width(logits),
          .top_k = top_k};

@@ -12,11 +12,44 @@
 
 namespace intaglio::reference {
 
+/// How a token's experts are chosen, and what they count.
+struct routing {
+  bool over_all = false;              ///< what the experts count adds up to 1 over all, not over those that were chosen
+  std::span<const float> scale{};     ///< what each expert's part is multiplied by, [experts]; none: 1
+  bool logistic = false;              ///< by 1 / (1 + exp(-logit)), over_all: as it is
+  std::span<const float> choosing{};  ///< of logistic: added to that for the choice alone, [experts]; none: 0
+  float factor = 1.f;                 ///< of each part
+  float added = 0.f;                  ///< of logistic: to the sum by which parts are divided
+};
+
+/// The choice of a token whose experts count by themselves.
+inline void logistic_route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how) {
+  const std::size_t used = choice.size() / 2;
+  std::vector<float> parts, judged;
+  for (const float logit : logits) parts.push_back(1.0f / (1.0f + kernels::arithmetic::exp(-logit)));
+  for (std::size_t e = 0; e < parts.size(); ++e)
+    judged.push_back(how.choosing.empty() ? parts[e] : parts[e] + how.choosing[e]);
+  std::vector<bool> taken(logits.size());
+  float sum = 0;
+  for (std::size_t j = 0; j < used; ++j) {
+    std::size_t best = logits.size();
+    for (std::size_t e = 0; e < logits.size(); ++e)
+      if (!taken[e] && (best == logits.size() || judged[e] > judged[best])) best = e;
+    taken[best] = true;
+    sum += parts[best];
+    choice[j] = static_cast<std::uint32_t>(best);
+  }
+  for (std::size_t j = 0; j < used; ++j) {
+    float part = parts[choice[j]];
+    if (!how.over_all) part = part / (sum + how.added);
+    part = how.factor == 1.f ? part : product(part, how.factor);
+    choice[used + j] = std::bit_cast<std::uint32_t>(how.scale.empty() ? part : product(part, how.scale[choice[j]]));
+  }
+}
+
 /// @shape  logits: [experts] of one token, their bias added; choice: [2 * experts used]
-/// @param over_all whether what the experts count adds up to 1 over all, not over those that were chosen
-/// @param scale what each expert's part is multiplied by, [experts]; none: 1
-inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, bool over_all = false,
-                  std::span<const float> scale = {}) {
+inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how = {}) {
+  if (how.logistic) return logistic_route(logits, choice, how);
   const std::size_t used = choice.size() / 2;
   std::vector<bool> taken(logits.size());
   std::vector<float> parts;
@@ -31,13 +64,14 @@ inline void route(std::span<const float> logits, std::span<std::uint32_t> choice
     sum += parts.back();
     choice[j] = static_cast<std::uint32_t>(best);
   }
-  if (over_all) {
+  if (how.over_all) {
     sum = 0;
     for (const float logit : logits) sum += kernels::arithmetic::exp(logit - largest);
   }
   for (std::size_t j = 0; j < used; ++j) {
-    const float part = parts[j] / sum;
-    choice[used + j] = std::bit_cast<std::uint32_t>(scale.empty() ? part : product(part, scale[choice[j]]));
+    float part = parts[j] / sum;
+    part = how.factor == 1.f ? part : product(part, how.factor);
+    choice[used + j] = std::bit_cast<std::uint32_t>(how.scale.empty() ? part : product(part, how.scale[choice[j]]));
   }
 }
 

@@ -144,15 +144,20 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
   const gpu::buffer in = trial.filled(logits, std::size_t{trial.width} * experts),
                     out = trial.room(std::uint64_t{8} * trial.width * used), memory = trial.memory_of(trial.state());
   trial.run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
-  if (trial.constant(call, "biased") != 0)
-    logits = reference::biased_logits(logits, trial.weight<float>(trial.operand(call, "bias"), 0, experts));
-  std::vector<float> scale;
+  reference::routing how{.over_all = trial.constant(call, "over_all") != 0,
+                         .logistic = trial.constant(call, "logistic") != 0,
+                         .factor = trial.real(call, "factor"),
+                         .added = trial.real(call, "added")};
+  std::vector<float> bias, scale;
+  if (trial.constant(call, "biased") != 0) bias = trial.weight<float>(trial.operand(call, "bias"), 0, experts);
+  if (how.logistic) how.choosing = bias;
+  else if (!bias.empty()) logits = reference::biased_logits(logits, bias);
   if (trial.constant(call, "scaled") != 0) scale = trial.weight<float>(trial.operand(call, "scale"), 0, experts);
+  how.scale = scale;
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
     std::vector<std::uint32_t> expected(2 * used);
-    reference::route(std::span(logits).subspan(t * experts, experts), expected, trial.constant(call, "over_all") != 0,
-                     scale);
+    reference::route(std::span(logits).subspan(t * experts, experts), expected, how);
     const auto found = read<std::uint32_t>(out, t * 2 * used, 2 * used);
     if (!std::equal(found.begin(), found.begin() + used, expected.begin())) return 1;
     for (std::size_t j = used; j < 2 * used; ++j)

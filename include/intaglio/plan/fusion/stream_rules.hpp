@@ -110,6 +110,8 @@ class stream_rules : public graph_reader {
     n.experts = at(i).experts, n.top_k = at(i).top_k;
     n.over_all = at(i).over_all;
     n.factor = at(i).weight;
+    if (at(i).second != ir::none) n.biases[0] = at(i).second;
+    n.logistic = at(i).logistic, n.scale = at(i).scale, n.eps = at(i).eps;
     n.out = at(i).out;
   }
 

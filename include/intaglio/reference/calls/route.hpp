@@ -16,13 +16,17 @@ struct call_of<kernels::route_kernel> : dispatch_call {
     if (constant("stated") != 0) return state(static_cast<std::uint32_t>(experts));
     std::span<const float> logits = memory<float>("logits").first(tokens() * experts);
     std::vector<float> sums;
-    if (constant("biased") != 0) logits = sums = reference::biased_logits(logits, weight<float>("bias").first(experts));
-    std::span<const float> scale;
-    if (constant("scaled") != 0) scale = weight<float>("scale").first(experts);
+    routing how{.over_all = constant("over_all") != 0,
+                .logistic = constant("logistic") != 0,
+                .factor = real("factor"),
+                .added = real("added")};
+    if (constant("biased") != 0 && how.logistic) how.choosing = weight<float>("bias").first(experts);
+    else if (constant("biased") != 0)
+      logits = sums = reference::biased_logits(logits, weight<float>("bias").first(experts));
+    if (constant("scaled") != 0) how.scale = weight<float>("scale").first(experts);
     for (std::size_t t = 0; t < tokens(); ++t)
       reference::route(logits.subspan(t * experts, experts),
-                       memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), constant("over_all") != 0,
-                       scale);
+                       memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used), how);
   }
 
  private:
