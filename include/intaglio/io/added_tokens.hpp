@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/special_tokens.hpp"
 #include "intaglio/io/unicode.hpp"
 #include "intaglio/io/vocabulary.hpp"
@@ -38,7 +39,7 @@ class added_tokens {
   /// @param entries texts (not empty) and their tokens  @param rules of some of them
   added_tokens(std::vector<std::pair<std::string_view, std::int32_t>> entries, std::vector<added_token> rules)
       : texts_(std::move(entries)), rules_(std::move(rules)) {
-    std::sort(rules_.begin(), rules_.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    sort_once(rules_, [](const auto& a, const auto& b) { return a.id < b.id; });
   }
 
   /// Calls plain(begin, end) for each stretch without added tokens, and token(begin, id) for each of them, in order.

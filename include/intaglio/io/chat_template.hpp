@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/chat_fingerprint.hpp"
 #include "intaglio/io/chat_message.hpp"
 #include "intaglio/io/marked_texts.hpp"
@@ -194,8 +195,7 @@ class chat_template {
     for (std::size_t i = 0; i < file.tokens.size(); ++i)
       if ((types[i] == token_type::control || types[i] == token_type::user_defined) && !file.tokens[i].empty())
         out.special_.push_back(file.tokens[i]);
-    std::sort(out.special_.begin(), out.special_.end(),
-              [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+    sort_once(out.special_, [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
     return out;
   }
 

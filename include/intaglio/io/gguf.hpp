@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/gguf_part.hpp"
 #include "intaglio/platform/path_text.hpp"
 
@@ -126,10 +127,8 @@ class gguf {
       tensors_.insert(tensors_.end(), part.tensors().begin(), part.tensors().end());
       for (const std::string& line : part.warnings()) warnings_.push_back(in_file(part.file().path(), line));
     }
-    by_name_.resize(tensors_.size());
-    std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
-    std::stable_sort(by_name_.begin(), by_name_.end(),
-                     [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
+    by_name_ = sorted_indices(tensors_.size(),
+                              [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
     for (std::size_t i = 1; i < by_name_.size(); ++i) {
       const gguf_tensor &before = tensors_[by_name_[i - 1]], &after = tensors_[by_name_[i]];
       if (before.name == after.name)

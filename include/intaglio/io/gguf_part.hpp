@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -17,6 +16,7 @@
 
 #include "intaglio/core/dtype.hpp"
 #include "intaglio/core/family.hpp"
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/gguf_value.hpp"
 
 namespace intaglio::io {
@@ -221,10 +221,8 @@ class gguf_part {
   [[gnu::cold]] void read_values(file_cursor& cursor, std::uint64_t count) {
     values_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) values_.push_back(read_gguf_value(cursor, i));
-    by_key_.resize(values_.size());
-    std::iota(by_key_.begin(), by_key_.end(), std::size_t{0});
-    std::stable_sort(by_key_.begin(), by_key_.end(),
-                     [&](std::size_t a, std::size_t b) { return values_[a].key < values_[b].key; });
+    by_key_ =
+        sorted_indices(values_.size(), [&](std::size_t a, std::size_t b) { return values_[a].key < values_[b].key; });
     for (std::size_t i = 1; i < by_key_.size(); ++i)
       if (values_[by_key_[i - 1]].key == values_[by_key_[i]].key)
         cursor.fail(values_[by_key_[i]].offset,
@@ -264,10 +262,8 @@ class gguf_part {
   [[gnu::cold]] void read_tensors(file_cursor& cursor, std::uint64_t count) {
     tensors_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) tensors_.push_back(read_tensor(cursor, i));
-    std::vector<std::size_t> by_name(tensors_.size());
-    std::iota(by_name.begin(), by_name.end(), std::size_t{0});
-    std::stable_sort(by_name.begin(), by_name.end(),
-                     [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
+    const std::vector<std::size_t> by_name = sorted_indices(
+        tensors_.size(), [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
     for (std::size_t i = 1; i < by_name.size(); ++i)
       if (tensors_[by_name[i - 1]].name == tensors_[by_name[i]].name)
         cursor.fail(tensors_[by_name[i]].info_offset,
@@ -374,10 +370,8 @@ class gguf_part {
   }
 
   void refuse_overlaps(const file_cursor& cursor) const {
-    std::vector<std::size_t> order(tensors_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return tensors_[a].offset < tensors_[b].offset; });
+    const std::vector<std::size_t> order = sorted_indices(
+        tensors_.size(), [&](std::size_t a, std::size_t b) { return tensors_[a].offset < tensors_[b].offset; });
     for (std::size_t i = 1; i < order.size(); ++i) {
       const gguf_tensor &before = tensors_[order[i - 1]], &after = tensors_[order[i]];
       if (before.offset + before.bytes > after.offset)

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/hf_tokenizer_config.hpp"
 #include "intaglio/io/mapped_file.hpp"
 #include "intaglio/io/pretokenizer_names.hpp"
@@ -267,6 +268,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
     std::string text;
     token_type type;
   };
+  const auto by_id = [](const token& a, const token& b) { return a.id < b.id; };
   std::vector<token> all;
   all.reserve(file.entries.size() + 64);
   for (auto& [text, id] : file.entries) {
@@ -276,7 +278,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
     all.push_back({id, std::move(text), type});
   }
   file.entries = {};
-  std::sort(all.begin(), all.end(), [](const token& a, const token& b) { return a.id < b.id; });
+  sort_once(all, by_id);
   const std::size_t ordinary = all.size();
   for (const json_place& added : root["added_tokens"].elements()) {
     const std::uint64_t id = added["id"].natural();
@@ -292,7 +294,7 @@ inline std::pair<std::optional<std::string>, std::optional<std::string>> templat
     else if (place->text == text) place->type = type;
     else added["content"].refuse("'" + printable(place->text) + "', the text of that id in model.vocab");
   }
-  std::sort(all.begin(), all.end(), [](const token& a, const token& b) { return a.id < b.id; });
+  sort_once(all, by_id);
   const std::uint64_t limit = id_limit(all.size());
   if (!all.empty() && all.back().id >= limit)
     file.refuse("model.vocab", "ids below " + std::to_string(limit), std::to_string(all.back().id));

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/generation_config.hpp"
 #include "intaglio/io/mapped_file.hpp"
 #include "intaglio/io/strict_json.hpp"
@@ -103,7 +105,7 @@ inline std::vector<std::string> special_texts(const json_place& root) {
                                             bool list_counts, vocabulary& out) {
   const json_place decoder = config["added_tokens_decoder"];
   std::vector<std::pair<std::uint64_t, std::string>> keys;  // ascending by id
-  const auto sort_keys = [&] { std::sort(keys.begin(), keys.end()); };
+  const auto sort_keys = [&] { sort_once(keys, std::less<>{}); };
   for (const std::string& key : decoder.keys()) {
     std::uint64_t id = 0;
     const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);

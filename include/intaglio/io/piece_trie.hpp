@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/token_texts.hpp"
 
 namespace intaglio::io {
@@ -21,7 +22,7 @@ class piece_trie {
   piece_trie() = default;
   /// @param ids of the tokens that are in it; of those with the same bytes the first counts
   [[gnu::cold]] piece_trie(const token_texts& texts, std::vector<std::int32_t> ids) {
-    std::stable_sort(ids.begin(), ids.end(), [&](std::int32_t a, std::int32_t b) { return texts[a] < texts[b]; });
+    sort_once(ids, [&](std::int32_t a, std::int32_t b) { return texts[a] < texts[b]; });
     ids.erase(std::unique(ids.begin(), ids.end(), [&](std::int32_t a, std::int32_t b) { return texts[a] == texts[b]; }),
               ids.end());
     struct range {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "intaglio/core/dtype.hpp"
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/file_cursor.hpp"
 #include "intaglio/io/json_text.hpp"
 
@@ -202,9 +202,8 @@ class safetensors_file {
  private:
   /// Sorted by place, tensors must fill the data without hole, overlap or rest.
   [[gnu::cold]] void place_tensors(const std::vector<std::array<std::uint64_t, 2>>& ranges, std::uint64_t data) {
-    std::vector<std::size_t> order(tensors_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ranges[a] < ranges[b]; });
+    const std::vector<std::size_t> order =
+        sorted_indices(tensors_.size(), [&](std::size_t a, std::size_t b) { return ranges[a] < ranges[b]; });
     std::uint64_t end = 0;
     std::string before = "the header";
     for (const std::size_t i : order) {

@@ -2,13 +2,14 @@
 // Finds the texts of special tokens in text: from left to right, at each position the longest one.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/token_texts.hpp"
 
 namespace intaglio::io {
@@ -25,7 +26,7 @@ class special_tokens {
   special_tokens() = default;
   /// @param entries texts (not empty) and their tokens; of equal texts the lowest token counts
   explicit special_tokens(std::vector<std::pair<std::string_view, std::int32_t>> entries) {
-    std::sort(entries.begin(), entries.end());
+    sort_once(entries, std::less<>{});
     for (const auto& [text, id] : entries) {
       if (texts_.size() > 0 && texts_[static_cast<std::int32_t>(texts_.size()) - 1] == text) continue;
       texts_.add(text);

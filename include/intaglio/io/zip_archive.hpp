@@ -18,6 +18,7 @@
 
 #include "intaglio/core/checked.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/io/crc32.hpp"
 #include "intaglio/io/mapped_file.hpp"
 
@@ -229,8 +230,7 @@ class zip_archive {
   /// Goes from the members' headers to their bytes. Sorted by place, no two may overlap and the first starts the file.
   [[gnu::cold]] void locate_members() {
     constexpr std::uint64_t fixed = 30;
-    std::sort(members_.begin(), members_.end(),
-              [](const zip_member& a, const zip_member& b) { return a.offset < b.offset; });
+    sort_once(members_, [](const zip_member& a, const zip_member& b) { return a.offset < b.offset; });
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < members_.size(); ++i) {
       zip_member& member = members_[i];

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "intaglio/core/joining_thread.hpp"
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/gpu/pipeline.hpp"
 #include "intaglio/plan/device_plan.hpp"
 #include "intaglio/runtime/device_class.hpp"
@@ -197,8 +198,8 @@ class kernel_set {
       const auto larger = [&](std::size_t a, std::size_t b) {
         return descriptions[a].spirv.size() > descriptions[b].spirv.size();
       };
-      std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first_count_), larger);
-      std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first_count_), order.end(), larger);
+      sort_indices(std::span(order).first(first_count_), larger);
+      sort_indices(std::span(order).subspan(first_count_), larger);
       std::vector<gpu::pipeline_description> sorted;
       for (const std::size_t i : order) sorted.push_back(descriptions[i]);
       gpu::build_pipelines(device_, sorted, cache_, 0, [&](std::size_t i, gpu::pipeline&& made) {

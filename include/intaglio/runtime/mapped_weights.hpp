@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/sorted_indices.hpp"
 #include "intaglio/runtime/packed_weights.hpp"
 #include "intaglio/runtime/parallel.hpp"
 #include "intaglio/runtime/session_options.hpp"
@@ -86,15 +86,13 @@ class mapped_weights {
                       std::uint64_t largest_piece) const {
     placed_items out;
     out.items.resize(items_.size());
-    std::vector<std::uint32_t> order(items_.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return items_[a].place < items_[b].place; });
+    const std::vector<std::size_t> order =
+        sorted_indices(items_.size(), [&](std::size_t a, std::size_t b) { return items_[a].place < items_[b].place; });
     const std::uint64_t step = (std::max<std::uint64_t>)(on.limits().host_pointer_alignment, 1);
     std::uint64_t limit = (std::min)(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
     if (largest_piece != 0) limit = (std::min)(limit, largest_piece);
     constexpr std::uint64_t gap = std::uint64_t{1} << 20;  // of weights that only other plans want
-    const auto end_of = [&](std::uint32_t i) {
+    const auto end_of = [&](std::size_t i) {
       return (items_[i].place + items_[i].weight->bytes + step - 1) / step * step;
     };
     for (std::size_t first = 0; first < order.size();) {
