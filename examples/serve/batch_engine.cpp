@@ -3,7 +3,6 @@
 
 #include <intaglio/runtime/basic_batch.hpp>
 #include <intaglio/runtime/basic_session.hpp>
-#include <intaglio/runtime/cut_batch.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +15,6 @@
 #include <thread>
 
 #include "../tool/console.hpp"
-#include "../tool/cut.hpp"
 #include "../tool/download.hpp"
 #include "../tool/driver_trial.hpp"
 #include "../tool/engraved_models.hpp"
@@ -473,11 +471,16 @@ class batch_engine : public token_engine {
       return true;
     } catch (const std::exception& problem) {
       if (must_stop()) return false;
-      set_status(engine_state::failed, problem.what());
-      log("load_failed", problem.what());
-      if (options_.load_failed) options_.load_failed();
+      give_up("load_failed", problem.what());
       return false;
     }
+  }
+  void give_up(const std::string& event, const std::string& why) {
+    set_status(engine_state::failed, why);
+    log(event, why);
+    if (options_.load_failed) options_.load_failed();
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
   }
 
   void load() {
@@ -517,11 +520,11 @@ class batch_engine : public token_engine {
     const plan::table& table = make_batch(on, tables, checkpoint, loading);
     {
       const std::lock_guard lock(told_mutex_);
-      device_name_ = on.back().label();
-      for (std::size_t i = on.size() - 1; i-- > 0;) device_name_ = on[i].label() + ", " + device_name_;
+      device_name_ = labels_of(on, options_);
       plan_page_ = tool::plan_page(table, facts_.id, {}).text();
     }
     words_ready_ = true;
+    gauges_.ranks = options_.ranks == nullptr ? 0 : static_cast<std::uint64_t>(options_.ranks->size());
     gauges_.weights_bytes = table.weight_bytes();
     gauges_.cache_bytes = table.cache_bytes() + table.pool_bytes();
     std::string computed = tool::computed_text(table);
@@ -529,8 +532,7 @@ class batch_engine : public token_engine {
       computed += "; " + std::to_string(adapters.size()) + " adapters by request, " + gpu::bytes_text(adapters.bytes());
     if (draft) draft_ = draft->load(batch_ ? &*batch_ : nullptr, loading, gauges_), computed += "; " + draft->told();
     gauges_.slot_count = batch_ ? batch_->slot_count() : table.shape.slot_count;
-    gauges_.page_size = table.shape.page_size;
-    gauges_.pages = table.shape.pages;
+    gauges_.page_size = table.shape.page_size, gauges_.pages = table.shape.pages;
     tell_memory();
     if (batch_)
       gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0), tell_times();
@@ -564,13 +566,14 @@ class batch_engine : public token_engine {
                                 const io::checkpoint& checkpoint, const session_options& loading) {
     if (encodes_ && on.size() > 1) throw argument_error("--devices", "one, for an encoder", std::to_string(on.size()));
     if (encodes_) scores_ = encoder_.emplace(on.front(), tables, checkpoint, loading).has_score();
-    else batch_.emplace(cut_batch(on, tables, checkpoint, loading, tool::cut_choice(on, options_.cut)));
+    else batch_.emplace(batch_over(on, tables, checkpoint, loading, options_));
     for (const std::string& each : encoder_ ? encoder_->warnings() : batch_->warnings()) log("warning", each);
     return encoder_ ? encoder_->table() : batch_->table();
   }
 
   /// A new device and batch, again and again until one works.
   void recover(const std::string& why) {
+    if (options_.ranks != nullptr) return give_up("ranks_failed", why);  // whoever started the job starts it anew
     counts_.restarted();
     set_status(engine_state::recovering, why);
     log("device_failed", why);

@@ -12,6 +12,8 @@
 
 namespace intaglio::serve {
 
+class rank_job;
+
 struct engine_options {
   std::string model;  ///< path; empty: the embedded one
   std::string i2s_layout = "block128";
@@ -25,6 +27,7 @@ struct engine_options {
   std::string device;                        ///< index, UUID or part of the name; empty: by rule
   std::vector<std::string> devices{};  ///< over which the model is cut, each as `device` names one; empty: one device
   std::vector<std::uint32_t> cut{};    ///< layers in front of each cut; empty: by the devices' memory and rates
+  rank_job* ranks = nullptr;           ///< over which it is cut, of rank 0 of such a job; nullptr: one process
   std::string name;                    ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
   bool any_name = false;  ///< clients may ask for any other name too
@@ -38,7 +41,7 @@ struct engine_options {
   /// Called before weights and caches are allocated, on the engine's thread; returns when there is room.
   /// @param bytes that they take  @param available bytes of the device's own memory at that time
   std::function<void(std::uint64_t bytes, std::uint64_t available)> make_room;
-  std::function<void()> load_failed;  ///< the first load; later failures are tried again
+  std::function<void()> load_failed;  ///< the first load, or a rank; other failures are tried again
 };
 
 /// Of the model that the options name. @throws file_error

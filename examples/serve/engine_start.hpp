@@ -7,6 +7,7 @@
 #include <intaglio/families/adapter_room.hpp>
 #include <intaglio/platform/path_text.hpp>
 #include <intaglio/runtime/basic_batch.hpp>
+#include <intaglio/runtime/cut_batch.hpp>
 
 #include <algorithm>
 #include <array>
@@ -14,28 +15,33 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "../tool/cut.hpp"
 #include "../tool/engraved_models.hpp"
 #include "../tool/known_models.hpp"
 #include "batch_engine.hpp"
 #include "batch_shape.hpp"
 #include "engraved_batches.hpp"
+#include "rank_job.hpp"
 
 namespace intaglio::serve {
 
-/// Slots of a plan: of one that is cut there are as many groups of them as devices, and as many as plans have, at
-/// least.
+/// Slots of a plan: of one that is cut there are as many groups of them as devices or ranks, and as many as plans
+/// have, at least.
 inline std::uint32_t slots_of_group(const engine_options& wanted) {
-  const auto groups = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(wanted.devices.size())),
+  const auto cut_over =
+      wanted.ranks != nullptr ? static_cast<std::size_t>(wanted.ranks->size()) : wanted.devices.size();
+  const auto groups = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(cut_over)),
              each = (wanted.slot_count + groups - 1) / groups;
   return each == 0 ? 0 : each > 8 ? (each + 15) / 16 * 16 : std::max(2u, each);
 }
 
 /// The batch's plans of the model that a file has: those of the engraved models where nothing else is asked for.
 /// @param adapters that the file holds for requests to choose among
-/// @throws argument_error: adapters of an encoder, whose plans have no sessions
+/// @throws argument_error: adapters of an encoder, whose plans have no sessions, or an encoder over ranks
 inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted,
                                                   const io::adapter_set& adapters) {
   const bool fast = wanted.batch_products == "halves";
@@ -45,6 +51,8 @@ inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, co
   const bool encodes = family_of(file.config().model_type).encoder;  // each text is a pass, and no session goes on
   if (encodes && adapters.size() != 0)
     throw argument_error("--lora-by-request", "a decoder", "an encoder, which has --lora alone");
+  if (encodes && wanted.ranks != nullptr)
+    throw argument_error("--mpi", "a decoder, which is cut between layers", "an encoder");
   const tool::engraved_model& out =
       encodes ? tool::planned_model_of(file, cache, {}, wanted.codec)
       : alone != nullptr
@@ -52,6 +60,21 @@ inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, co
           : tool::planned_model_of(file, cache, {fast ? fast_batch_shape_of : batch_shape_of, slots_of_group(wanted)},
                                    wanted.codec, families::adapter_room_of(adapters));
   tool::judge_codecs(file, out, wanted.codec);
+  return out;
+}
+
+/// A batch on one device, or over several or over ranks. @throws as cut_batch and rank_job::batch
+inline basic_batch batch_over(std::span<const gpu::device> on, std::span<const plan::table* const> tables,
+                              const io::checkpoint& from, const session_options& options,
+                              const engine_options& wanted) {
+  if (wanted.ranks != nullptr) return wanted.ranks->batch(on.front(), tables, from, options, wanted.cut);
+  return cut_batch(on, tables, from, options, tool::cut_choice(on, wanted.cut));
+}
+/// The devices, in the order of the stages.
+inline std::string labels_of(std::span<const gpu::device> on, const engine_options& wanted) {
+  if (wanted.ranks != nullptr) return wanted.ranks->devices();
+  std::string out = on.front().label();
+  for (const gpu::device& each : on.subspan(1)) out += ", " + each.label();
   return out;
 }
 

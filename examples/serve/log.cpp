@@ -15,6 +15,7 @@ namespace intaglio::serve {
 namespace {
 
 std::atomic<bool> quiet{false};
+std::atomic<int> rank{-1};  ///< -1: there is one process
 
 std::string now() {
   const auto time = std::chrono::system_clock::now();
@@ -30,12 +31,15 @@ std::string now() {
 
 }  // namespace
 
+void set_log_rank(int of) { rank = of; }
+
 void set_quiet_log() { quiet = true; }
 
 void log_line(std::string_view level, std::string_view event,
               std::initializer_list<std::pair<std::string_view, log_value>> fields) {
   if (quiet && level == "info") return;
   json line{{"time", now()}, {"level", level}, {"event", event}};
+  if (const int its = rank; its >= 0) line["rank"] = its;
   for (const auto& [name, value] : fields) std::visit([&](const auto& each) { line[std::string(name)] = each; }, value);
   const std::string text = json_text(line) + '\n';
   // One write, so that lines of several threads stay whole.

@@ -17,6 +17,9 @@ using log_value = std::variant<std::string, std::int64_t, double>;
 void log_line(std::string_view level, std::string_view event,
               std::initializer_list<std::pair<std::string_view, log_value>> fields);
 
+/// Of a job's ranks: lines then have it as "rank".
+void set_log_rank(int rank);
+
 /// Leaves out what is less than warnings.
 void set_quiet_log();
 

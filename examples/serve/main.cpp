@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -22,12 +23,14 @@
 #include <intaglio/platform/console.hpp>
 #include <intaglio/platform/path_text.hpp>
 
+#include "../tool/download.hpp"
 #include "api.hpp"
 #include "batch_engine.hpp"
 #include "http_server.hpp"
 #include "log.hpp"
 #include "model_set.hpp"
 #include "pages.hpp"
+#include "rank_job.hpp"
 
 namespace serve = intaglio::serve;
 
@@ -78,8 +81,8 @@ struct settings {
   serve::api_options api;
   std::string api_key_file, index, models;
   std::uint64_t memory = 0;
-  unsigned idle_seconds = 60, read_seconds = 30, drain_seconds = 10;
-  bool allow_without_key = false, quiet = false;
+  unsigned idle_seconds = 60, read_seconds = 30, drain_seconds = 10, mpi_seconds = 120;
+  bool allow_without_key = false, quiet = false, mpi = false;
 };
 
 /// What is wrong with a number of slots; empty: nothing.
@@ -161,17 +164,6 @@ void add_engine_options(CLI::App& app, settings& to) {
       "mistral-v1, mistral-v0.1, mistral-v0.2, gemma2, gemma3)")
       ->type_name("FILE|NAME");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device");
-  add("--devices", to.engine.devices,
-      "Cut the model over several devices: indices, UUIDs or parts of their names, with commas, in the order of the "
-      "layers")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->excludes("--device");
-  add("--cut", to.engine.cut,
-      "Layers in front of each cut, with commas; by default as the devices' memory and rates have it")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->needs("--devices");
   add("--batch-products", to.engine.batch_products,
       "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where "
       "there are several, a little slower for one")
@@ -193,6 +185,32 @@ void add_engine_options(CLI::App& app, settings& to) {
   add("--gpu-idle", to.engine.gpu_idle,
       "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts")
       ->check(CLI::Range(0.0, 0.95));
+}
+
+/// Where a model is computed that is cut between layers.
+void add_cut_options(CLI::App& app, settings& to) {
+  const option_adder add{app, "Model"};
+  add("--devices", to.engine.devices,
+      "Cut the model over several devices: indices, UUIDs or parts of their names, with commas, in the order of the "
+      "layers")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->excludes("--device");
+  app.add_flag("--mpi", to.mpi,
+               "Cut the model over the ranks of MPI, each with its own device and the same file: mpirun -n 2 "
+               "intaglio-serve --mpi; rank 0 serves; for hosts that trust each other")
+      ->envname("INTAGLIO_SERVE_MPI")
+      ->group("Model");
+  add("--mpi-seconds", to.mpi_seconds,
+      "Seconds that a rank may take for what it was asked, or to end; five times as many to load")
+      ->check(CLI::Range(1, 3600))
+      ->type_name("N")
+      ->needs("--mpi");
+  add("--cut", to.engine.cut,
+      "Layers in front of each cut of --devices or --mpi, with commas; by default as the devices' memory and, of one "
+      "host, rates have it")
+      ->type_name("LIST")
+      ->delimiter(',');
 }
 
 void add_network_options(CLI::App& app, settings& to) {
@@ -247,6 +265,7 @@ void add_options(CLI::App& app, settings& to) {
       ->envname("INTAGLIO_SERVE_CONFIG");
   add_model_options(app, to);
   add_engine_options(app, to);
+  add_cut_options(app, to);
   add_network_options(app, to);
   add_limit_options(app, to);
 }
@@ -292,6 +311,23 @@ void check_models(const settings& of) {
   alone("--model-alias", !of.engine.aliases.empty());
 }
 
+void check_cut(const settings& of) {
+  if (!of.engine.cut.empty() && of.engine.devices.empty() && !of.mpi)
+    throw std::runtime_error("--cut: expected --devices or --mpi beside it, found neither");
+  if (!of.mpi) return;
+  const auto alone = [](const char* name, bool is_there) {
+    if (is_there) throw std::runtime_error(std::string(name) + ": expected nothing beside --mpi, found a value");
+  };
+  alone("--devices", !of.engine.devices.empty());
+  alone("--models", !of.models.empty());
+  alone("--lora-by-request", !of.engine.lora_by_request.empty());
+  alone("--draft", !of.engine.draft.empty());
+  alone("--prompt-lookup", of.engine.prompt_lookup != 0);
+  alone("--slot-save-path", !of.api.slot_folder.empty());
+  if (intaglio::tool::is_url(of.engine.model))
+    throw std::runtime_error("--model: expected a file that each rank has, beside --mpi, found an address");
+}
+
 void check(settings& of, const CLI::App& app) {
   if (!of.engine.lora.empty() && !of.index.empty())
     throw std::runtime_error("--index: expected nothing beside --lora, whose changes it does not have, found a folder");
@@ -299,6 +335,7 @@ void check(settings& of, const CLI::App& app) {
     throw std::runtime_error("--devices: expected nothing beside --lora-by-request, found a list");
   refuse_unknown_environment(app);
   check_models(of);
+  check_cut(of);
   if (of.listen.address == "localhost") of.listen.address = "127.0.0.1";
   if (app.count("--api-key") != 0 && of.api.access.api_key.empty())
     throw std::runtime_error("--api-key: expected a key, found an empty text");
@@ -324,6 +361,96 @@ void check(settings& of, const CLI::App& app) {
   of.api.pages = serve::page_files();
 }
 
+serve::engine_options options_of(const settings& wanted, const std::string& path) {
+  serve::engine_options out = wanted.engine;
+  out.model = path;
+  return out;
+}
+
+serve::model_set models_of(const settings& wanted, serve::metrics& counts) {
+  if (wanted.models.empty()) return serve::model_set(serve::make_batch_engine(wanted.engine, counts));
+  const serve::model_set::engine_maker make = [&](const serve::model_set::file& of, auto make_room) {
+    serve::engine_options options = options_of(wanted, of.path);
+    options.name = of.name;
+    options.make_room = std::move(make_room);
+    options.load_failed = nullptr;  // the others go on
+    options.log = [&](const std::string& event, const std::string& text) {
+      wanted.engine.log(event, of.name + ": " + text);
+    };
+    return serve::make_batch_engine(options, counts);
+  };
+  return {wanted.models, wanted.memory, wanted.engine.any_name, wanted.engine.queue, make};
+}
+
+void set_logs(settings& of) {
+  of.engine.log = [](const std::string& event, const std::string& text) {
+    serve::log_line(event.ends_with("ready")    ? "info"
+                    : event.ends_with("failed") ? "error"
+                                                : "warning",
+                    event, {{"detail", text}});
+  };
+  of.api.log = [](const serve::http_request& request, int status, double seconds) {
+    serve::log_line("info", "request",
+                    {{"id", request.id},
+                     {"peer", request.peer},
+                     {"method", request.method},
+                     {"path", request.path.substr(0, 200)},
+                     {"status", std::int64_t{status}},
+                     {"seconds", seconds}});
+  };
+}
+
+/// Until a signal asks for the end, or the model cannot be loaded. @return the exit code
+int serve_models(settings& wanted) {
+  std::atomic<bool> failed{false};
+  wanted.engine.load_failed = [&] {
+    failed = true;
+    intaglio::platform::ask_to_stop();  // the same way out as by hand
+  };
+  serve::metrics counts;
+  wanted.api.read_head = [&](const std::string& path) { return serve::read_model_head(options_of(wanted, path)); };
+  serve::model_set models = models_of(wanted, counts);
+  std::optional<serve::walk_service> walks;
+  if (!wanted.index.empty())
+    wanted.api.walks = &walks.emplace(intaglio::tool::model_options{wanted.engine.model, wanted.engine.i2s_layout},
+                                      wanted.index, wanted.engine.log);
+  serve::api application(models, counts, wanted.api);
+  serve::http_server server(application, wanted.listen, wanted.api.limit, counts.connections);
+  serve::log_line("info", "listening",
+                  {{"url", url_of(wanted.listen, server.port())},
+                   {"address", wanted.listen.address},
+                   {"port", std::int64_t{server.port()}},
+                   {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});
+  models.start();
+  if (!wanted.models.empty())
+    serve::log_line("info", "ready",
+                    {{"detail", "models of " + wanted.models + " are loaded when they are asked for"}});
+  server.run(
+      [&] {
+        serve::log_line("info", "draining", {});
+        models.refuse_more();
+      },
+      [&] { models.end_all(); });
+  models.end_all();
+  serve::log_line("info", "stopped", {});
+  return failed ? 3 : 0;
+}
+
+/// A rank's part: rank 0 serves, the others compute. @return the exit code
+int run_rank(settings& wanted) {
+  serve::rank_job ranks({std::chrono::seconds(wanted.mpi_seconds), wanted.listen.drain});
+  wanted.engine.ranks = &ranks;
+  int code = 0;
+  try {
+    if (ranks.rank() == 0) code = serve_models(wanted);
+    else ranks.serve_stage(wanted.engine);
+  } catch (const std::exception& problem) {
+    serve::log_line("error", "ranks_failed", {{"detail", problem.what()}});
+    code = ranks.rank() == 0 ? 1 : 3;
+  }
+  return ranks.end(code);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -346,71 +473,8 @@ int main(int count, char** arguments) {
   try {
     check(wanted, app);
     if (wanted.quiet) serve::set_quiet_log();
-    std::atomic<bool> failed{false};
-    wanted.engine.log = [](const std::string& event, const std::string& text) {
-      serve::log_line(event.ends_with("ready")    ? "info"
-                      : event.ends_with("failed") ? "error"
-                                                  : "warning",
-                      event, {{"detail", text}});
-    };
-    wanted.engine.load_failed = [&] {
-      failed = true;
-      intaglio::platform::ask_to_stop();  // the same way out as by hand
-    };
-    wanted.api.log = [](const serve::http_request& request, int status, double seconds) {
-      serve::log_line("info", "request",
-                      {{"id", request.id},
-                       {"peer", request.peer},
-                       {"method", request.method},
-                       {"path", request.path.substr(0, 200)},
-                       {"status", std::int64_t{status}},
-                       {"seconds", seconds}});
-    };
-    serve::metrics counts;
-    const auto options_of = [&](const std::string& path) {
-      serve::engine_options out = wanted.engine;
-      out.model = path;
-      return out;
-    };
-    wanted.api.read_head = [&](const std::string& path) { return serve::read_model_head(options_of(path)); };
-    const serve::model_set::engine_maker make = [&](const serve::model_set::file& of, auto make_room) {
-      serve::engine_options options = options_of(of.path);
-      options.name = of.name;
-      options.make_room = std::move(make_room);
-      options.load_failed = nullptr;  // the others go on
-      options.log = [&](const std::string& event, const std::string& text) {
-        wanted.engine.log(event, of.name + ": " + text);
-      };
-      return serve::make_batch_engine(options, counts);
-    };
-    serve::model_set models =
-        wanted.models.empty()
-            ? serve::model_set(serve::make_batch_engine(wanted.engine, counts))
-            : serve::model_set(wanted.models, wanted.memory, wanted.engine.any_name, wanted.engine.queue, make);
-    std::optional<serve::walk_service> walks;
-    if (!wanted.index.empty())
-      wanted.api.walks = &walks.emplace(intaglio::tool::model_options{wanted.engine.model, wanted.engine.i2s_layout},
-                                        wanted.index, wanted.engine.log);
-    serve::api application(models, counts, wanted.api);
-    serve::http_server server(application, wanted.listen, wanted.api.limit, counts.connections);
-    serve::log_line("info", "listening",
-                    {{"url", url_of(wanted.listen, server.port())},
-                     {"address", wanted.listen.address},
-                     {"port", std::int64_t{server.port()}},
-                     {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});
-    models.start();
-    if (!wanted.models.empty())
-      serve::log_line("info", "ready",
-                      {{"detail", "models of " + wanted.models + " are loaded when they are asked for"}});
-    server.run(
-        [&] {
-          serve::log_line("info", "draining", {});
-          models.refuse_more();
-        },
-        [&] { models.end_all(); });
-    models.end_all();
-    serve::log_line("info", "stopped", {});
-    return failed ? 3 : 0;
+    set_logs(wanted);
+    return wanted.mpi ? run_rank(wanted) : serve_models(wanted);
   } catch (const std::exception& problem) {
     serve::log_line("error", "refused", {{"detail", problem.what()}});
     return 1;

@@ -48,6 +48,7 @@ constexpr std::array engine_gauge_list{
           &engine_gauges::waiting_for_pages},
     gauge{"intaglio_drafted_tokens", "Tokens that were drafted since the model was loaded.", &engine_gauges::drafted},
     gauge{"intaglio_accepted_tokens", "Drafted tokens that were drawn.", &engine_gauges::accepted},
+    gauge{"intaglio_ranks", "Ranks of MPI that compute; 0 without --mpi.", &engine_gauges::ranks},
     gauge{"intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.",
           &engine_gauges::device_free_bytes},
     gauge{"intaglio_device_used_bytes",

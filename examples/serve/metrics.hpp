@@ -38,7 +38,7 @@ struct kernel_seconds {
 struct engine_gauges {
   std::atomic<std::uint64_t> running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0},
       device_used_bytes{0}, slot_count{0}, page_size{0}, pages{0}, free_pages{0}, waiting_for_pages{0}, ready{0},
-      drafted{0}, accepted{0};
+      drafted{0}, accepted{0}, ranks{0};
 
   void set_kernels(std::vector<kernel_seconds> list) {
     const std::lock_guard lock(mutex_);

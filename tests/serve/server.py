@@ -17,15 +17,17 @@ STARTED = []
 class Server:
     """A running server; its log is read to the end, and kept but for the lines of single requests."""
 
-    def __init__(self, *flags, environment=None, wait=True, port=0):
+    def __init__(self, *flags, environment=None, wait=True, port=0, start=()):
+        """start: what starts the program, whose own lines are kept as events called "text"."""
         self.process = subprocess.Popen(
-            [PROGRAM, "--port", str(port), *flags],
+            [*start, PROGRAM, "--port", str(port), *flags],
+            stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **(environment or {})},
         )
         STARTED.append(self.process)
-        self.log, self.events = [], threading.Condition()
+        self.log, self.events, self.is_alone = [], threading.Condition(), not start
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         self.port = self.event("listening")["port"]
@@ -35,7 +37,10 @@ class Server:
 
     def _read(self):
         for line in self.process.stderr:
-            event = json.loads(line)  # each line is an object
+            if line.startswith("{") or self.is_alone:
+                event = json.loads(line)  # each line is an object
+            else:
+                event = {"event": "text", "detail": line}
             if event["event"] == "request":
                 continue
             with self.events:

@@ -14,6 +14,8 @@ from server import PROGRAM, Checks, Server
 
 begun = time.time()
 check = Checks()
+with open(PROGRAM, "rb") as file:
+    HAS_MPI = b"MPI_Init_thread" in file.read()
 here = os.path.dirname(os.path.abspath(__file__))
 folder = tempfile.mkdtemp()
 for name in ("fable", "second", "third"):
@@ -179,6 +181,9 @@ for flags, words in (
     (("--models", folder, "--model", "x.gguf"), "--model: expected nothing beside --models"),
     (("--memory", "1G"), "--memory: expected --models"),
     (("--models", folder + "/none"), "expected a folder"),
+    (("--mpi", "--models", folder), "--models: expected nothing beside --mpi"),
+    (("--cut", "4"), "--cut: expected --devices or --mpi beside it"),
+    (("--mpi",), "two ranks or more" if HAS_MPI else "--mpi: expected a server that is built with INTAGLIO_MPI=ON"),
 ):
     refused = subprocess.run([PROGRAM, *flags, "--port", "0"], capture_output=True, text=True, timeout=20)
     check(refused.returncode == 1 and words in refused.stderr, f"{flags}: found {refused.returncode} {refused.stderr}")

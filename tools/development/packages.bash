@@ -99,8 +99,10 @@ need_for_release() {
 need_for_mpi() {
   need g++ g++
   need pkg-config pkg-config
-  need openmpi-bin mpirun
+  need openmpi-bin mpirun.openmpi
   need libopenmpi-dev '/usr/lib/*/pkgconfig/ompi-c.pc' '/usr/lib/*/openmpi/include/mpi.h'
+  need mpich mpirun.mpich
+  need libmpich-dev '/usr/lib/*/pkgconfig/mpich.pc'
 }
 
 system_facts() {

@@ -328,14 +328,25 @@ step_release() {
   result=$(on_lavapipe "$(lavapipe_22)" tests/release/run build/test/release build) && result=${result#release: }
 }
 
-# Stages as ranks of MPI (tests/mpi), over loopback.
+# Stages as ranks of MPI (tests/mpi), over loopback: all cases with Open MPI, the shortest ones with MPICH; then the
+# server over ranks (tests/serve/ranks.py). Its build differs from the release in two files.
 step_mpi() {
-  local log=build/test/mpi.log
+  local log=build/test/mpi.log model=$shared/models/fable-bitnet-i2_s.gguf icd served passed failed
+  icd=$(lavapipe_22)
   install_packages need_for_mpi
-  on_lavapipe "$(lavapipe_22)" tests/mpi/run build/mpi "$shared/models/fable-bitnet-i2_s.gguf" >"$log" 2>&1 ||
-    { cat "$log" >&2; return 1; }
-  count "$(wc -l <"$log")" 0
-  result="$(head -n 1 "$log"); $(grep -c '^rank 1' "$log") ranks that end the job"
+  { on_lavapipe "$icd" tests/mpi/run build/mpi "$model" openmpi &&
+    on_lavapipe "$icd" tests/mpi/run build/mpi "$model" mpich short; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+  build_release
+  quietly build/test/configure-mpi.log cmake --preset release -B build/mpi/server \
+    ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_SHARED="$shared" -DINTAGLIO_UNITY=ON -DINTAGLIO_WERROR=ON \
+    -DINTAGLIO_MPI=ON -DMPI_C_COMPILER="$(command -v mpicc.openmpi || command -v mpicc)"
+  build build/mpi/server --target intaglio-serve
+  INTAGLIO_SERVE=$PWD/build/mpi/server/bin/intaglio-serve on_lavapipe "$icd" python3 tests/serve/ranks.py openmpi \
+    >build/test/mpi_server.log || { cat build/test/mpi_server.log >&2; return 1; }
+  served=$(tail -n 1 build/test/mpi_server.log)
+  read -r passed failed < <(sed -En 's/.*: ([0-9]+) passed, ([0-9]+) failed.*/\1 \2/p' <<<"$served")
+  count "$(($(wc -l <"$log") + passed))" "$failed"
+  result="$(head -n 1 "$log"); $(grep -c '^rank 1' "$log") ranks that end the job; $served"
 }
 
 # What README and docs say against the tree and the programs (tests/docs), and the reference, whose warnings are errors.
