@@ -21,6 +21,9 @@ inline constexpr std::array<const plan::table*, sizeof...(Profiles)> engraved_ta
 template <class Model>
 inline constexpr std::array<const plan::table*, 2> engraved_tables<Model>{
     &plan::engraved<Model, plan::profiles::cpu>::table, &plan::engraved<Model, plan::profiles::portable>::table};
+/// The modules of kernels that these plans use, found once for all constructors.
+template <class Model, const plan::profile&... Profiles>
+inline constexpr kernels::variant_set engraved_variants = plan::variants_used(engraved_tables<Model, Profiles...>);
 
 }  // namespace runtime
 
@@ -28,11 +31,11 @@ template <class Model, const plan::profile&... Profiles>
 session<Model, Profiles...>::session(const gpu::device& on, const std::filesystem::path& path,
                                      const session_options& options)
     : basic_session(on, runtime::engraved_tables<Model, Profiles...>, path, options,
-                    &runtime::modules_of<plan::variants_used(runtime::engraved_tables<Model, Profiles...>)>) {}
+                    &runtime::modules_of<runtime::engraved_variants<Model, Profiles...>>) {}
 
 template <class Model, const plan::profile&... Profiles>
 session<Model, Profiles...>::session(const gpu::device& on, const io::checkpoint& from, const session_options& options)
     : basic_session(on, runtime::engraved_tables<Model, Profiles...>, from, options,
-                    &runtime::modules_of<plan::variants_used(runtime::engraved_tables<Model, Profiles...>)>) {}
+                    &runtime::modules_of<runtime::engraved_variants<Model, Profiles...>>) {}
 
 }  // namespace intaglio

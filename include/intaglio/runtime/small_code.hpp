@@ -51,7 +51,6 @@
 #include "intaglio/io/chat_template.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/detokenizer.hpp"
-#include "intaglio/io/feature_patch.hpp"
 #include "intaglio/io/packed_image.hpp"
 #include "intaglio/io/packed_writer.hpp"
 #include "intaglio/io/prompt.hpp"
