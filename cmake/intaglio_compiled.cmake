@@ -16,10 +16,14 @@ if(NOT TARGET intaglio::compiled)
       message(FATAL_ERROR "${list}: expected the modules of kernels, each(NAME, KERNEL), found none")
     endif()
     set(sources "${CMAKE_CURRENT_BINARY_DIR}/intaglio_compiled")
-    set(files "${sources}/sessions.cpp")
+    set(files "${sources}/sessions.cpp" "${sources}/readers.cpp")
     file(CONFIGURE OUTPUT "${sources}/sessions.cpp" CONTENT "#define INTAGLIO_IMPLEMENTATION
+#define INTAGLIO_READERS_APART
 #include <intaglio/session.hpp>
 #include <intaglio/batch_session.hpp>
+")
+    file(CONFIGURE OUTPUT "${sources}/readers.cpp" CONTENT "#define INTAGLIO_IMPLEMENTATION
+#include <intaglio/readers.hpp>
 ")
     foreach(line IN LISTS lines)
       string(REGEX REPLACE "^.*\\(" "" module "${line}")

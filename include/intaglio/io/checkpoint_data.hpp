@@ -54,8 +54,7 @@ namespace intaglio::io {
 class checkpoint {
  public:
   /// A GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of weights in one; include
-  /// intaglio/io/checkpoint.hpp.
-  /// @throws file_error
+  /// intaglio/io/checkpoint.hpp. @throws file_error
   static checkpoint open(const std::filesystem::path& path, const checkpoint_options& options = {});
   /// A GGUF file, or the first part of a split one; include intaglio/io/checkpoint_gguf.hpp. @throws file_error
   static checkpoint open_gguf(const std::filesystem::path& path, const checkpoint_options& options = {});
@@ -64,8 +63,9 @@ class checkpoint {
                               const checkpoint_options& options = {});
   /// A GGUF file that is open, and may still arrive (file_arrival.hpp).
   static checkpoint open_gguf(mapped_file file, const checkpoint_options& options = {});
-  /// A folder with config.json and safetensors or pytorch_model.bin; include intaglio/io/checkpoint_hf.hpp. @throws
-  /// file_error
+  /// A folder of any form, or a file of weights in one; include intaglio/io/checkpoint_folder.hpp. @throws file_error
+  static checkpoint open_folder(const std::filesystem::path& path, const checkpoint_options& options = {});
+  /// A folder with config.json and its weights; include intaglio/io/checkpoint_hf.hpp. @throws file_error
   static checkpoint open_hf(const std::filesystem::path& folder, const checkpoint_options& options = {});
   /// A folder with params.json and consolidated.*.pth; include intaglio/io/checkpoint_original.hpp. @throws file_error
   static checkpoint open_original(const std::filesystem::path& folder, const checkpoint_options& options = {});

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+#define INTAGLIO_IMPLEMENTATION
+#include <intaglio/readers.hpp>
