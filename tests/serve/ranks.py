@@ -84,10 +84,10 @@ def start_stream(server, body):
 
 
 def pieces(link):
-    """The texts of a stream, and whether it ended whole."""
+    """The text of a stream, and whether it ended whole; how it comes in pieces depends on the time."""
     answer = read_answer(link).decode()
     found = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
-    return [each["choices"][0]["text"] for each in found if each.get("choices")], "data: [DONE]" in answer
+    return "".join(each["choices"][0]["text"] for each in found if each.get("choices")), "data: [DONE]" in answer
 
 
 def answers(server):
@@ -185,7 +185,7 @@ for ranks, flags, says in (
     (2, ("--cut", "3,4"), "as many stages as ranks, 2"),
 ):
     run = [MPIRUN, *(OPEN_MPI if WITH == "openmpi" else []), "-n", str(ranks), PROGRAM, "--port", "0", "--mpi", *flags]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     check(done.returncode != 0 and says in done.stderr, f"{ranks} ranks, {flags}: expected '{says}', found {done}")
 if not LONG:
     check.end("ranks of " + WITH, begun)
@@ -216,6 +216,15 @@ job = Job(2, "--drain-seconds", "1")
 job.send(0, signal.SIGSTOP)
 job.send(1, signal.SIGTERM)
 job.ends("rank 0 is stopped", "rank 0 has not ended the job", 1 + 3 * SECONDS + 10)
+# A rank that stops before it has begun, where MPI_Init itself would wait for ever.
+server = [PROGRAM, "--port", "0", "--mpi", "--mpi-seconds", str(SECONDS)]
+stopped = ["sh", "-c", 'kill -STOP $$; exec "$@"', "sh", *server]
+run = [MPIRUN, *(OPEN_MPI if WITH == "openmpi" else []), "-n", "1", *server, ":", "-n", "1", *stopped]
+done = subprocess.run(run, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+check(
+    done.returncode != 0 and f"MPI_Init has waited {SECONDS} s" in done.stderr,
+    f"a rank that has not begun: found {done}",
+)
 # Asked to stop while it loads.
 job = Job(2, wait=False)
 job.event_of_rank(0, "stage")

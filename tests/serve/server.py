@@ -22,7 +22,8 @@ class Server:
         self.process = subprocess.Popen(
             [*start, PROGRAM, "--port", str(port), *flags],
             stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE if start else None,
+            stderr=subprocess.STDOUT if start else subprocess.PIPE,
             text=True,
             env={**os.environ, **(environment or {})},
         )
@@ -36,7 +37,7 @@ class Server:
             self.event("ready")
 
     def _read(self):
-        for line in self.process.stderr:
+        for line in self.process.stdout or self.process.stderr:
             if line.startswith("{") or self.is_alone:
                 event = json.loads(line)  # each line is an object
             else:
