@@ -116,6 +116,17 @@ std::string set_text(const layer_set& of) {
   return "{{" + words + "}}";
 }
 
+/// What a config says of routers. @param field takes a key and its value
+template <class Field>
+void router_fields(const decoder_config& c, const Field& field) {
+  if (!c.norm_topk_prob) field("norm_topk_prob", "false");
+  if (c.routed_scaling_factor != 1.f) field("routed_scaling_factor", number(c.routed_scaling_factor));
+  if (c.use_expert_bias) field("use_expert_bias", "true");
+  if (c.num_dense_layers == 0) return;
+  field("num_dense_layers", std::to_string(c.num_dense_layers));
+  field("dense_intermediate_size", std::to_string(c.dense_intermediate_size));
+}
+
 std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
                         const std::string& file) {
   std::string out = "// Config of " + printable(file, 200) +
@@ -198,7 +209,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
                            (delta.in_turn ? ", true}" : ", false}"));
   count("shared_expert_intermediate_size", c.shared_expert_intermediate_size);
   count("type_vocab_size", c.type_vocab_size);
-  if (!c.norm_topk_prob) field("norm_topk_prob", "false");
+  router_fields(c, field);
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
          "> {\n  static constexpr std::string_view name = \"" + name + "\";\n" + held_text(kind.types) + "};\n";
   return out;

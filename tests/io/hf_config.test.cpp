@@ -443,6 +443,27 @@ TEST_CASE("hf_config: a Granite with experts and without states, under each of i
   CHECK_THAT(refusal(of("olmoe", R"(,"clip_qkv":8.0)")), ContainsSubstring("clip_qkv: expected none, found 8.0"));
 }
 
+TEST_CASE("hf_config: an LFM2 with experts states its router and its dense layers") {
+  const auto of = [](const std::string& fields) {
+    return R"({"model_type":"lfm2_moe","hidden_size":256,"intermediate_size":512,"moe_intermediate_size":128,)"
+           R"("num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1000,"norm_eps":1e-5,)"
+           R"("max_position_embeddings":512,"layer_types":["conv","conv","full_attention","conv"])" +
+           fields + "}";
+  };
+  const auto usual = read(of("")), stated = read(of(R"(,"num_dense_layers":1,"use_expert_bias":false,"num_experts":8,)"
+                                                    R"("routed_scaling_factor":2.5,"norm_topk_prob":false)"));
+  CHECK((usual.config.model_type == architecture::lfm2moe && usual.warnings.empty() && stated.warnings.empty()));
+  CHECK((usual.config.num_local_experts == 32 && usual.config.num_experts_per_tok == 4));
+  CHECK((usual.config.intermediate_size == 128 && usual.config.dense_intermediate_size == 512));
+  CHECK((usual.config.num_dense_layers == 2 && usual.config.use_expert_bias && usual.config.norm_topk_prob));
+  CHECK((usual.config.rope_theta == 1e6f && usual.config.routed_scaling_factor == 1.f));
+  CHECK((stated.config.num_dense_layers == 1 && !stated.config.use_expert_bias && !stated.config.norm_topk_prob));
+  CHECK((stated.config.routed_scaling_factor == 2.5f && stated.config.num_local_experts == 8));
+  CHECK_THAT(refusal(of(R"(,"num_dense_layers":4)")),
+             ContainsSubstring("num_dense_layers: expected less than num_hidden_layers 4"));
+  CHECK_THAT(refusal(of(R"(,"routed_scaling_factor":0.0)")), ContainsSubstring("routed_scaling_factor: expected"));
+}
+
 TEST_CASE("hf_config: a Granite with Mamba-2 states its heads, groups and layers") {
   const auto with = [](const std::string& fields) {
     return R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":512,"num_hidden_layers":3,)"

@@ -48,7 +48,7 @@ class Decoder:
         self.config, self.traits, self.gap = config, traits, np.inf
         self.text = config.get("text_config", config)
         self.layers = self.text["num_hidden_layers"]
-        self.eps = self.text["rms_norm_eps"]
+        self.eps = self.text.get("rms_norm_eps", self.text.get("norm_eps"))
         self.root = "model.language_model." if "text_config" in config else "model."
         self.weights = {}
         self.random = np.random.default_rng(seed)
@@ -146,7 +146,7 @@ class Decoder:
         return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., part:]], -1)
 
     def attention(self, x, p, w):
-        q, k, v = (x @ w[p + n + "_proj.weight"].T for n in "qkv")
+        q, k, v = (x @ w[p + n + "_proj.weight"].T + w.get(p + n + "_proj.bias", 0) for n in "qkv")
         gate = None
         if self.traits.get("gate"):
             q, gate = np.split(q.reshape(len(x), HEADS, 2 * WIDE), 2, -1)

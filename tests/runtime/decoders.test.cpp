@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Decoders whose layers are put together of those of other families, from folders, from GGUF and converted, against
-// numpy in float64 (decoders.py).
+// numpy in float64 (decoders.py, logistic_decoders.py).
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -27,13 +27,14 @@ using namespace intaglio::testing;
 
 namespace {
 
-constexpr std::array tiny_decoders{"granitemoe", "granitemoeshared", "granite4", "olmoe", "qwen35moe"};
+constexpr std::array tiny_decoders{"granitemoe", "granitemoeshared", "granite4", "olmoe", "qwen35moe", "lfm2moe"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {
   static const temporary_folder folder;
   static const std::filesystem::path out = [] {
-    run_python("tests/runtime/decoders.py", {(folder / "models").string()});
+    for (const char* script : {"tests/runtime/decoders.py", "tests/runtime/logistic_decoders.py"})
+      run_python(script, {(folder / "models").string()});
     io::convert_options options;
     options.codec = dtype::f32;
     for (const char* model : tiny_decoders)

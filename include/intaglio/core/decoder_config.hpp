@@ -38,10 +38,11 @@ enum class architecture : std::uint8_t {
   nomic_bert,
   granitemoe,
   olmoe,
-  qwen35moe
+  qwen35moe,
+  lfm2moe
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::qwen35moe;
+inline constexpr architecture last_architecture = architecture::lfm2moe;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator.
@@ -166,7 +167,13 @@ struct decoder_config {
   delta_net_config delta_net = {};     ///< of theirs
   std::uint32_t shared_expert_intermediate_size = 0;  ///< a gated unit beside a layer's experts; 0: none
   std::uint32_t type_vocab_size = 0;  ///< of encoders: kinds of texts, a row of token_types each; 0: none
-  bool norm_topk_prob = true;         ///< what a token's experts count adds up to 1; else: softmax over all experts
+  bool norm_topk_prob = true;         ///< what a token's experts count adds up to 1; else: softmax over all experts, or
+                                      ///< of a logistic router what each one counts by itself
+  // Of routers that are logistic (core/family.hpp).
+  float routed_scaling_factor = 1.f;          ///< of what each expert counts
+  bool use_expert_bias = false;               ///< experts are chosen with a bias, exp_probs_b
+  std::uint32_t num_dense_layers = 0;         ///< layers in front whose FFNs have no experts
+  std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these
 
   /// Elements of a token's queries.
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
@@ -189,6 +196,8 @@ struct decoder_config {
   constexpr std::uint32_t key_value_heads_of(bool windowed) const {
     return windowed || num_global_key_value_heads == 0 ? num_key_value_heads : num_global_key_value_heads;
   }
+  /// Whether a layer has a mixture of experts.
+  constexpr bool has_experts(std::uint32_t layer) const { return num_local_experts != 0 && layer >= num_dense_layers; }
   /// Width of a layer's FFN.  @param shares whether the layer has the keys and values of a layer before
   constexpr std::uint32_t intermediate_size_of(bool shares) const {
     return shares && shared_intermediate_size != 0 ? shared_intermediate_size : intermediate_size;
@@ -210,10 +219,11 @@ struct decoder_config {
 
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
-  constexpr std::string_view names[] = {
-      "bitnet",    "llama",         "gemma3",     "qwen3",  "qwen3moe",   "qwen2",      "smollm3", "granite",
-      "olmo2",     "phi3",          "lfm2",       "gemma2", "gemma4",     "gemma3n",    "gpt-oss", "qwen35",
-      "qwen3next", "granitehybrid", "nemotron_h", "bert",   "nomic-bert", "granitemoe", "olmoe",   "qwen35moe"};
+  constexpr std::string_view names[] = {"bitnet",     "llama",      "gemma3",        "qwen3",      "qwen3moe",
+                                        "qwen2",      "smollm3",    "granite",       "olmo2",      "phi3",
+                                        "lfm2",       "gemma2",     "gemma4",        "gemma3n",    "gpt-oss",
+                                        "qwen35",     "qwen3next",  "granitehybrid", "nemotron_h", "bert",
+                                        "nomic-bert", "granitemoe", "olmoe",         "qwen35moe",  "lfm2moe"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

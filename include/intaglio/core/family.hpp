@@ -50,6 +50,9 @@ struct family {
   std::uint32_t default_experts = 0, default_experts_used = 0;  ///< of mixtures, where config.json states none
   std::uint32_t default_expert_width = 0;   ///< where config.json has no moe_intermediate_size; 0: it has no such key
   bool parts_of_all = false;                ///< experts count by a softmax over all of them, where files do not say it
+  bool logistic_router = false;             ///< experts count by a logistic of their own logit, not by a softmax
+  float router_added = 0.f;                 ///< of these: added to the sum by which parts are divided
+  std::uint32_t default_dense_layers = 0;   ///< of these: layers in front without experts, where files state none
   bool joint_gates = false;                 ///< betas and alphas of delta rules come by one matrix
   recurrence recurrent = recurrence::none;  ///< of the config's recurrent_layers
   bool single_halves = false;               ///< a layer has a state, attention or an FFN without a gate
@@ -70,7 +73,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 24> families_table{{
+inline constexpr std::array<family, 25> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -310,6 +313,21 @@ inline constexpr std::array<family, 24> families_table{{
      .default_expert_width = 512,
      .recurrent = recurrence::delta_net,
      .default_head_dim = 256},
+    {.type = architecture::lfm2moe,
+     .config_names = "lfm2_moe",
+     .gguf_names = "lfm2moe",
+     .layers = "lfm2moe",
+     .head_norms = true,
+     .window = gguf_window::refused,
+     .experts = mixtures::all,
+     .default_experts = 32,
+     .default_experts_used = 4,
+     .default_expert_width = 1792,
+     .logistic_router = true,
+     .router_added = 1e-6f,
+     .default_dense_layers = 2,
+     .recurrent = recurrence::short_conv,
+     .embedding_norm = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

@@ -21,6 +21,7 @@
 #include "intaglio/models/granitehybrid.hpp"
 #include "intaglio/models/granitemoe.hpp"
 #include "intaglio/models/lfm2.hpp"
+#include "intaglio/models/lfm2moe.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/nemotron_h.hpp"
@@ -162,6 +163,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::lfm2:
       models::lfm2_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::lfm2moe:
+      models::lfm2moe_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::gemma3:
       models::gemma3_graph<any>(c, types.embedding).forward(t);

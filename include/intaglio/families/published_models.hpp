@@ -85,6 +85,7 @@ inline constexpr std::array published_models{
     coded_entry<models::lfm2_700m>(),
     coded_entry<models::lfm2_12b>(),
     coded_entry<models::lfm2_26b>(),
+    coded_entry<models::lfm2_8b_a1b>(),
     coded_entry<models::gemma2_2b>(),
     coded_entry<models::gemma2_9b>(),
     coded_entry<models::gemma2_27b>(),

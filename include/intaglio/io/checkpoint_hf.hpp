@@ -70,7 +70,7 @@ class hf_tensor_collector {
       if (const auto at = tensor.name.find(own_experts); at != std::string::npos)
         return add_all_experts(tensor, file, tensor.name.substr(0, at), tensor.name.substr(at + own_experts.size()));
     if (config_.config.num_local_experts != 0)
-      for (const std::string_view experts : {std::string_view(".block_sparse_moe.experts."), own_experts})
+      for (const std::string_view experts : expert_folders)
         if (const auto expert = expert_of(tensor.name, "model.layers.", experts))
           return add_expert(tensor, file, *expert);
     const auto name = gguf_name(tensor.name, config_.config.model_type);

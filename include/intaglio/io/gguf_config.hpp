@@ -178,6 +178,7 @@ class gguf_config : public gguf_layers {
       config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
     else if (may_share_expert(family_of(config_.model_type)))
       config_.shared_expert_intermediate_size = value("expert_shared_feed_forward_length").value_or(0);
+    const std::uint32_t dense = config_.intermediate_size;
     // Where dense layers have a width of their own, experts have another key; all layers here have experts.
     if (family_of(config_.model_type).kinds_of_layers)
       config_.shared_expert_intermediate_size =
@@ -186,6 +187,20 @@ class gguf_config : public gguf_layers {
     else if (const family& facts = family_of(config_.model_type); facts.default_expert_width != 0 || facts.block_biases)
       refuse(key("expert_feed_forward_length"), "a number", "no such key");
     config_.num_experts_per_tok = required("expert_used_count");
+    if (family_of(config_.model_type).logistic_router) read_logistic_router(dense);
+  }
+
+  /// @param dense the width of FFNs without experts
+  [[gnu::cold]] void read_logistic_router(std::uint32_t dense) {
+    decoder_config& c = config_;
+    if (const std::uint32_t by = value("expert_gating_func").value_or(2); by != 2)
+      refuse(key("expert_gating_func"), "2, a sigmoid", std::to_string(by));
+    c.num_dense_layers = value("leading_dense_block_count").value_or(0);
+    if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
+    c.norm_topk_prob = file_.value<bool>(key("expert_weights_norm")).value_or(true);
+    if (const float factor = real("expert_weights_scale").value_or(0.f); factor != 0.f)
+      c.routed_scaling_factor = factor;
+    c.use_expert_bias = file_.find_tensor("blk." + std::to_string(c.num_dense_layers) + ".exp_probs_b.bias") != nullptr;
   }
 
   /// Every key under the architecture's prefix is read, harmless or at its neutral value; the others are named.
@@ -215,6 +230,7 @@ class gguf_config : public gguf_layers {
         value(rule.tail) == config_.intermediate_size)
       return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
+    if (rule.use == gguf_key_use::logistic_router && family_of(config_.model_type).logistic_router) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;
     if (rule.use == gguf_key_use::neutral_head_dim && family_of(config_.model_type).kinds_of_layers) return;

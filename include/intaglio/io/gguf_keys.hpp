@@ -25,6 +25,7 @@ enum class gguf_key_use : std::uint8_t {
   streams,           ///< as `neutral`; read where streams run beside each other
   layer_inputs,      ///< as `neutral`; read where layers are of kinds, or streams run beside each other
   multiplier,        ///< as `neutral`; read where the family has multipliers
+  logistic_router,   ///< as `neutral`; read where a family's routers are logistic
   shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
   layer_norm,        ///< read of encoders, unknown to others
   causal,            ///< as `neutral`; false of encoders
@@ -105,7 +106,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.yarn_ext_factor", gguf_key_use::neutral, 0.f, -1.f},
     {"rope.scaling.yarn_attn_factor", gguf_key_use::neutral, 1.f, 0.f},
     {"rope.scaling.yarn_log_multiplier", gguf_key_use::neutral},
-    {"leading_dense_block_count", gguf_key_use::neutral},
+    {"leading_dense_block_count", gguf_key_use::logistic_router},
     {"interleave_moe_layer_step", gguf_key_use::neutral, 1.f, 0.f},
     {"moe_every_n_layers", gguf_key_use::neutral, 1.f, 0.f},
     {"nextn_predict_layers", gguf_key_use::neutral},
@@ -113,9 +114,9 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_shared_feed_forward_length", gguf_key_use::shared_expert},
     {"expert_group_count", gguf_key_use::neutral, 1.f, 0.f},
     {"expert_group_used_count", gguf_key_use::neutral, 1.f, 0.f},
-    {"expert_weights_scale", gguf_key_use::neutral, 1.f, 0.f},
-    {"expert_weights_norm", gguf_key_use::neutral, 1.f, 1.f},
-    {"expert_gating_func", gguf_key_use::neutral, 1.f, 0.f},  // 1: softmax
+    {"expert_weights_scale", gguf_key_use::logistic_router, 1.f, 0.f},
+    {"expert_weights_norm", gguf_key_use::logistic_router, 1.f, 1.f},
+    {"expert_gating_func", gguf_key_use::logistic_router, 1.f, 0.f},  // 1: softmax, 2: logistic
     {"embedding_length_per_layer_input", gguf_key_use::layer_inputs},
     {"altup.num_inputs", gguf_key_use::streams, 1.f, 0.f},
     {"altup.active_idx", gguf_key_use::streams},

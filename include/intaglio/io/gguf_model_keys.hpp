@@ -236,6 +236,13 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
     out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
   if (!kinds && c.shared_expert_intermediate_size != 0)
     out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
+  if (family_of(c.model_type).logistic_router) {
+    out.set(prefix + "expert_gating_func", std::uint32_t{2});
+    out.set(prefix + "expert_weights_norm", c.norm_topk_prob);
+    out.set(prefix + "expert_weights_scale", c.routed_scaling_factor);
+    out.set(prefix + "leading_dense_block_count", c.num_dense_layers);
+    return;
+  }
   if (const bool usual = !family_of(c.model_type).parts_of_all; c.norm_topk_prob != usual)
     warnings.push_back(usual ? "GGUF has no norm_topk_prob, and programs take true; the model's is false"
                              : "GGUF has no norm_topk_prob, and programs take false; the model's is true");
@@ -270,7 +277,8 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
   const bool scans = family_of(c.model_type).recurrent == recurrence::mamba2;
   if (scans) write_state_space(out, c, prefix);
   else if (kinds) write_kinds_of_layers(out, c, prefix);
-  else out.set(prefix + "feed_forward_length", c.intermediate_size);
+  else
+    out.set(prefix + "feed_forward_length", c.num_dense_layers != 0 ? c.dense_intermediate_size : c.intermediate_size);
   if (streams) write_streams(out, c, prefix);
   if (!kinds) out.set(prefix + "rope.dimension_count", c.rotary_dim != 0 ? c.rotary_dim : c.head_dim);
   out.set(prefix + "attention.head_count", c.num_attention_heads);

@@ -152,9 +152,11 @@ class hf_config_reader : public hf_encoder {
     }
     if (all) {
       const bool all_biased = of.block_biases;
+      const std::uint32_t dense = c.intermediate_size;
       if (of.default_expert_width != 0)
         c.intermediate_size = size_or(text["moe_intermediate_size"], of.default_expert_width);
-      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || has_shared_expert(of));
+      if (of.logistic_router) read_logistic_router(text, dense);
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || has_shared_expert(of) || of.logistic_router);
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
         limit.refuse("7");
       if (all_biased) {
@@ -168,6 +170,16 @@ class hf_config_reader : public hf_encoder {
     for (const char* key : {"num_experts", "num_local_experts"})
       if (c.num_local_experts == 0 && text[key].present() && text[key].natural() != 0)
         document_.refuse(key, "0", std::to_string(text[key].natural()));
+  }
+
+  /// Defaults: transformers' Lfm2MoeConfig. @param dense the width of FFNs without experts
+  [[gnu::cold]] void read_logistic_router(const json_place& text, std::uint32_t dense) {
+    decoder_config& c = out_.config;
+    const json_place layers = text["num_dense_layers"], factor = text["routed_scaling_factor"];
+    c.num_dense_layers = layers.present() ? size(layers) : family_of(c.model_type).default_dense_layers;
+    if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
+    c.use_expert_bias = text["use_expert_bias"].boolean_or(true);
+    if (factor.present()) c.routed_scaling_factor = factor.real();
   }
 
   [[gnu::cold]] void read_sizes(const json_place& text) {
@@ -185,7 +197,8 @@ class hf_config_reader : public hf_encoder {
       c.num_hidden_layers = static_cast<std::uint32_t>(hybrid_kinds(text).size());
     else c.num_hidden_layers = size(text["num_hidden_layers"]);
     const json_place inner = text["intermediate_size"];
-    c.intermediate_size = convolves                         ? short_conv_ffn(text)
+    const bool adjusts = convolves && family_of(c.model_type).experts == mixtures::none;
+    c.intermediate_size = adjusts                           ? short_conv_ffn(text)
                           : experts_only                    ? 0
                           : family_of(c.model_type).streams ? width_of_layers(inner, c.num_hidden_layers)
                                                             : size(inner);

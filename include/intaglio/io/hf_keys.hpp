@@ -55,6 +55,7 @@ constexpr bool has_single_halves(const family& of) { return of.single_halves; }
 constexpr bool has_layers_without_rope(const family& of) { return of.no_rope_interval != 0; }
 constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
 constexpr bool has_experts_alone(const family& of) { return of.experts == mixtures::all || may_share_expert(of); }
+constexpr bool has_logistic_router(const family& of) { return of.logistic_router; }
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
 constexpr bool has_narrow_experts(const family& of) { return of.default_expert_width != 0 || of.kinds_of_layers; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
@@ -238,6 +239,9 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"num_experts_per_tok", config_key_use::read, "mixtral", has_experts_alone},
     {"moe_intermediate_size", config_key_use::read, {}, has_narrow_experts},
     {"norm_topk_prob", config_key_use::read, {}, has_plain_experts},
+    {"num_dense_layers", config_key_use::read, "lfm2_moe"},
+    {"use_expert_bias", config_key_use::read, "lfm2_moe"},
+    {"routed_scaling_factor", config_key_use::read, {}, has_logistic_router},
     {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
     {"experts_per_token", config_key_use::read, {}, has_biased_experts},
     {"initial_context_length", config_key_use::read, {}, has_biased_experts},

@@ -49,6 +49,24 @@ constexpr std::string_view router_name(const family& of) {
   if (of.block_biases) return "mlp.router";
   return of.experts == mixtures::all ? "mlp.gate" : "block_sparse_moe.gate";
 }
+/// Names of tensors of families with short convolutions.
+[[gnu::cold]] inline std::vector<hf_part> short_conv_parts() {
+  return {{"operator_norm", "attn_norm"},
+          {"self_attn.q_proj", "attn_q"},
+          {"self_attn.k_proj", "attn_k"},
+          {"self_attn.v_proj", "attn_v"},
+          {"self_attn.out_proj", "attn_output"},
+          {"self_attn.q_layernorm", "attn_q_norm"},
+          {"self_attn.k_layernorm", "attn_k_norm"},
+          {"conv.in_proj", "shortconv.in_proj"},
+          {"conv.conv", "shortconv.conv"},
+          {"conv.out_proj", "shortconv.out_proj"},
+          {"ffn_norm", "ffn_norm"},
+          {"feed_forward.gate", "ffn_gate_inp"},
+          {"feed_forward.w1", "ffn_gate"},
+          {"feed_forward.w3", "ffn_up"},
+          {"feed_forward.w2", "ffn_down"}};
+}
 /// Names of a layer's tensors. One name means the norm before the FFN in Llama and the norm after attention in Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
@@ -79,21 +97,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
             {"mlp.gate_proj", "ffn_gate"},
             {"mlp.up_proj", "ffn_up"},
             {"mlp.down_proj", "ffn_down"}};
-  if (of.recurrent == recurrence::short_conv)
-    return {{"operator_norm", "attn_norm"},
-            {"self_attn.q_proj", "attn_q"},
-            {"self_attn.k_proj", "attn_k"},
-            {"self_attn.v_proj", "attn_v"},
-            {"self_attn.out_proj", "attn_output"},
-            {"self_attn.q_layernorm", "attn_q_norm"},
-            {"self_attn.k_layernorm", "attn_k_norm"},
-            {"conv.in_proj", "shortconv.in_proj"},
-            {"conv.conv", "shortconv.conv"},
-            {"conv.out_proj", "shortconv.out_proj"},
-            {"ffn_norm", "ffn_norm"},
-            {"feed_forward.w1", "ffn_gate"},
-            {"feed_forward.w3", "ffn_up"},
-            {"feed_forward.w2", "ffn_down"}};
+  if (of.recurrent == recurrence::short_conv) return short_conv_parts();
   std::vector<hf_part> out{
       {"input_layernorm", "attn_norm"},
       {"self_attn.qkv_proj", "attn_qkv"},
@@ -136,18 +140,20 @@ inline constexpr std::array<hf_part, 5> hf_globals{
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
-inline constexpr std::array<hf_part, 8> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+inline constexpr std::array<hf_part, 9> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
                                                   {"layer_scalar", "layer_output_scale.weight"},
                                                   {"router.scale", "ffn_gate_inp.scale"},
                                                   {"router.per_expert_scale", "ffn_down_exps.scale"},
                                                   {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
                                                   {"experts.down_proj", "ffn_down_exps.weight"},
                                                   {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
-                                                  {"mlp.experts.down_proj", "ffn_down_exps.weight"}}};
+                                                  {"mlp.experts.down_proj", "ffn_down_exps.weight"},
+                                                  {"feed_forward.expert_bias", "exp_probs_b.bias"}}};
 
 /// Whether layers of a family have such a tensor.
 constexpr bool has_tails(const family& of, std::string_view hf) {
-  if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0;
+  if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0 && of.recurrent != recurrence::short_conv;
+  if (hf == "feed_forward.expert_bias") return of.logistic_router && of.recurrent == recurrence::short_conv;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
 }
 /// What matrices of streams begin with; a number and ".weight" are behind it.
@@ -221,6 +227,9 @@ struct expert_name {
   std::uint32_t number = 0;
 };
 inline constexpr std::string_view own_experts = ".mlp.experts.";  ///< in front of an expert whose matrices have names
+/// What is in front of an expert's number.
+inline constexpr std::array<std::string_view, 3> expert_folders{".block_sparse_moe.experts.", ".feed_forward.experts.",
+                                                                own_experts};
 /// @param layers, experts what is in front of the two numbers
 [[gnu::cold]] inline std::optional<expert_name> expert_of(std::string_view name,
                                                           std::string_view layers = "model.layers.",

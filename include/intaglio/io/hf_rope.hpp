@@ -19,6 +19,15 @@ class hf_rope : public hf_fields {
   using hf_fields::hf_fields;
 
  protected:
+  /// The families' own defaults, in transformers' configuration classes.
+  float default_theta() const {
+    const family& of = family_of(out_.config.model_type);
+    const bool gemma = is_gemma(of.type) && of.type != architecture::gemma2;
+    if (gemma || out_.model_type == "mixtral" || of.recurrent == recurrence::short_conv) return 1e6f;
+    if (of.block_biases) return 150'000.f;
+    return of.type == architecture::bitnet ? 5e5f : 10'000.f;
+  }
+
   /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
   /// layer.
   [[gnu::cold]] void read_rope(const json_place& text) {
@@ -28,12 +37,7 @@ class hf_rope : public hf_fields {
     if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
     const json_place theta = parameters["rope_theta"].present() ? parameters["rope_theta"] : text["rope_theta"];
     expect_same(text["rope_theta"], parameters["rope_theta"]);
-    // The families' own defaults, in transformers' configuration classes.
-    const float absent = gemma || out_.model_type == "mixtral" || out_.model_type == "lfm2" ? 1e6f
-                         : out_.model_type == "gpt_oss"                                     ? 150'000.f
-                         : out_.config.model_type == architecture::bitnet                   ? 5e5f
-                                                                                            : 10'000.f;
-    out_.config.rope_theta = theta.present() ? theta.real() : absent;
+    out_.config.rope_theta = theta.present() ? theta.real() : default_theta();
     if (gemma) {
       const json_place base = local["rope_theta"].present() ? local["rope_theta"] : text["rope_local_base_freq"];
       out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;

@@ -90,6 +90,10 @@ inline constexpr number_range number_ranges[] = {
      config_limits::num_local_experts, false, true},
     {"num_experts_per_tok", [](const decoder_config& c) -> double { return c.num_experts_per_tok; }, 1,
      config_limits::num_local_experts, false, false, [](const decoder_config& c) { return c.num_local_experts != 0; }},
+    {"routed_scaling_factor", [](const decoder_config& c) -> double { return c.routed_scaling_factor; }, 0, 0, true},
+    {"intermediate_size of dense layers", [](const decoder_config& c) -> double { return c.dense_intermediate_size; },
+     1, config_limits::intermediate_size, false, false,
+     [](const decoder_config& c) { return c.num_dense_layers != 0; }},
     {"linear_num_key_heads", [](const decoder_config& c) -> double { return c.delta_net.key_heads; }, 1, 1 << 12, false,
      false, [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
     {"linear_num_value_heads", [](const decoder_config& c) -> double { return c.delta_net.value_heads; }, 1, 1 << 12,
@@ -239,6 +243,10 @@ inline constexpr number_relation number_relations[] = {
     {"vocab_size_per_layer_input", [](const decoder_config& c) { return c.vocab_size_per_layer_input <= c.vocab_size; },
      [](const decoder_config& c) { return "at most vocab_size " + std::to_string(c.vocab_size); },
      [](const decoder_config& c) { return std::to_string(c.vocab_size_per_layer_input); }},
+    {"num_dense_layers",
+     [](const decoder_config& c) { return c.num_dense_layers < c.num_hidden_layers; },
+     [](const decoder_config& c) { return "less than num_hidden_layers " + std::to_string(c.num_hidden_layers); },
+     [](const decoder_config& c) { return std::to_string(c.num_dense_layers); }},
     {"num_experts_per_tok",
      [](const decoder_config& c) { return c.num_local_experts == 0 || c.num_experts_per_tok <= c.num_local_experts; },
      [](const decoder_config& c) { return "1 to " + std::to_string(c.num_local_experts); },
@@ -331,6 +339,21 @@ inline std::string heads_text(const delta_net_config& of) {
          (of.in_turn ? " in turn" : "");
 }
 
+/// Mixtures of experts and their routers. @param compare takes a key, both values and how they are written
+template <class Compare>
+[[gnu::cold]] void compare_mixtures(const decoder_config& engraved, const decoder_config& file,
+                                    const Compare& compare) {
+  const auto number = [](std::uint32_t value) { return std::to_string(value); };
+  const auto truth = [](bool value) { return value ? "true" : "false"; };
+  compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
+  compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
+  compare("norm_topk_prob", engraved.norm_topk_prob, file.norm_topk_prob, truth);
+  compare("routed_scaling_factor", engraved.routed_scaling_factor, file.routed_scaling_factor, number_text);
+  compare("use_expert_bias", engraved.use_expert_bias, file.use_expert_bias, truth);
+  compare("num_dense_layers", engraved.num_dense_layers, file.num_dense_layers, number);
+  compare("dense_intermediate_size", engraved.dense_intermediate_size, file.dense_intermediate_size, number);
+}
+
 /// One line for each field that differs, as "num_hidden_layers: engraved 30, file 24".
 [[gnu::cold]] inline std::vector<std::string> config_differences(const decoder_config& engraved,
                                                                  const decoder_config& file) {
@@ -377,9 +400,7 @@ inline std::string heads_text(const delta_net_config& of) {
   compare("attention_k_eq_v", engraved.attention_k_eq_v, file.attention_k_eq_v, truth);
   compare("num_kv_shared_layers", engraved.num_kv_shared_layers, file.num_kv_shared_layers, number);
   compare("shared_intermediate_size", engraved.shared_intermediate_size, file.shared_intermediate_size, number);
-  compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
-  compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
-  compare("norm_topk_prob", engraved.norm_topk_prob, file.norm_topk_prob, truth);
+  compare_mixtures(engraved, file, compare);
   compare("rotary_dim", engraved.rotary_dim, file.rotary_dim, number);
   compare("rope_factors", engraved.rope_factors, file.rope_factors, [](const longrope_factors& factors) {
     std::string text = "long";

@@ -135,6 +135,18 @@ struct packed_index {
   std::vector<std::uint64_t> sums;
 };
 
+/// Fields of a config's mixtures and of their routers. @tparam Config decoder_config, const where it is written
+template <class Stream, class Config>
+void packed_mixture(Stream& with, Config& c) {
+  with.number(c.num_local_experts, "num_local_experts");
+  with.number(c.num_experts_per_tok, "num_experts_per_tok");
+  with.flag(c.norm_topk_prob, "norm_topk_prob");
+  with.number(c.routed_scaling_factor, "routed_scaling_factor");
+  with.flag(c.use_expert_bias, "use_expert_bias");
+  with.number(c.num_dense_layers, "num_dense_layers");
+  with.number(c.dense_intermediate_size, "dense_intermediate_size");
+}
+
 /// All fields of an index in their order. @tparam Index packed_index, const where it is written
 template <class Stream, class Index>
 void packed_fields(Stream& with, Index& index) {
@@ -169,9 +181,7 @@ void packed_fields(Stream& with, Index& index) {
   with.number(c.sliding_window_pattern, "sliding_window_pattern");
   with.number(c.rope_local_base_freq, "rope_local_base_freq");
   with.number(c.query_pre_attn_scalar, "query_pre_attn_scalar");
-  with.number(c.num_local_experts, "num_local_experts");
-  with.number(c.num_experts_per_tok, "num_experts_per_tok");
-  with.flag(c.norm_topk_prob, "norm_topk_prob");
+  packed_mixture(with, c);
   with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
   with.number(c.rotary_dim, "rotary_dim");
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");

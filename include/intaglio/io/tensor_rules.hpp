@@ -177,7 +177,8 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
     const bool windowed = c.is_windowed(layer), shares = c.shares_kv(layer);
     const std::uint64_t wide = c.head_dim_of(windowed), q = c.num_attention_heads * wide,
-                        kv = c.key_value_heads_of(windowed) * wide, inner = c.intermediate_size_of(shares);
+                        kv = c.key_value_heads_of(windowed) * wide, inner = c.intermediate_size_of(shares),
+                        dense = layer < c.num_dense_layers ? c.dense_intermediate_size : inner;
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
       out.push_back({prefix + std::string(name) + (role == bias ? ".bias" : ".weight"), role, rows, columns});
@@ -224,8 +225,9 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
     if (facts.single_halves) continue;
     if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
     if (facts.norms_before) add(facts.ffn_norm, norm, 1, hidden);
-    if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
+    if (const std::uint64_t experts = c.num_local_experts; c.has_experts(layer)) {
       add("ffn_gate_inp", matrix, experts, hidden);
+      if (c.use_expert_bias) add("exp_probs_b", bias, 1, experts);
       if (facts.block_biases) add("ffn_gate_inp", bias, 1, experts);
       for (const auto& [name, rows, columns] : {std::tuple{"ffn_gate_exps", inner, hidden},
                                                 {"ffn_up_exps", inner, hidden},
@@ -249,10 +251,9 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
         add("ffn_down_shexp", matrix, hidden, shared);
       }
     } else {
-      add("ffn_gate", matrix, inner, hidden);
-      add("ffn_up", matrix, inner, hidden);
-      if (facts.sub_norms) add("ffn_sub_norm", norm, 1, inner);
-      add("ffn_down", matrix, hidden, inner);
+      for (const char* each : {"ffn_gate", "ffn_up"}) add(each, matrix, dense, hidden);
+      if (facts.sub_norms) add("ffn_sub_norm", norm, 1, dense);
+      add("ffn_down", matrix, hidden, dense);
     }
     if (facts.norms_behind) add("post_ffw_norm", norm, 1, hidden);
     if (input != 0) {

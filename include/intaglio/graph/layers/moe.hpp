@@ -54,19 +54,20 @@ concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) {
 };
 
 /// sum over the top_k experts e of largest router(x): softmax over them of router(x)_e, times experts_e(x); with
-/// over_all softmax over all experts.
+/// over_all softmax over all experts; or as `gate` says.
 /// @shape  x, out: [tokens, hidden_size] f32
 /// @error  does not fit: more experts a token than there are
 /// @source Shazeer et al. 2017; Jiang et al. 2024 (Mixtral); transformers, MixtralSparseMoeBlock
 template <layer Router, expert_layer Experts>
 struct moe {
-  Router router;          ///< scores of all experts
-  Experts experts;        ///< those that the scores choose
-  std::uint32_t top_k;    ///< experts a token
-  bool over_all = false;  ///< whether the softmax is over all experts
+  Router router;           ///< scores of all experts
+  Experts experts;         ///< those that the scores choose
+  std::uint32_t top_k;     ///< experts a token
+  bool over_all = false;   ///< whether the softmax is over all experts
+  ir::router_gate gate{};  ///< what experts count by their scores
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id choice = t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all);
+    const ir::value_id choice = t.route(router.forward(t, x), "ffn_gate_inp.weight", top_k, over_all, {}, gate);
     return t.weigh(experts.forward(t, x, choice), choice, "ffn_down_exps.weight");
   }
 };
@@ -76,6 +77,8 @@ template <class Router, class Experts>
 moe(Router, Experts, std::uint32_t) -> moe<Router, Experts>;
 template <class Router, class Experts>
 moe(Router, Experts, std::uint32_t, bool) -> moe<Router, Experts>;
+template <class Router, class Experts>
+moe(Router, Experts, std::uint32_t, bool, ir::router_gate) -> moe<Router, Experts>;
 /// @}
 
 }  // namespace intaglio::graph

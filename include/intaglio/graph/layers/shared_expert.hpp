@@ -2,7 +2,7 @@
 // A mixture of experts with one more that every token has, whose part a gate of its own says.
 #pragma once
 
-#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/family.hpp"
 #include "intaglio/graph/layers/gated_ffn.hpp"
 #include "intaglio/graph/layers/linear.hpp"
 #include "intaglio/graph/layers/moe.hpp"
@@ -67,23 +67,32 @@ constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, s
 }
 /// @}
 
+/// What a config's experts count by their scores.
+constexpr ir::router_gate router_gate_of(const decoder_config& c) {
+  const family& of = family_of(c.model_type);
+  return {of.logistic_router, c.routed_scaling_factor, of.router_added, c.use_expert_bias ? "exp_probs_b.bias" : ""};
+}
+
 /// What stands behind attention: a gated unit or, where the config has experts, a mixture, alone or beside an expert
-/// that every token has. Tensors ffn_norm, ffn_gate, ffn_up and ffn_down, or those of the mixture.
+/// that every token has. Tensors ffn_norm or another norm, ffn_gate, ffn_up and ffn_down, or those of the mixture.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, dtype R = dtype::f32>
 struct ffn_or_mixture {
-  const decoder_config* c;  ///< whose sizes it has
-  float eps;                ///< of the norm in front
+  const decoder_config* c;                         ///< whose sizes it has
+  float eps;                                       ///< of the norm in front
+  bool dense = false;                              ///< without experts, dense_intermediate_size wide
+  std::string_view norm_name = "ffn_norm.weight";  ///< the tensor of that norm
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const rms_norm norm{"ffn_norm.weight", eps};
-    if (c->num_local_experts == 0)
-      return residual(norm | gated_ffn<W>{c->hidden_size, c->intermediate_size, c->hidden_act} |
-                      linear<W>{"ffn_down.weight", c->intermediate_size, c->hidden_size})
+    const rms_norm norm{norm_name, eps};
+    const std::uint32_t width = dense ? c->dense_intermediate_size : c->intermediate_size;
+    if (dense || c->num_local_experts == 0)
+      return residual(norm | gated_ffn<W>{c->hidden_size, width, c->hidden_act} |
+                      linear<W>{"ffn_down.weight", width, c->hidden_size})
           .forward(t, x);
     const moe experts{linear<R>{"ffn_gate_inp.weight", c->hidden_size, c->num_local_experts},
                       gated_experts<W>{c->hidden_size, c->intermediate_size, c->num_local_experts, c->hidden_act},
-                      c->num_experts_per_tok, !c->norm_topk_prob};
+                      c->num_experts_per_tok, !c->norm_topk_prob, router_gate_of(*c)};
     if (c->shared_expert_intermediate_size == 0) return residual(norm | experts).forward(t, x);
     return moe_beside_shared<W>(norm, experts, c->hidden_size, c->shared_expert_intermediate_size, c->hidden_act)
         .forward(t, x);

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""Writes tiny decoders whose routers are logistic, behind dense layers, as decoders.py does.
+
+  logistic_decoders.py OUT
+
+The forward pass is written from transformers' models/lfm2_moe and glm4_moe.
+"""
+import re
+import sys
+
+import numpy as np
+
+from decoders import (COMMON, EXPERTS, HEADS, HIDDEN, INNER, KV_HEADS, TOP, VOCABULARY, WIDE, Decoder, sigmoid)
+from mamba2_hybrids import write_models
+
+CONV, DENSE = 3, 96
+
+# Names in a folder and in GGUF of what this file calls otherwise; None: the same.
+LFM2 = {
+    "input_layernorm": ("operator_norm", "attn_norm"), "post_attention_layernorm": ("ffn_norm", "ffn_norm"),
+    "self_attn.o_proj": ("self_attn.out_proj", "attn_output"),
+    "self_attn.q_norm": ("self_attn.q_layernorm", "attn_q_norm"),
+    "self_attn.k_norm": ("self_attn.k_layernorm", "attn_k_norm"),
+    "conv.in_proj": (None, "shortconv.in_proj"), "conv.conv": (None, "shortconv.conv"),
+    "conv.out_proj": (None, "shortconv.out_proj"), "mlp.gate": ("feed_forward.gate", "ffn_gate_inp"),
+    "mlp.choosing": ("feed_forward.expert_bias", "exp_probs_b.bias"),
+    "mlp.gate_proj": ("feed_forward.w1", "ffn_gate"), "mlp.up_proj": ("feed_forward.w3", "ffn_up"),
+    "mlp.down_proj": ("feed_forward.w2", "ffn_down")}
+LFM2.update({f"self_attn.{n}_proj": (None, f"attn_{n}") for n in "qkv"})
+LFM2_EXPERTS = {"gate_proj": ("w1", "ffn_gate_exps"), "up_proj": ("w3", "ffn_up_exps"),
+                "down_proj": ("w2", "ffn_down_exps")}
+
+
+class Logistic(Decoder):
+    """What families differ in stands in `traits`."""
+
+    def is_recurrent(self, layer):
+        return self.text.get("layer_types", ["full_attention"] * self.layers)[layer] == "conv"
+
+    def is_dense(self, layer):
+        return layer < self.text[self.traits["dense"]]
+
+    def make(self):
+        r, t, w = self.random, self.text, {}
+        matrix = lambda *shape: (1.2 * r.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
+        near = lambda n: r.uniform(0.5, 1.5, n).astype(np.float32)
+        w["embed_tokens.weight"] = (0.5 * r.standard_normal((VOCABULARY, HIDDEN))).astype(np.float32)  # the head too
+        for layer in range(self.layers):
+            p = f"layers.{layer}."
+            w[p + "input_layernorm.weight"], w[p + "post_attention_layernorm.weight"] = near(HIDDEN), near(HIDDEN)
+            if self.is_recurrent(layer):
+                w[p + "conv.in_proj.weight"] = matrix(3 * HIDDEN, HIDDEN)
+                w[p + "conv.conv.weight"] = (0.6 * r.standard_normal((HIDDEN, 1, CONV))).astype(np.float32)
+                w[p + "conv.out_proj.weight"] = matrix(HIDDEN, HIDDEN)
+            else:
+                for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
+                    w[p + f"self_attn.{name}_proj.weight"] = matrix(heads * WIDE, HIDDEN)
+                    if t.get("attention_bias"):
+                        w[p + f"self_attn.{name}_proj.bias"] = r.standard_normal(heads * WIDE).astype(np.float32)
+                w[p + "self_attn.o_proj.weight"] = matrix(HIDDEN, HEADS * WIDE)
+                if self.traits.get("norms"):
+                    w[p + "self_attn.q_norm.weight"], w[p + "self_attn.k_norm.weight"] = near(WIDE), near(WIDE)
+            units = {"mlp.": DENSE} if self.is_dense(layer) else {f"mlp.experts.{e}.": INNER for e in range(EXPERTS)}
+            if not self.is_dense(layer):
+                w[p + "mlp.gate.weight"] = matrix(EXPERTS, HIDDEN)
+                w[p + "mlp.choosing"] = r.uniform(-0.4, 0.4, EXPERTS).astype(np.float32)
+                if t.get("n_shared_experts"):
+                    units["mlp.shared_experts."] = INNER * t["n_shared_experts"]
+            for unit, inner in units.items():
+                w[p + unit + "gate_proj.weight"] = matrix(inner, HIDDEN)
+                w[p + unit + "up_proj.weight"] = matrix(inner, HIDDEN)
+                w[p + unit + "down_proj.weight"] = matrix(HIDDEN, inner)
+        w["norm.weight"] = near(HIDDEN)
+        self.plain = w
+        self.weights = {"model." + self.names_of(name)[0]: values for name, values in w.items()}
+        if not t.get("tie_word_embeddings", t.get("tie_embedding")):
+            w["lm_head.weight"] = self.weights["lm_head.weight"] = matrix(VOCABULARY, HIDDEN)
+
+    def names_of(self, name):
+        """In a folder, without "model.", and in GGUF."""
+        if not name.startswith("layers."):
+            last = self.traits["last"]
+            return {"embed_tokens.weight": (name, "token_embd.weight"), "lm_head.weight": (name, "output.weight"),
+                    "norm.weight": (last[0] + ".weight", last[1] + ".weight")}[name]
+        layer, part = name[len("layers."):].split(".", 1)
+        part, end = (part, "") if part == "mlp.choosing" else part.rsplit(".", 1)
+        end = end and "." + end
+        if of := re.fullmatch(r"mlp\.experts\.(\d+)\.(\w+)", part):
+            folder, gguf = self.traits["expert_names"][of[2]]
+            folder = f"{self.traits['ffn']}experts.{of[1]}.{folder}"
+        else:
+            folder, gguf = self.traits["names"][part]
+        return f"layers.{layer}.{folder or part}{end}", f"blk.{layer}.{gguf}{end}"
+
+    # The forward pass.
+
+    def forward(self, ids):
+        w = {name: values.astype(np.float64) for name, values in self.plain.items()}
+        x = w["embed_tokens.weight"][ids]
+        for layer in range(self.layers):
+            p = f"layers.{layer}."
+            half, name = (self.short_conv, "conv.") if self.is_recurrent(layer) else (self.attention, "self_attn.")
+            x = x + half(self.norm(x, w[p + "input_layernorm.weight"]), p + name, w)
+            h = self.norm(x, w[p + "post_attention_layernorm.weight"])
+            x = x + (self.unit(h, p + "mlp.", w) if self.is_dense(layer) else self.mixture(h, p + "mlp.", w))
+        return self.norm(x, w["norm.weight"]) @ w.get("lm_head.weight", w["embed_tokens.weight"]).T
+
+    def unit(self, x, p, w):
+        return self.gated(x, *(w[p + n + "_proj.weight"] for n in ("gate", "up", "down")))
+
+    def short_conv(self, x, p, w):
+        b, c, h = np.split(x @ w[p + "in_proj.weight"].T, 3, -1)
+        before = np.concatenate([np.zeros((CONV - 1, HIDDEN)), b * h])
+        mixed = [(before[i:i + CONV].T * w[p + "conv.weight"][:, 0]).sum(-1) for i in range(len(x))]
+        return (c * np.array(mixed)) @ w[p + "out_proj.weight"].T
+
+    def mixture(self, x, p, w):
+        scores = sigmoid(x @ w[p + "gate.weight"].T)
+        judged = scores + w[p + "choosing"]
+        order = np.argsort(-judged, -1)
+        ranked = np.take_along_axis(judged, order, -1)
+        self.gap = min(self.gap, (ranked[:, TOP - 1] - ranked[:, TOP]).min())
+        parts = np.take_along_axis(scores, order[:, :TOP], -1)
+        if self.text["norm_topk_prob"]:
+            parts = parts / (parts.sum(-1, keepdims=True) + self.traits["added"])
+        parts = parts * self.text["routed_scaling_factor"]
+        y = self.unit(x, p + "shared_experts.", w) if p + "shared_experts.up_proj.weight" in w else np.zeros_like(x)
+        for i in range(len(x)):
+            for j in range(TOP):
+                y[i] += parts[i, j] * self.unit(x[i], p + f"experts.{order[i, j]}.", w)
+        return y
+
+    # The same as GGUF.
+
+    def gguf_tensors(self):
+        stacks = {}
+        for name, values in self.plain.items():
+            gguf = self.names_of(name)[1]
+            if ".experts." in name:
+                stacks.setdefault(gguf, []).append(values)
+            else:
+                yield gguf, values[:, 0] if values.ndim == 3 else values
+        for gguf, all_ in stacks.items():
+            yield gguf, np.stack(all_)
+
+    def gguf_keys(self):
+        t = self.text
+        attends = [0 if self.is_recurrent(layer) else KV_HEADS for layer in range(self.layers)]
+        keys = {"block_count": self.layers, "context_length": t["max_position_embeddings"], "embedding_length": HIDDEN,
+                "vocab_size": VOCABULARY, "feed_forward_length": DENSE, "attention.head_count": HEADS,
+                "attention.head_count_kv": attends if 0 in attends else KV_HEADS,
+                "attention.layer_norm_rms_epsilon": self.eps, "rope.freq_base": float(t["rope_theta"]),
+                "rope.dimension_count": int(WIDE * t.get("partial_rotary_factor", 1.0)), "expert_count": EXPERTS,
+                "expert_used_count": TOP, "expert_feed_forward_length": INNER, "expert_gating_func": 2,
+                "leading_dense_block_count": t[self.traits["dense"]],
+                "expert_weights_scale": t["routed_scaling_factor"], **self.traits["keys"]}
+        return self.traits["gguf"], keys
+
+
+MODELS = {
+    "lfm2moe": ({"model_type": "lfm2_moe", "hidden_size": HIDDEN, "intermediate_size": DENSE,
+                 "moe_intermediate_size": INNER, "num_hidden_layers": 6, "num_attention_heads": HEADS,
+                 "num_key_value_heads": KV_HEADS, "vocab_size": VOCABULARY, "max_position_embeddings": 512,
+                 "norm_eps": 1e-5, "rope_theta": 1000000.0, "conv_L_cache": CONV, "conv_bias": False,
+                 "num_dense_layers": 2, "num_experts": EXPERTS, "num_experts_per_tok": TOP, "norm_topk_prob": True,
+                 "use_expert_bias": True, "routed_scaling_factor": 1.5, "tie_embedding": True,
+                 "layer_types": ["conv", "full_attention", "conv", "conv", "full_attention", "conv"]},
+                {"gguf": "lfm2moe", "names": LFM2, "expert_names": LFM2_EXPERTS, "ffn": "feed_forward.",
+                 "norms": "heads", "dense": "num_dense_layers", "added": 1e-6,
+                 "last": ("embedding_norm", "token_embd_norm"), "keys": {"shortconv.l_cache": CONV}}),
+}
+
+
+def main(out):
+    made = {name: (c, lambda seed, c=c, t=traits: Logistic(c, t, seed)) for name, (c, traits) in MODELS.items()}
+    write_models(out, 70, made)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
