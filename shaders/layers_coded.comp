@@ -8,9 +8,10 @@
 // must fit into the instruction cache (docs/performance.md). No wait is for good: who times out says so in
 // `progress`, all others leave as well, and the last to leave makes the pass's result NaN. Conditions around subgroup
 // operations depend on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
-// variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=0
-// variant: layers_mixed -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=1
-// variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1 -DMIXED=0
+// variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=0 -DEXPERTS=0
+// variant: layers_mixed -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=1 -DEXPERTS=0
+// variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1 -DMIXED=0 -DEXPERTS=0
+// variant: layers_experts -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0 -DMIXED=1 -DEXPERTS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -65,16 +66,40 @@ layout(constant_id = 33) const uint more_values_low = 0;
 layout(constant_id = 34) const uint more_values_high = 0;
 #endif
 layout(constant_id = 31) const float softcap = 0.0;  // of scores
+#if EXPERTS
+layout(constant_id = 35) const uint ffns = 526352;  // kernels::layers_coded::ffns_word: 2 of 8 experts
+#else
 layout(constant_id = 35) const uint ffns = 16;  // of a layer: before attention, 0 or 1, and 16 times behind it, 1 or 2
+#endif
 layout(local_size_x_id = 0) in;
 
+#if EXPERTS  // the FFN of all layers is a mixture
+const uint experts = ffns >> 8 & 1023u, experts_used = ffns >> 18 & 31u;
+const bool over_all = (ffns >> 23 & 1u) != 0u;
+const uint ffns_before = 0u, halves_each = 2u;
+#else
 const uint ffns_before = ffns & 15u;
 const uint halves_each = 1u + ffns_before + (ffns >> 4);  // attention and FFNs
+#endif
 const bool two_halves = halves_each == 2u;
 const bool outer_norms = inner_norms != 2u;  // norms before attention and the FFN
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
-const uint narrow = hidden_size > q_size ? hidden_size : q_size,
-           columns_max = intermediate_size > narrow ? intermediate_size : narrow;
+const uint narrow = hidden_size > q_size ? hidden_size : q_size;
+#if EXPERTS
+// Experts of a token whose inputs of the down projection are in shared memory at once.
+const uint experts_room = 14336u / intermediate_size, half_of_experts = experts_used / 2u,
+           quarter_of_experts = experts_used / 4u;
+const bool all_fit = experts_used <= experts_room,
+           halves_fit = experts_used % 2u == 0u && half_of_experts <= experts_room,
+           quarters_fit = experts_used % 4u == 0u && quarter_of_experts <= experts_room;
+const uint quarter_or_one = quarters_fit ? quarter_of_experts : 1u,
+           half_or_less = halves_fit ? half_of_experts : quarter_or_one,
+           experts_together = all_fit ? experts_used : half_or_less;
+const uint ffn_columns = experts_together * intermediate_size;
+#else
+#define ffn_columns intermediate_size
+#endif
+const uint columns_max = ffn_columns > narrow ? ffn_columns : narrow;
 #define columns hidden_size
 const uint cache_element = element_f16;
 uint lane;
@@ -123,8 +148,13 @@ layout(push_constant, scalar) uniform Push {
 // kernels::layers: the words of `progress` in use; kernels::layers_coded: places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
 const uint argument_further = 23u;  // of an FFN before attention and of a second one behind it
-const uint argument_count = argument_further + 8u * (halves_each - 2u), argument_keys = 1u, argument_values = 2u,
-           argument_partials = 20u, argument_biases = 21u, argument_v = 22u;
+#if EXPERTS
+const uint argument_count = argument_further + 2u, argument_router = argument_further,
+           argument_logits = argument_further + 1u;
+#else
+const uint argument_count = argument_further + 8u * (halves_each - 2u);
+#endif
+const uint argument_keys = 1u, argument_values = 2u, argument_partials = 20u, argument_biases = 21u, argument_v = 22u;
 const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u,
            argument_result = 17u, argument_after_down = 19u;
 
@@ -142,23 +172,52 @@ const uint nothing = 0xffffffffu;  // no number that arithmetic gives
 const uint unit_columns = dense ? 8u : 32u, most_columns = dense ? 11264u : 14336u,
            units_max = (columns_max + unit_columns - 1u) / unit_columns, two_parts = dense ? 896u : 320u,
            part_units = units_max > 2u * two_parts &&dense ? 1120u : two_parts;
+#if EXPERTS
+const bool in_parts = false;
+#else
 const bool in_parts = intermediate_size > most_columns;
+#endif
 const uint rest_units = units_max > part_units ? units_max - part_units : 0u,
            narrow_units = (narrow + unit_columns - 1u) / unit_columns,
            widest_part = rest_units > part_units ? rest_units : part_units,
            widest = widest_part > narrow_units ? widest_part : narrow_units, x_units = in_parts ? widest : units_max;
-const uint x_quads = x_units * (dense ? 2u : 6u),
-           pool_quads = x_quads > 32u * quads + 208u ? x_quads : 32u * quads + 208u;
+const uint x_quads = x_units * (dense ? 2u : 6u), attention_quads = 32u * quads + 208u;
+#if EXPERTS
+// The stream as the router takes it, in floats: between the planes of the coded one, or behind them.
+const uint plane_rest = x_units - hidden_size / 32u, float_quads = hidden_size / 4u;
+const bool between_planes = 6u * plane_rest >= float_quads;
+const uint plain_quads = between_planes ? x_quads : x_quads + float_quads,
+           pool_quads = plain_quads > attention_quads ? plain_quads : attention_quads;
+#else
+const uint pool_quads = x_quads > attention_quads ? x_quads : attention_quads;
+#endif
 shared uvec4 pool[pool_quads];
 shared uvec2 x_scales[dense ? 1u : x_units];
 shared float block_sums[2u * ((hidden_size + 127u) / 128u)];
 shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that
                                                                     // see all positions and in others
 shared uint64_t places[2u * argument_count];
-shared vec4 fresh[quads];                                // query of this position; of gate and up what is to be coded
-shared uvec2 fresh_words[2u * quads];                    // key and value as the caches have them
+#if EXPERTS  // logits of all experts in the place of a query, what those of the token give in that of key and value
+const uint expert_quads = (experts + 3u) / 4u, fresh_quads = expert_quads > quads ? expert_quads : quads;
+const uint lowered_pairs = (hidden_size / 2u / parts + 2u) * experts_used, cached_pairs = 2u * quads,
+           fresh_pairs = lowered_pairs > cached_pairs ? lowered_pairs : cached_pairs;
+#define expert_logits fresh
+#define lowered fresh_words
+#else
+const uint fresh_quads = quads, fresh_pairs = 2u * quads;
+#endif
+shared vec4 fresh[fresh_quads];                          // query of this position; of gate and up what is to be coded
+shared uvec2 fresh_words[fresh_pairs];                   // key and value as the caches have them
 shared vec2 kept[2u * (hidden_size / 2u / parts + 2u)];  // the residual of this workgroup's rows
 shared bool leaves_last;
+#if EXPERTS
+const uint counted_experts = over_all ? experts : experts_used;
+shared uvec4 expert_keys[expert_quads];
+shared vec4 expert_parts[(counted_experts + 3u) / 4u];
+shared float chosen_logits[experts_used], expert_shares[experts_used];
+shared uint chosen_experts[experts_used];  // of the token, as they are chosen
+uint first_choice;                         // of those whose inputs are in shared memory
+#endif
 
 uint sub, position;
 bool gave_up;
@@ -226,6 +285,9 @@ uint pairs_of(uint product) {
   if (product == only_values) return kv_size / 2u;
 #endif
   if (apart && product == qkv) return (q_size + kv_size) / 2u;
+#if EXPERTS
+  if (product == gate_up) return experts_used * intermediate_size;
+#endif
   return (product == qkv ? q_size + 2u * kv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 2u;
 }
 uint units_of(uint product) { return dense ? (columns_of(product) + 7u) / 8u : columns_of(product) / 32u; }
@@ -233,7 +295,12 @@ uint rounds_of(uint product) { return (units_of(product) + 31u) / 32u; }
 const uint columns_together = hidden_size | q_size | intermediate_size;
 // Of gate and up a workgroup has whole blocks first, which the down projection's readers get as the product takes them,
 // and then its share of what is left.
-const uint blocks_of_share = dense ? 0u : intermediate_size / 32u / parts, blocks_in_fresh = head_dim / 32u;
+#if EXPERTS
+const uint blocks_of_share = 0u;
+#else
+const uint blocks_of_share = dense ? 0u : intermediate_size / 32u / parts;
+#endif
+const uint blocks_in_fresh = head_dim / 32u;
 const uint whole_blocks = blocks_of_share < blocks_in_fresh ? blocks_of_share : blocks_in_fresh,
            coded_columns = whole_blocks * 32u * parts;
 const bool ragged = columns_together % (dense ? 256u : 1024u) != 0u;  // a product's last round is not full
@@ -437,6 +504,12 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
     else SharedWords(to).at[pair] = floatBitsToUint(something(vec2(its, 0.0)).x);
     return;
   }
+#if EXPERTS
+  if (product == down) {
+    lowered[own / experts_together * experts_used + first_choice + own % experts_together] = floatBitsToUint(y);
+    return;
+  }
+#endif
 #if MIXED
   if (product == only_values) {
     SharedPairs(to).at[(q_size + kv_size) / 2u + pair] = something(y);
@@ -463,6 +536,29 @@ void finish_sums(uint64_t to, uint product, uint own, float y[2], vec4 low[2], v
   float other = subgroupShuffleXor(sum, 16u);
   finish_pair(to, product, own, pair_at(product, own), vec2(sum, other));
 }
+
+#if EXPERTS
+// What a subgroup multiplies: pairs of rows, of the down projection each with every expert at hand.
+uint items_of(uint product) { return own_pairs(product) * (product == down ? experts_together : 1u); }
+uint row_pair(uint product, uint item) {
+  if (product == gate_up) {
+    uint pair = pair_at(product, item);
+    return chosen_experts[pair / intermediate_size] * intermediate_size + pair % intermediate_size;
+  }
+  if (product == down)
+    return chosen_experts[first_choice + item % experts_together] * (hidden_size / 2u) +
+           pair_at(product, item / experts_together);
+  return pair_at(product, item);
+}
+// Where the input of an item begins in shared memory: how many units before the first.
+uint staged_before(uint product, uint item) {
+  return product == down ? 0u - item % experts_together * units_of(down) : 0u;
+}
+#else
+#define items_of own_pairs
+#define row_pair pair_at
+#define staged_before(product, item) 0u
+#endif
 
 void stage(uint count, uint coded, uint first, uint end, bool part);
 #if MIXED
@@ -632,9 +728,13 @@ void hand_on(uint64_t to) {
 
 #include "layers_attention.glsl"
 
+uint64_t weight, x;  // of the product that comes: weights and input
+#if EXPERTS
+#include "layers_experts.glsl"
+#endif
+
 // A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all
 // have the stream's columns.
-uint64_t weight, x;  // of the product that comes: weights and input
 void step(uint layer, uint product, bool normalises) {
   // Addresses are read before the wait.
   uint shift = two_halves ? 0u : shift_of(half_);
@@ -653,17 +753,40 @@ void step(uint layer, uint product, bool normalises) {
   if (touches_weights) {  // attending workgroups' projection comes late anyway
     nearer = first_place(weight, product, sub).codes + uint64_t(lane * 16u);
     touched_most = product == projection && gl_WorkGroupID.x < heads ? 0u : min(8u, units_of(product) / 16u);
+#if EXPERTS
+    if (product == gate_up) touched_most = 0u;  // which experts' they are is not known
+#endif
   }
+#if EXPERTS
+  if (product == gate_up) touch_router(place(layer, argument_router));
+#endif
 #if MIXED
   apart = normalises && product == qkv && values_apart(layer);
   uint64_t v_weight = place(layer, argument_v);
   bool takes_values = apart && sub >= members - value_members, other_values = has_more_values(layer),
        more = !normalises && product == down && has_more_down(layer);
 #endif
+#if EXPERTS
+  if (!normalises && product == down) {
+#if MIXED
+    lower_experts(to, more);
+#else
+    lower_experts(to, false);
+#endif
+    weight = next_weight;
+    x = to;
+    return;
+  }
+#endif
   take_in(x, quads_, product == down ? coded_columns / 4u : 0u);
 #if MIXED
   if (normalises) {
-    if (takes_values && other_values) more_values_fetch(v_weight, only_values, sub - (members - value_members));
+#if EXPERTS  // which experts' weights gate and up are is not known yet
+    if (product == gate_up) {
+    } else
+#endif
+        if (takes_values && other_values)
+      more_values_fetch(v_weight, only_values, sub - (members - value_members));
     else if (takes_values) values_fetch(v_weight, only_values, sub - (members - value_members));
     else if (gates_apart && product == gate_up) gate_fetch(weight, product, sub);
     else fetch(weight, product, sub);
@@ -675,7 +798,10 @@ void step(uint layer, uint product, bool normalises) {
     down_fetch(weight, product, sub);
   }
 #else
-  fetch(weight, product, sub);
+#if EXPERTS
+  if (product != gate_up)
+#endif
+    fetch(weight, product, sub);
 #endif
   if (normalises) {
     if (inner_norms == 0u) {
@@ -687,12 +813,27 @@ void step(uint layer, uint product, bool normalises) {
       add_normalised();
     }
     if (outer_norms) normalise(1u);
+#if EXPERTS
+    if (product == gate_up) stage_floats();
+#endif
   } else {
     barrier();  // the x before has been read
   }
   if (product == gate_up) keep_place(layer + 1u, next_place);
   bool parts = in_parts && !normalises && product == down;
   if (!parts) stage(quads_, product == down ? coded_columns / 4u : 0u, 0u, 0u, false);
+#if EXPERTS
+  if (product == gate_up) {
+    write_logits(place(layer, argument_router), place(layer, argument_logits));
+    choose_experts(place(layer, argument_logits));
+#if MIXED
+    if (gates_apart) gate_fetch(weight, product, sub);
+    else fetch(weight, product, sub);
+#else
+    fetch(weight, product, sub);
+#endif
+  }
+#endif
 #if MIXED
   if (normalises) {
     uint value_sub = sub - (members - value_members);
@@ -773,7 +914,11 @@ void main() {
                 1u;
     bool last = left == gl_NumWorkGroups.x;
     if (last) progress.at[progress_left] = 0u;
+#if EXPERTS
+    if (touched == 0x9e3779b9u)
+#else
     if (touches_weights && touched == 0x9e3779b9u)
+#endif
       progress.at[progress_left + 1u] = 0u;  // of no use, but that touches stay
     leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
   }

@@ -10,6 +10,7 @@
 #include "memory.glsl"
 #include "state.glsl"
 #include "arithmetic.glsl"
+#include "route.glsl"
 
 layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint experts = 8;
@@ -34,16 +35,11 @@ layout(push_constant, scalar) uniform Push {
 
 const uint expert_quads = (experts + 3u) / 4u;
 shared vec4 logits_[expert_quads];
-shared uvec4 keys[expert_quads];  // rise as the logits do; both zeros have one
+shared uvec4 keys[expert_quads];
 shared float chosen[experts_used];
 shared uint numbers[scaled != 0u ? experts_used : 1u];
 const uint counted = over_all != 0u ? experts : experts_used;
 shared vec4 parts[(counted + 3u) / 4u];
-
-uint key_of(float logit) {
-  uint bits = logit == 0.0 ? 0u : floatBitsToUint(logit);
-  return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
-}
 
 float gate_of(float logit) {
   precise float below = 1.0 + canonical_exp(-logit);
@@ -54,13 +50,6 @@ float gate_of(float logit) {
 float part_of(float value, float first) {
   precise float below = value - first;
   return logistic != 0u ? value : canonical_exp(below);
-}
-
-// Experts that are taken before one, of four in a row.
-uint ahead_of(uvec4 others, uvec4 which, uint key, uint e) {
-  uvec4 first =
-      uvec4(greaterThan(others, uvec4(key))) + uvec4(equal(others, uvec4(key))) * uvec4(lessThan(which, uvec4(e)));
-  return first.x + first.y + first.z + first.w;
 }
 
 void main() {

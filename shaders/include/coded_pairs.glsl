@@ -75,7 +75,7 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
 
 // The subgroup's first pair of rows of a product, of which it takes every so manieth from `first` on.
 pair_place first_place(uint64_t weight, uint product, uint first) {
-  return place_of(weight, product, pair_at(product, min(first, max(own_pairs(product), 1u) - 1u)));
+  return place_of(weight, product, row_pair(product, min(first, max(items_of(product), 1u) - 1u)));
 }
 void fetch(uint64_t weight, uint product, uint first) {
   pair_place from = first_place(weight, product, first);
@@ -133,11 +133,11 @@ void add_rounds(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_pl
 // barriers then, those without a pair of rows as well.
 void multiply(uint product, uint64_t weight, uint64_t to, uint first, uint apiece, bool parts) {
   uint quads_ = columns_of(product) / 4u;
-  uint n = units_of(product), rounds = rounds_of(product), count = own_pairs(product);
+  uint n = units_of(product), rounds = rounds_of(product), count = items_of(product);
   pair_place here = first_place(weight, product, first);
   for (uint turn = parts ? 0u : first; turn < count; turn += apiece) {
     uint p = parts ? turn + first : turn;
-    pair_place there = place_of(weight, product, pair_at(product, min(p + apiece, count - 1u)));
+    pair_place there = place_of(weight, product, row_pair(product, min(p + apiece, count - 1u)));
     float y[2];
     vec4 low[2], high[2];
     [[unroll]] for (uint r = 0u; r < 2u; ++r) {
@@ -149,7 +149,7 @@ void multiply(uint product, uint64_t weight, uint64_t to, uint first, uint apiec
       stage(quads_, coded_columns / 4u, 0u, part_units, true);
     }
     BY_CODEC for (uint base = 0u; base < rounds; base += slots) {
-      uint staged = 0u;
+      uint staged = staged_before(product, p);
       if (parts && base >= part_units / 32u) {
         staged = part_units;
         if (base == part_units / 32u) {

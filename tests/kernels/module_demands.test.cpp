@@ -36,6 +36,7 @@
 #include "intaglio/kernels/spirv/layers_coded.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/layers_dense.hpp"
+#include "intaglio/kernels/spirv/layers_experts.hpp"
 #include "intaglio/kernels/spirv/layers_few.hpp"
 #include "intaglio/kernels/spirv/layers_few_normed.hpp"
 #include "intaglio/kernels/spirv/layers_long.hpp"
@@ -305,6 +306,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"layers_coded", words_of(spirv::layers_coded_spirv)},
       {"layers_dense", words_of(spirv::layers_dense_spirv)},
       {"layers_mixed", words_of(spirv::layers_mixed_spirv)},
+      {"layers_experts", words_of(spirv::layers_experts_spirv)},
       {"walk_trace", words_of(spirv::walk_trace_spirv)},
       {"rms_norm", words_of(spirv::rms_norm_spirv)},
       {"attention_few", words_of(spirv::attention_few_spirv)},

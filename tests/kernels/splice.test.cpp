@@ -102,14 +102,14 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
     return out;
   };
   using enum kernels::variant;
-  for (const kernels::variant which : {layers_coded, layers_dense, layers_mixed}) {
+  for (const kernels::variant which : {layers_coded, layers_dense, layers_mixed, layers_experts}) {
     const auto as_it_is = words_of(runtime::modules_of<>(which).spirv);
     auto asked = as_it_is, left = as_it_is;
     kernels::hint_loops(asked, true);
     kernels::hint_loops(left, false);
     // Rounds of three products, half layers; of several codecs those of v in one and the other, of gate and up, and of
     // the other down projection are products of their own.
-    const int decided = which == layers_mixed ? 8 : 4;
+    const int decided = which == layers_mixed || which == layers_experts ? 8 : 4;
     CHECK(loops(as_it_is)[2] == decided);
     CHECK(loops(asked) == std::array{loops(as_it_is)[0], loops(as_it_is)[1] + decided, 0});
     CHECK(loops(left) == std::array{loops(as_it_is)[0] + decided, loops(as_it_is)[1], 0});

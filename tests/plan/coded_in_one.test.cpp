@@ -11,10 +11,12 @@
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/olmo2.hpp"
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
 #include "intaglio/models/qwen3.hpp"
+#include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/models/smollm3.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -195,6 +197,42 @@ TEST_CASE("what workgroups wait for is written once, before it is waited for, an
               "to be written by a step that follows");
     }
   }
+}
+
+TEST_CASE("layers with experts in one dispatch", "[plan][in_one]") {
+  using namespace kernels::layers_coded;
+  const auto holds = [](const plan::planned& of, const mixture& experts) {
+    const plan::table& t = of.table();
+    const plan::sequence& one = t.decode_in_one;
+    REQUIRE_FALSE(one.in_one.empty());
+    CHECK(plan::verify(t).view() == "");
+    CHECK(one.dispatch_count() == 4);
+    CHECK(one.weight_bytes() == t.decode.weight_bytes());
+    CHECK(mixture_in(constant(one, "ffns")) == experts);
+    CHECK(one.arguments.size() == argument_logits + 1);
+    CHECK(one.arguments_of(0)[argument_router].where == plan::region::weight);
+    CHECK(plan::variants_used(std::array{&t}).has(kernels::variant::layers_experts));
+    // Two values in each other's place, or in one.
+    const std::array exchanged{3u, 4u, 5u, argument_logits, 6u, 7u};
+    for (std::size_t n = 0; n + 1 < exchanged.size(); ++n)
+      for (const bool swapped : {true, false}) {
+        CAPTURE(n, swapped);
+        std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
+        if (swapped) std::swap(arguments[exchanged[n]], arguments[exchanged[n + 1]]);
+        else arguments[exchanged[n + 1]] = arguments[exchanged[n]];
+        plan::table broken = t;
+        broken.decode_in_one.arguments = arguments;
+        CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("to be written by a step that follows"));
+      }
+    // What is waited for is blank before the pass.
+    plan::table broken = t;
+    broken.decode_in_one.blank_bytes -= 256;
+    CHECK(plan::verify(broken).view() != "");
+  };
+  holds(made<models::mixtral_8x7b<dtype::q4_0>>(), {8, 2, false});
+  holds(made<models::qwen3_30b_a3b<dtype::q4_k>>(), {128, 8, false});
+  // Products of 16-bit weights stay a chain.
+  CHECK(made<models::qwen3_30b_a3b<dtype::bf16>>().table().decode_in_one.in_one.empty());
 }
 
 TEST_CASE("workgroups of dense weights are as few as take no more turns", "[plan][in_one]") {

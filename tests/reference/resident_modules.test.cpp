@@ -14,6 +14,7 @@
 #include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_coded.hpp"
 #include "intaglio/kernels/spirv/layers_dense.hpp"
+#include "intaglio/kernels/spirv/layers_experts.hpp"
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/layers_mixed.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
@@ -236,6 +237,36 @@ TEST_CASE("all layers with norms of heads and biases have the chain's bits", "[r
     CAPTURE(each);
     agrees(planned(of(each), dtype::q8_0).table(), coded, {2});
   }
+}
+
+TEST_CASE("all layers with experts have the chain's bits", "[reference][machine][unsanitized]") {
+  const std::span<const std::byte> module = kernels::whole(kernels::spirv::layers_experts_parts);
+  const auto of = [](std::uint32_t experts, std::uint32_t used, std::uint32_t intermediate, auto change) {
+    return with(tiny, [&](decoder_config& c) {
+      c.num_local_experts = experts, c.num_experts_per_tok = used, c.intermediate_size = intermediate;
+      change(c);
+    });
+  };
+  const auto holds = [&](const plan::planned& made) {
+    CHECK(plan::verify(made.table()).view() == "");
+    agrees(made.table(), module, {3, 300});
+  };
+  holds(planned(of(8, 2, 64, [](decoder_config&) {}), dtype::q4_0));
+  // More experts than workgroups' subgroups, some of which a quad has alone; parts of a softmax over all of them.
+  holds(planned(of(37, 3, 32,
+                   [](decoder_config& c) {
+                     c.model_type = architecture::qwen3moe, c.head_dim = 128, c.norm_topk_prob = false;
+                     c.num_hidden_layers = 1;
+                   }),
+                dtype::q8_0));
+  holds(planned(of(6, 4, 96, [](decoder_config& c) { c.hidden_size = 320; }), dtype::q8_0, 4));
+  // Matrices in several codecs, of v and the down projection by layer.
+  const decoder_config mixed = of(4, 2, 256, [](decoder_config& c) {
+    c.model_type = architecture::qwen3moe, c.head_dim = 128, c.num_hidden_layers = 3;
+  });
+  holds(families::planned_of(mixed, families::mix_of(mixed, "q4_k_m").value(), "tiny", with_workgroups(2), 1024));
+  // One expert's input at a time in shared memory.
+  holds(planned(of(3, 2, 7200, [](decoder_config& c) { c.hidden_size = 64, c.num_hidden_layers = 1; }), dtype::q4_0));
 }
 
 }  // namespace resident_modules

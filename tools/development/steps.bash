@@ -368,7 +368,7 @@ step_consume_subdirectory() {
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
 
-# A program with one model: at most 3 MB stripped, by both compilers; at most 81 SPIR-V modules in the whole library, in
+# A program with one model: at most 3 MB stripped, by both compilers; at most 82 SPIR-V modules in the whole library, in
 # at most 10 MB of text.
 step_size() {
   local modules bytes by_clang text
@@ -380,7 +380,7 @@ step_size() {
   "$clang" build/test/hello_by_clang.o -ldl -s -o build/test/hello_by_clang
   by_clang=$(stat -c %s build/test/hello_by_clang)
   result="hello: $bytes bytes stripped, $by_clang by $clang; $modules SPIR-V modules, $text bytes of text"
-  [[ $modules -le 81 && $bytes -le 3000000 && $by_clang -le 3000000 && $text -le 10000000 ]]
+  [[ $modules -le 82 && $bytes -le 3000000 && $by_clang -le 3000000 && $text -le 10000000 ]]
 }
 
 # These leave cores idle, so they run side by side, behind all others.

@@ -131,6 +131,8 @@ static_assert(
 static_assert(
     shader_interface<matches(layers_coded_interface, spirv::layers_dense_spirv, unused_constants::allowed)>::agrees);
 static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_mixed_spirv)>::agrees);
+static_assert(
+    shader_interface<matches(layers_coded_interface, spirv::layers_experts_spirv, unused_constants::allowed)>::agrees);
 static_assert(shader_interface<matches(layers_few_interface, spirv::layers_few_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_few_normed_interface, spirv::layers_few_normed_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_many_normed_interface, spirv::layers_many_normed_spirv)>::agrees);

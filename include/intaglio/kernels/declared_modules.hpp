@@ -103,6 +103,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(layers_coded, gpu, layers_coded),
     INTAGLIO_MODULE(layers_coded, gpu, layers_dense),
     INTAGLIO_MODULE(layers_coded, gpu, layers_mixed),
+    INTAGLIO_MODULE(layers_coded, gpu, layers_experts),
     INTAGLIO_MODULE(walk_trace, any, walk_trace),
     INTAGLIO_MODULE(rms_norm, any, rms_norm),
     INTAGLIO_MODULE(attention_few, any, attention_few),

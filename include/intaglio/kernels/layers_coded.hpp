@@ -19,7 +19,8 @@ namespace intaglio::kernels {
 /// rope_factor there is; 0: as in matmul with rope_cache. inner_norms: of layers_coded::norms_around. window, ring: of
 /// the layers that do not see all positions, as attention has them; full_every: the last of this number of layers sees
 /// all positions, 1: each. ffns: of layers_coded::ffns_word, FFNs of a layer before attention, 0 or 1, and behind it, 1
-/// or 2. scale, softcap: as attention's. codec_values and what follows it: of layers_coded::codec_word.
+/// or 2, or the mixture of experts that all layers have in the place of an FFN (matmul, route, expert_sum). scale,
+/// softcap: as attention's. codec_values and what follows it: of layers_coded::codec_word.
 inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                          {{{"arguments"}, {"progress"}, {"state"}}},
                                                          {{{"workgroup_size"},
@@ -69,9 +70,24 @@ enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, beh
 /// additions, and the norm behind it. Behind these the biases of q, k and v, and v's matrix where it is one of its own;
 /// then of an FFN before attention, and of a second one behind it, as of layers.
 inline constexpr std::uint32_t argument_count = layers::argument_count + 2;
-/// FFNs of a layer in one word.
-constexpr std::uint32_t ffns_word(const layers::ffns& of) { return of.before | of.behind << 4; }
-constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4}; }
+/// Further arguments of layers with experts: the router's weight, and its logits, which workgroups wait for.
+inline constexpr std::uint32_t argument_router = argument_count, argument_logits = argument_router + 1;
+/// The experts of a layer, of which a token has `used`. over_all: what route has.
+struct mixture {
+  std::uint32_t experts = 0, used = 0;
+  bool over_all = false;
+  constexpr bool is_there() const { return experts != 0; }
+  friend constexpr bool operator==(const mixture&, const mixture&) = default;
+};
+/// An invocation each has an expert's logit; bits of ffns_word.
+inline constexpr std::uint32_t most_experts = 512, most_experts_used = 16;
+/// FFNs of a layer in one word: from the lowest bit on those before attention in 4 bits, those behind it in 4; experts
+/// in 10 bits, those that a token has in 5, whether their softmax is over all.
+constexpr std::uint32_t ffns_word(const layers::ffns& of, const mixture& experts = {}) {
+  return of.before | of.behind << 4 | experts.experts << 8 | experts.used << 18 | (experts.over_all ? 1u << 23 : 0u);
+}
+constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 4 & 15}; }
+constexpr mixture mixture_in(std::uint32_t word) { return {word >> 8 & 1023, word >> 18 & 31, (word >> 23 & 1) != 0}; }
 inline constexpr std::uint32_t most_mixed_layers = 64;  ///< of several codecs: bits of values_apart and more_down
 inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments that workgroups wait for
 inline constexpr std::uint32_t most_patience = 1u << 20;                 ///< reads of one value, 0.2 s
@@ -104,7 +120,9 @@ struct codecs {
            more_values != codec::f16;
   }
 };
-constexpr variant module_of(const codecs& of) {
+/// @param with_experts whether layers have a mixture
+constexpr variant module_of(const codecs& of, bool with_experts) {
+  if (with_experts) return variant::layers_experts;
   if (of.mixed()) return variant::layers_mixed;
   return is_dense(static_cast<std::uint32_t>(of.heads)) ? variant::layers_dense : variant::layers_coded;
 }
@@ -120,8 +138,10 @@ struct layers_coded_kernel {
   static constexpr const kernel_interface& face = layers_coded_interface;
   static constexpr bool does_all_layers = true;
   static constexpr bool is_held_against_chain = true;  ///< of decode: prompts may round otherwise
-  static constexpr candidate candidates[] = {
-      {variant::layers_dense, {}}, {variant::layers_coded, {}}, {variant::layers_mixed, {}}};
+  static constexpr candidate candidates[] = {{variant::layers_dense, {}},
+                                             {variant::layers_coded, {}},
+                                             {variant::layers_mixed, {}},
+                                             {variant::layers_experts, {}}};
   struct constants {
     std::uint32_t workgroup_size{};
     std::uint32_t hidden_size{};
@@ -161,17 +181,24 @@ struct layers_coded_kernel {
     std::uint32_t ffns{};
   };
   static constexpr std::uint32_t argument_count(const constants& c) {
+    if (layers_coded::mixture_in(c.ffns).is_there()) return layers_coded::argument_logits + 1;
     return layers_coded::ffns_in(c.ffns).arguments(layers_coded::argument_count, layers::arguments_of_ffn);
   }
   static constexpr layers::exchanged_arguments exchanged(const constants& c) {
+    if (layers_coded::mixture_in(c.ffns).is_there()) {
+      layers::exchanged_arguments out;
+      out.add({3, 4, 5, layers_coded::argument_logits, 6, 7});
+      return out;
+    }
     return layers_coded::ffns_in(c.ffns).exchanged(layers_coded::argument_count, layers::arguments_of_ffn);
   }
 
   static constexpr variant module_of(const constants& c) {
     using layers_coded::codec_in;
-    return layers_coded::module_of({c.codec, codec_in(c.codec_values), codec_in(c.codec_gate),
-                                    codec_in(c.codec_projection), codec_in(c.codec_down), codec_in(c.codec_more_down),
-                                    codec_in(c.codec_more_values)});
+    return layers_coded::module_of(
+        {c.codec, codec_in(c.codec_values), codec_in(c.codec_gate), codec_in(c.codec_projection),
+         codec_in(c.codec_down), codec_in(c.codec_more_down), codec_in(c.codec_more_values)},
+        layers_coded::mixture_in(c.ffns).is_there());
   }
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     fit_resident(c, of, device, pass);

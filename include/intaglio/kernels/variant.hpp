@@ -46,6 +46,7 @@ namespace intaglio::kernels {
   each(layers_coded, layers_coded) \
   each(layers_dense, layers_coded) \
   each(layers_mixed, layers_coded) \
+  each(layers_experts, layers_coded) \
   each(layers_few, layers_few) \
   each(layers_few_normed, layers_few_normed) \
   each(layers_many, layers_many) \

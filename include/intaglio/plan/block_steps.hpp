@@ -22,6 +22,9 @@ struct block_steps {
     std::size_t gated = no_step, down = no_step;
     constexpr bool is_there() const { return gated != no_step; }
   } early, late;
+  /// Of a mixture: what stands around the experts' `gated` and `down`.
+  std::size_t router = no_step, route = no_step, sum = no_step;
+  constexpr bool is_mixture() const { return route != no_step; }
   constexpr kernels::layers::ffns ffns() const { return {early.is_there() ? 1u : 0u, late.is_there() ? 2u : 1u}; }
   constexpr bool apart() const { return v != no_step; }
 };
@@ -48,13 +51,16 @@ constexpr bool find_steps(std::span<const dispatch> period, std::uint8_t kind, b
   take(out.attends, kernel::attention);
   take(out.projection, kernel::matmul);
   take(out.behind_projection, kernel::norm_add);
+  if (at + 1 < out.end && period[at + 1].kernel == kernel::route)
+    take(out.router, kernel::matmul), take(out.route, kernel::route);
   take(out.gated, kernel::matmul);
   take(out.down, kernel::matmul);
+  if (out.is_mixture()) take(out.sum, kernel::expert_sum);
   take(out.behind_down, kernel::norm_add);
   if (gates()) take(out.late.gated, kernel::matmul), take(out.late.down, kernel::matmul);
-  return at == out.end && out.down != no_step && out.attends != no_step && out.projection != no_step &&
-         out.qkv != no_step && out.early.is_there() == (out.early.down != no_step) &&
-         out.late.is_there() == (out.late.down != no_step);
+  return at == out.end && (out.router != no_step) == out.is_mixture() && (out.sum != no_step) == out.is_mixture() &&
+         out.down != no_step && out.attends != no_step && out.projection != no_step && out.qkv != no_step &&
+         out.early.is_there() == (out.early.down != no_step) && out.late.is_there() == (out.late.down != no_step);
 }
 
 }  // namespace intaglio::plan

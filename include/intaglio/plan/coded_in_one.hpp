@@ -2,9 +2,9 @@
 // Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
 // dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with biases of
 // q, k and v (Qwen2), with norms of q's and k's heads (Qwen3), with these and norms before additions to the stream
-// (Gemma-3), with bounded scores (Gemma 2), or with norms there alone and over all heads (OLMo 2). Matrices may be held
-// in several codecs (Q4_K_M): q and k in one, v in the same or in another one, gate and up, attention's projection, and
-// the down projection each in one, the last and v in some layers in another one.
+// (Gemma-3), with bounded scores (Gemma 2), with norms there alone and over all heads (OLMo 2), or with experts in the
+// place of an FFN (Mixtral). Matrices may be held in several codecs (Q4_K_M): q and k in one, v in the same or another
+// one, gate and up, attention's projection, and down each in one; the last and v in some layers in another one.
 #pragma once
 
 #include <bit>
@@ -12,6 +12,7 @@
 
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/plan/block_steps.hpp"
+#include "intaglio/plan/experts_in_one.hpp"
 #include "intaglio/plan/one_dispatch.hpp"
 
 namespace intaglio::plan {
@@ -52,12 +53,12 @@ class coded_layers_in_one : public one_dispatch {
     return place == its;
   }
   constexpr bool product(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns,
-                         std::uint32_t rows) const {
+                         std::uint32_t rows, std::uint32_t experts_used = 0) const {
     return d.kernel == kernel::matmul &&
            constant(d, "prologue") ==
                static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
            constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns &&
-           constant(d, "rows") == rows && constant(d, "experts_used") == 0 &&
+           constant(d, "rows") == rows && constant(d, "experts_used") == experts_used &&
            (!normalises || constant(d, "eps") == eps());
   }
   constexpr bool adds_normalised(const dispatch& d) const {
@@ -91,7 +92,7 @@ class coded_layers_in_one : public one_dispatch {
   }
   constexpr bool normalises_heads() const { return head_norms_ != kernels::turn_norms::none; }
   constexpr bool resident_fits_with(std::uint32_t workgroup_count) const {
-    return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_, ffns_);
+    return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_, ffns_, experts_.its);
   }
 
   /// Whether a kind's q, k and v come to attention as those of the first kind do.
@@ -134,10 +135,15 @@ class coded_layers_in_one : public one_dispatch {
     if (!product(at(of.projection), false, adds, q, hidden) || !takes(projection_, codec_of(of.projection)))
       return false;
     if (of.ffns() != ffns_ || (ffns_.further() != 0 && inner_norms_)) return false;
+    if (!experts_.are_in(period, of, hidden)) return false;
+    if (of.is_mixture() && (inner_norms_ || ffns_ != kernels::layers::ffns{} ||
+                            !product(at(of.router), outer_norms_, epilogue::store, hidden, experts_.its.experts)))
+      return false;
     for (const auto& [gated, down] : {block_steps::ffn{of.gated, of.down}, of.early, of.late}) {
       if (gated == no_step) continue;
-      if (!product(at(gated), outer_norms_, epilogue::gated, hidden, 2 * ffn) || codec_of(gated) != most ||
-          at(gated).activation != at(blocks_[0].gated).activation || !product(at(down), false, adds, ffn, hidden) ||
+      if (!product(at(gated), outer_norms_, epilogue::gated, hidden, 2 * ffn, experts_.its.used) ||
+          codec_of(gated) != most || at(gated).activation != at(blocks_[0].gated).activation ||
+          !product(at(down), false, of.is_mixture() ? epilogue::store : adds, ffn, hidden, experts_.its.used) ||
           codec_of(down) != codec_of(of.down))
         return false;
     }
@@ -194,6 +200,7 @@ class coded_layers_in_one : public one_dispatch {
       if (!find_steps(period, static_cast<std::uint8_t>(kind), blocks_[kind])) return false;
     inner_norms_ = blocks_[0].behind_down != no_step;
     ffns_ = blocks_[0].ffns();
+    experts_.its = experts_in_one::of(period, blocks_[0]);
     turns_ = blocks_[0].turn != no_step;
     if (turns_) head_norms_ = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization).norms;
     outer_norms_ =
@@ -222,7 +229,9 @@ class coded_layers_in_one : public one_dispatch {
     middle_ = place("behind attention", config_.hidden_size, layers);
     query_ = place("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
     attended_ = place("attention", config_.q_size(), layers);
-    gated_ = place("gated", config_.intermediate_size, layers);
+    const std::uint32_t used = experts_.are_there() ? experts_.its.used : 1;
+    if (experts_.are_there()) experts_.logits = place("router's logits", experts_.its.experts, layers);
+    gated_ = place("gated", used * config_.intermediate_size, layers);
     if (turns_) turned_ = place("query, turned", config_.q_size(), layers);
     if (inner_norms_) {
       projected_ = place("projection", config_.hidden_size, layers);
@@ -241,6 +250,10 @@ class coded_layers_in_one : public one_dispatch {
     layers_bytes_ = arena_bytes;
     blank_offset = stream_.offset + stream_.layer_stride;
     blank_bytes = layers_bytes_ - blank_offset;
+    if (experts_.are_there()) {
+      experts_.choice = place("choice of experts", 2 * used, layers);
+      experts_.given = place("experts", used * config_.hidden_size, layers);
+    }
     place_behind();
   }
 
@@ -283,17 +296,6 @@ class coded_layers_in_one : public one_dispatch {
     d.groups[0] = 1 + parts_;
   }
 
-  /// Addresses of a dispatch's accesses to the arena, by what they were.
-  static constexpr void between(dispatch& d, operand in, operand out, const operand* added) {
-    const std::uint64_t old_out = push(d, "output").offset, old_in = push(d, "input").offset;
-    for (std::size_t i = 0; i < d.access_count; ++i) {
-      access& a = d.accesses[i];
-      if (a.where != region::arena) continue;
-      const operand& to = a.write ? out : added != nullptr && a.offset == old_out && old_out != old_in ? *added : in;
-      a.offset = to.offset, a.layer_stride = to.layer_stride;
-    }
-    push(d, "input") = in, push(d, "output") = out;
-  }
   /// Gives a turn its operands: q, k and v are behind each other.
   constexpr void turns(dispatch& d) const {
     const std::array<std::string_view, 3> names{"q", "k", "v"};
@@ -321,12 +323,12 @@ class coded_layers_in_one : public one_dispatch {
 
   constexpr void bind_attention(const block_steps& of) {
     dispatch& qkv = period[of.qkv];
-    between(qkv, behind_early(), query_, nullptr);
+    rebind(qkv, behind_early(), query_, nullptr);
     const std::uint64_t behind = std::uint64_t{4} * (config_.q_size() + config_.kv_size());
     for (std::size_t i = 0; i < qkv.access_count; ++i)
       if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
         a.bytes = behind + (of.apart() ? 0 : std::uint64_t{4} * config_.kv_size());
-    if (of.apart()) between(period[of.v], behind_early(), query_behind(behind), nullptr);
+    if (of.apart()) rebind(period[of.v], behind_early(), query_behind(behind), nullptr);
     if (of.turn != no_step) turns(period[of.turn]);
     const operand& query = of.turn != no_step ? turned_ : query_;
     dispatch& attends = period[of.attends];
@@ -348,25 +350,31 @@ class coded_layers_in_one : public one_dispatch {
     const auto at = [&](std::size_t step) -> dispatch& { return period[step]; };
     bind_attention(of);
     if (inner_norms_) {
-      between(at(of.projection), attended_, projected_, nullptr);
-      between(at(of.behind_projection), projected_, middle_, &stream_);
-      between(at(of.gated), middle_, gated_, nullptr);
-      between(at(of.down), gated_, lowered_, nullptr);
-      between(at(of.behind_down), lowered_, next_, &middle_);
+      rebind(at(of.projection), attended_, projected_, nullptr);
+      rebind(at(of.behind_projection), projected_, middle_, &stream_);
+      rebind(at(of.gated), middle_, gated_, nullptr);
+      rebind(at(of.down), gated_, lowered_, nullptr);
+      rebind(at(of.behind_down), lowered_, next_, &middle_);
     } else {
-      between(at(of.projection), attended_, middle_, &behind_early());
-      between(at(of.gated), middle_, gated_, nullptr);
-      between(at(of.down), gated_, behind_first(), &middle_);
+      rebind(at(of.projection), attended_, middle_, &behind_early());
+      if (of.is_mixture()) experts_.bind(period, of, middle_, gated_, next_);
+    }
+    if (!inner_norms_ && !of.is_mixture()) {
+      rebind(at(of.gated), middle_, gated_, nullptr);
+      rebind(at(of.down), gated_, behind_first(), &middle_);
     }
     if (of.early.is_there()) {
-      between(at(of.early.gated), stream_, further_[0].gated, nullptr);
-      between(at(of.early.down), further_[0].gated, further_[0].stream, &stream_);
+      rebind(at(of.early.gated), stream_, further_[0].gated, nullptr);
+      rebind(at(of.early.down), further_[0].gated, further_[0].stream, &stream_);
     }
     if (const further_ffn& late = further_[ffns_.before]; of.late.is_there()) {
-      between(at(of.late.gated), late.stream, late.gated, nullptr);
-      between(at(of.late.down), late.gated, next_, &late.stream);
+      rebind(at(of.late.gated), late.stream, late.gated, nullptr);
+      rebind(at(of.late.down), late.gated, next_, &late.stream);
     }
-
+    add_arguments(of);
+  }
+  constexpr void add_arguments(const block_steps& of) {
+    const auto at = [&](std::size_t step) -> dispatch& { return period[step]; };
     // kernels::layers, and kernels::layers_coded where it differs. Inner norms run behind the exchange of workgroups.
     const operand none{};
     const auto list = {stream_,
@@ -393,6 +401,7 @@ class coded_layers_in_one : public one_dispatch {
                        biased_ ? push(at(of.turn), "bias") : none,
                        of.apart() ? push(at(of.v), "weight") : none};
     arguments.insert(arguments.end(), list.begin(), list.end());
+    if (of.is_mixture()) arguments.insert(arguments.end(), {push(at(of.router), "weight"), experts_.logits});
     const auto further = [&](const block_steps::ffn& its, const operand& gated, const operand& out) {
       if (!its.is_there()) return;
       arguments.insert(arguments.end(), {gated, out, push(at(its.gated), "norm_weight"), push(at(its.gated), "weight"),
@@ -441,13 +450,12 @@ class coded_layers_in_one : public one_dispatch {
     const auto attends =
         kernels::constants_of<kernels::attention_kernel>(period[blocks_[pattern_(0)].attends].specialization);
     out.scale = attends.scale, out.softcap = attends.softcap;
-    out.ffns = kernels::layers_coded::ffns_word(ffns_);
+    out.ffns = kernels::layers_coded::ffns_word(ffns_, experts_.its);
     out.window = window_, out.ring = full_every_ != 1 ? ring_ : 256, out.full_every = full_every_;
     return out;
   }
   constexpr std::uint64_t argument_bytes() const {
-    return std::uint64_t{8} * config_.num_hidden_layers *
-           ffns_.arguments(kernels::layers_coded::argument_count, kernels::layers::arguments_of_ffn);
+    return std::uint64_t{8} * config_.num_hidden_layers * kernels::layers_coded_kernel::argument_count(constants());
   }
   constexpr void add_dispatch() {
     dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
@@ -485,6 +493,7 @@ class coded_layers_in_one : public one_dispatch {
   std::uint64_t values_apart_ = 0, layers_of_more_values_ = 0, layers_of_more_down_ = 0;
   kernels::turn_norms head_norms_ = kernels::turn_norms::none;
   bool turns_ = false, biased_ = false, inner_norms_ = false, outer_norms_ = true;
+  experts_in_one experts_;
   operand turned_, projected_, lowered_;
 };
 

@@ -98,11 +98,21 @@ constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgro
 constexpr bool has_pairs(kernels::codec type) {
   return kernels::is_dense(type) || kernels::info(type).row.factor_bytes() != 1;
 }
+/// Whether the module of layers with experts has room for a mixture: an expert's input of the down projection comes at
+/// once, and codes are those of codecs that it multiplies.
+constexpr bool mixture_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
+                            const kernels::layers_coded::mixture& experts) {
+  using namespace kernels::layers_coded;
+  return !kernels::is_dense(types.heads) && kernels::info(types.heads).row.table == 0 &&
+         experts.experts <= most_experts && experts.used <= most_experts_used && experts.used <= experts.experts &&
+         c.intermediate_size <= 14336;
+}
 /// @param context positions of the cache of layers that see them all
 /// @param ring of those that do not, `context` where it has room for all of them; 0: there are none
 constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layers_coded::codecs& types,
                                    kernels::turn_norms head_norms, std::uint32_t workgroups, std::uint32_t context,
-                                   std::uint32_t ring, kernels::layers::ffns ffns = {}) {
+                                   std::uint32_t ring, kernels::layers::ffns ffns = {},
+                                   const kernels::layers_coded::mixture& experts = {}) {
   constexpr std::uint32_t threads =
       kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const auto takes = [&](kernels::codec type, std::uint32_t columns) {
@@ -116,6 +126,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
       (types.more_values != kernels::codec::f16 && !takes(types.more_values, c.hidden_size)) ||
       (types.more_down != kernels::codec::f16 && !takes(types.more_down, c.intermediate_size)))
     return false;
+  if (experts.is_there() && !mixture_fits(c, types, experts)) return false;
   if (context == 0 || (ring != context && ring % 256 != 0)) return false;
   if (c.head_dim == 0 || c.head_dim % (head_norms == kernels::turn_norms::each_head ? 128 : 32) != 0 ||
       c.head_dim > 256 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0)
@@ -124,8 +135,9 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
   // An invocation takes four quads of the stream, and of what all heads' norms are of, ten of other inputs.
   if (head_norms == kernels::turn_norms::all_heads && c.q_size() > c.hidden_size) return false;
   if (c.hidden_size > 16 * threads || c.q_size() > 40 * threads || c.intermediate_size > 40 * threads) return false;
-  if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
-  return memory_fits(kernels::name(kernels::layers_coded::module_of(types)),
+  if (c.hidden_size / 2 < workgroups || c.intermediate_size * (experts.is_there() ? experts.used : 1) < workgroups)
+    return false;
+  return memory_fits(kernels::name(kernels::layers_coded::module_of(types, experts.is_there())),
                      {{"workgroup_size", threads},
                       {"codec", static_cast<std::uint64_t>(types.heads)},
                       {"hidden_size", c.hidden_size},
@@ -133,7 +145,7 @@ constexpr bool resident_coded_fits(const decoder_config& c, const kernels::layer
                       {"head_dim", c.head_dim},
                       {"heads", c.num_attention_heads},
                       {"full_every", ring != 0 ? 2u : 1u},
-                      {"ffns", kernels::layers_coded::ffns_word(ffns)},
+                      {"ffns", kernels::layers_coded::ffns_word(ffns, experts)},
                       {"parts", workgroups}});
 }
 
