@@ -68,6 +68,13 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::qwen3_30b_a3b, dtype::q4_k>();
   check_in<models::qwen35_35b_a3b, dtype::q4_k>();
   check_in<models::olmoe_1b_7b, dtype::q8_0>();
+  check_in<models::gemma_2b, dtype::bf16>();
+  check_in<models::seed_oss_36b, dtype::q4_k>();
+  check_in<models::ernie45_03b, dtype::bf16>();
+  check_in<models::ministral3_8b, dtype::q4_k>();
+  check_in<models::exaone4_12b, dtype::q8_0>();
+  check_in<models::exaone4_32b, dtype::q4_k>();
+  check_in<models::qwen15_moe_a27b, dtype::q8_0>();
   check_in<models::qwen25_05b, dtype::q8_0>();
   check_in<models::qwen25_15b, dtype::bf16>();
   check_in<models::qwen25_3b, dtype::q4_0>();

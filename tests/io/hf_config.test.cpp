@@ -464,6 +464,45 @@ TEST_CASE("hf_config: an LFM2 with experts states its router and its dense layer
   CHECK_THAT(refusal(of(R"(,"routed_scaling_factor":0.0)")), ContainsSubstring("routed_scaling_factor: expected"));
 }
 
+TEST_CASE("hf_config: families put together of others' layers state what they have of their own") {
+  const auto of = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,"num_attention_heads":4,)"
+           R"("vocab_size":1000,"max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+           fields + "}";
+  };
+  const auto gemma = read(of("gemma", R"(,"hidden_act":"gelu")"));
+  CHECK((gemma.config.hidden_act == activation::gelu_tanh && gemma.tie_word_embeddings && gemma.warnings.empty()));
+  CHECK((gemma.config.head_dim == 256 && gemma.config.query_pre_attn_scalar == 0));
+  CHECK_THAT(refusal(of("llama", R"(,"hidden_act":"gelu")")), ContainsSubstring("found 'gelu'"));
+  CHECK((read(of("arcee", "")).config.hidden_act == activation::relu_squared));
+  const auto ernie = read(of("ernie4_5", ""));
+  CHECK((ernie.tie_word_embeddings && ernie.config.rope_theta == 500'000.f));
+
+  const auto letters = read(of("exaone4", R"(,"sliding_window":32,"sliding_window_pattern":"LLLG")"));
+  CHECK((letters.config.sliding_window == 32 && letters.config.sliding_window_pattern == 4));
+  CHECK(letters.warnings.empty());
+  CHECK(read(of("exaone4", R"(,"sliding_window":null,"sliding_window_pattern":null)")).config.sliding_window == 0);
+  for (const char* word : {R"("LGLL")", R"("LLL")", R"("")", R"("LXG")"})
+    CHECK_THAT(refusal(of("exaone4", R"(,"sliding_window":32,"sliding_window_pattern":)" + std::string(word))),
+               ContainsSubstring("sliding_window_pattern: expected letters L and one G at the end, or a number"));
+  CHECK_THAT(refusal(of("exaone4", R"(,"sliding_window":32,"sliding_window_pattern":"G")")),
+             ContainsSubstring("sliding_window: expected none where all layers see all positions, found 32"));
+
+  const std::string yarn = R"(,"rope_parameters":{"rope_type":"yarn","rope_theta":10000,"factor":4,"mscale":1,)"
+                           R"("mscale_all_dim":1,"original_max_position_embeddings":128,"llama_4_scaling_beta":0.1})";
+  const auto ministral = read(of("ministral3", yarn + R"(,"head_dim":16)"));
+  CHECK((ministral.config.max_position_embeddings == 128 && ministral.config.rope_scaling.attention_factor == 1.f));
+  CHECK(ministral.warnings.empty());
+  CHECK_THAT(refusal(of("llama", yarn)), ContainsSubstring("llama_4_scaling_beta: expected none, found 0.1"));
+  CHECK_THAT(refusal(of("ministral3", R"(,"sliding_window":32)")), ContainsSubstring("sliding_window: expected none"));
+
+  const auto mixture = read(of("qwen2_moe", R"(,"moe_intermediate_size":32,"shared_expert_intermediate_size":96)"));
+  CHECK((mixture.config.num_local_experts == 60 && mixture.config.num_experts_per_tok == 4));
+  CHECK((mixture.config.intermediate_size == 32 && mixture.config.shared_expert_intermediate_size == 96));
+  CHECK((!mixture.config.norm_topk_prob && mixture.warnings.empty()));
+}
+
 TEST_CASE("hf_config: a Granite with Mamba-2 states its heads, groups and layers") {
   const auto with = [](const std::string& fields) {
     return R"({"model_type":"granitemoehybrid","hidden_size":256,"intermediate_size":512,"num_hidden_layers":3,)"

@@ -6,8 +6,8 @@ logits by numpy in float64.
 
 OUT/NAME has config.json, a tokenizer of bytes, model.safetensors with transformers' names and shapes, model.gguf with
 those of llama.cpp's converter, prompts.json and, for each prompt, PROMPT.logits, f32 [tokens, vocabulary]. The forward
-pass is written from transformers' models/granitemoe, granitemoeshared, granitemoehybrid, olmoe and qwen3_5_moe; delta
-rules go from token to token.
+pass is written from transformers' models/granitemoe, granitemoeshared, granitemoehybrid, olmoe, qwen3_5_moe, gemma,
+arcee, seed_oss, ministral3, exaone4, qwen2_moe and ernie4_5; delta rules go from token to token.
 """
 import sys
 
@@ -26,6 +26,33 @@ def silu(x):
     return x * sigmoid(x)
 
 
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
+def relu_squared(x):
+    return np.maximum(x, 0) ** 2
+
+
+def yarn(rope, width):
+    """Frequencies of pairs: those that turn often stay, those that turn seldom are divided."""
+    own = float(rope["rope_theta"]) ** (-np.arange(width // 2) * 2 / width)
+    pair = lambda turns: (width * np.log(rope["original_max_position_embeddings"] / (turns * 2 * np.pi))
+                          / (2 * np.log(rope["rope_theta"])))
+    low, high = max(np.floor(pair(rope["beta_fast"])), 0), min(np.ceil(pair(rope["beta_slow"])), width - 1)
+    share = np.clip((np.arange(width // 2) - low) / max(high - low, 1e-3), 0, 1)
+    return own / rope["factor"] * share + own * (1 - share)
+
+
+def llama3(rope, width):
+    """Frequencies of pairs: those whose turns in the original context are few are divided."""
+    own = float(rope["rope_theta"]) ** (-np.arange(width // 2) * 2 / width)
+    turns = rope["original_max_position_embeddings"] * own / (2 * np.pi)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    share = np.clip((turns - low) / (high - low), 0, 1)
+    return own / rope["factor"] * (1 - share) + own * share
+
+
 DELTA_NAMES = {
     "in_proj_qkv.weight": "attn_qkv.weight", "in_proj_z.weight": "attn_gate.weight",
     "in_proj_b.weight": "ssm_beta.weight", "in_proj_a.weight": "ssm_alpha.weight", "conv1d.weight": "ssm_conv1d.weight",
@@ -37,7 +64,9 @@ NAMES = {
     "block_sparse_moe.output_linear.weight": "ffn_down_exps.weight", "mlp.experts.down_proj": "ffn_down_exps.weight",
     "shared_mlp.output_linear.weight": "ffn_down_shexp.weight",
     "mlp.shared_expert_gate.weight": "ffn_gate_inp_shexp.weight"}
-NAMES.update({f"self_attn.{n}_proj.weight": f"attn_{n}.weight" for n in "qkv"})
+NAMES.update({f"self_attn.{n}_proj.{end}": f"attn_{n}.{end}" for n in "qkv" for end in ("weight", "bias")})
+NAMES.update({f"mlp.{n}_proj.weight": f"ffn_{n}.weight" for n in ("gate", "up", "down")})
+NAMES["post_feedforward_layernorm.weight"] = "post_ffw_norm.weight"
 NAMES.update({f"mlp.shared_expert.{n}_proj.weight": f"ffn_{n}_shexp.weight" for n in ("gate", "up", "down")})
 
 
@@ -49,7 +78,7 @@ class Decoder:
         self.text = config.get("text_config", config)
         self.layers = self.text["num_hidden_layers"]
         self.eps = self.text.get("rms_norm_eps", self.text.get("norm_eps"))
-        self.root = "model.language_model." if "text_config" in config else "model."
+        self.root = traits.get("root", "model.language_model." if "text_config" in config else "model.")
         self.weights = {}
         self.random = np.random.default_rng(seed)
         self.make()
@@ -61,10 +90,13 @@ class Decoder:
         w, r, traits = self.weights, self.random, self.traits
         matrix = lambda *shape: (1.2 * r.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
         near = lambda n: (r.uniform(0.5, 1.5, n) - traits.get("addend", 0)).astype(np.float32)
-        w[self.root + "embed_tokens.weight"] = r.standard_normal((VOCABULARY, HIDDEN)).astype(np.float32)
+        # Smaller where it is the head too: the bounds of a narrow cache's errors are absolute.
+        rows = r.standard_normal((VOCABULARY, HIDDEN)) * traits.get("embedding", 1.0)
+        w[self.root + "embed_tokens.weight"] = rows.astype(np.float32)
         for layer in range(self.layers):
             p = f"{self.root}layers.{layer}."
-            w[p + "input_layernorm.weight"] = near(HIDDEN)
+            w[p + ("post_feedforward_layernorm.weight" if traits.get("behind") else "input_layernorm.weight")] = near(
+                HIDDEN)
             w[p + "post_attention_layernorm.weight"] = near(HIDDEN)
             if self.is_recurrent(layer):
                 self.make_delta(p + "linear_attn.", matrix)
@@ -73,6 +105,9 @@ class Decoder:
                 w[p + "self_attn.k_proj.weight"] = matrix(KV_HEADS * WIDE, HIDDEN)
                 w[p + "self_attn.v_proj.weight"] = matrix(KV_HEADS * WIDE, HIDDEN)
                 w[p + "self_attn.o_proj.weight"] = matrix(HIDDEN, HEADS * WIDE)
+                if traits.get("biases"):
+                    for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
+                        w[p + f"self_attn.{name}_proj.bias"] = r.uniform(-1, 1, heads * WIDE).astype(np.float32)
                 if traits.get("norms"):
                     whole = traits["norms"] == "whole"
                     w[p + "self_attn.q_norm.weight"] = near(HEADS * WIDE if whole else WIDE)
@@ -86,6 +121,9 @@ class Decoder:
                 if shared:
                     w[p + "shared_mlp.input_linear.weight"] = matrix(2 * shared, HIDDEN)
                     w[p + "shared_mlp.output_linear.weight"] = matrix(HIDDEN, shared)
+            elif form == "none":
+                for name in ("up", "down") if traits.get("ungated") else ("gate", "up", "down"):
+                    w[p + f"mlp.{name}_proj.weight"] = matrix(*((HIDDEN, INNER) if name == "down" else (INNER, HIDDEN)))
             else:
                 w[p + "mlp.gate.weight"] = matrix(EXPERTS, HIDDEN)
                 if form == "together":
@@ -100,7 +138,7 @@ class Decoder:
                         w[p + f"mlp.shared_expert.{name}_proj.weight"] = matrix(*shape)
                     w[p + "mlp.shared_expert_gate.weight"] = matrix(1, HIDDEN)
         w[self.root + "norm.weight"] = near(HIDDEN)
-        if not self.config["tie_word_embeddings"]:
+        if not self.config.get("tie_word_embeddings", True) and not traits.get("headless"):
             w["lm_head.weight"] = matrix(VOCABULARY, HIDDEN)
 
     def make_delta(self, p, matrix):
@@ -119,18 +157,28 @@ class Decoder:
     # The forward pass.
 
     def forward(self, ids):
+        w = self.weights
+        head = w["lm_head.weight"] if "lm_head.weight" in w else w[self.root + "embed_tokens.weight"]
+        return self.states(ids) @ head.astype(np.float64).T / self.text.get("logits_scaling", 1.0)
+
+    def states(self, ids):
         t, w = self.text, {k: v.astype(np.float64) for k, v in self.weights.items()}
         keep = t.get("residual_multiplier", 1.0)
-        x = w[self.root + "embed_tokens.weight"][ids] * t.get("embedding_multiplier", 1.0)
+        x = w[self.root + "embed_tokens.weight"][ids] * t.get("embedding_multiplier", self.traits.get("scale", 1.0))
         for layer in range(self.layers):
             p = f"{self.root}layers.{layer}."
+            if self.traits.get("behind"):
+                y = self.attention(x, p + "self_attn.", w, layer)
+                x = x + self.norm(y, w[p + "post_attention_layernorm.weight"])
+                x = x + self.norm(self.ffn(x, p, w), w[p + "post_feedforward_layernorm.weight"])
+                continue
             h = self.norm(x, w[p + "input_layernorm.weight"])
             half, name = (self.delta, "linear_attn.") if self.is_recurrent(layer) else (self.attention, "self_attn.")
             x = x + keep * half(h, p + name, w)
             h = self.norm(x, w[p + "post_attention_layernorm.weight"])
-            x = x + keep * (self.mixture(h, p, w) + self.shared(h, p, w))
-        head = w["lm_head.weight"] if "lm_head.weight" in w else w[self.root + "embed_tokens.weight"]
-        return self.norm(x, w[self.root + "norm.weight"]) @ head.T / t.get("logits_scaling", 1.0)
+            x = x + keep * (self.ffn(h, p, w) if self.traits["experts"] == "none" else
+                            self.mixture(h, p, w) + self.shared(h, p, w))
+        return self.norm(x, w[self.root + "norm.weight"])
 
     def norm(self, x, weight, eps=None):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * (weight + self.traits.get("addend", 0))
@@ -140,13 +188,27 @@ class Decoder:
         rope = self.text.get("rope_parameters", self.text)
         part = int(WIDE * self.text.get("partial_rotary_factor", rope.get("partial_rotary_factor", 1.0)))
         half = part // 2
-        angles = np.arange(len(x))[:, None] * float(rope["rope_theta"]) ** (-np.arange(half) / half)
+        of = {"yarn": yarn, "llama3": llama3}.get(rope.get("rope_type"))
+        angles = np.arange(len(x))[:, None] * (
+            of(rope, part) if of else float(rope["rope_theta"]) ** (-np.arange(half) / half))
         cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+        if self.traits.get("neighbours"):
+            a, b = x[..., ::2], x[..., 1::2]
+            return np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape)
         a, b = x[..., :half], x[..., half:part]
         return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., part:]], -1)
 
-    def attention(self, x, p, w):
+    def ffn(self, x, p, w):
+        act = {"silu": silu, "relu2": relu_squared, "gelu_pytorch_tanh": gelu_tanh}[self.text["hidden_act"]]
+        up = x @ w[p + "mlp.up_proj.weight"].T
+        gated = act(up) if self.traits.get("ungated") else act(x @ w[p + "mlp.gate_proj.weight"].T) * up
+        return gated @ w[p + "mlp.down_proj.weight"].T
+
+    def attention(self, x, p, w, layer=0):
         q, k, v = (x @ w[p + n + "_proj.weight"].T + w.get(p + n + "_proj.bias", 0) for n in "qkv")
+        window = self.text.get("sliding_window") or 0
+        turns = not window or self.text["layer_types"][layer] == "sliding_attention"
+        window = window if turns else 0
         gate = None
         if self.traits.get("gate"):
             q, gate = np.split(q.reshape(len(x), HEADS, 2 * WIDE), 2, -1)
@@ -158,13 +220,15 @@ class Decoder:
         q, k, v = heads(q, HEADS), heads(k, KV_HEADS), heads(v, KV_HEADS)
         if norms == "heads":
             q, k = self.norm(q, w[p + "q_norm.weight"]), self.norm(k, w[p + "k_norm.weight"])
-        q, k = self.turn(q), self.turn(k)
+        if turns:
+            q, k = self.turn(q), self.turn(k)
         y, group = np.zeros_like(q), HEADS // KV_HEADS
         for i in range(len(x)):
             for h in range(HEADS):
-                s = k[:i + 1, h // group] @ q[i, h] * self.text.get("attention_multiplier", WIDE ** -0.5)
+                first = max(0, i + 1 - window) if window else 0
+                s = k[first:i + 1, h // group] @ q[i, h] * self.text.get("attention_multiplier", WIDE ** -0.5)
                 s = np.exp(s - s.max())
-                y[i, h] = s / s.sum() @ v[:i + 1, h // group]
+                y[i, h] = s / s.sum() @ v[first:i + 1, h // group]
         if gate is not None:
             y = y * sigmoid(gate)
         return y.reshape(len(x), -1) @ w[p + "o_proj.weight"].T
@@ -245,6 +309,10 @@ class Decoder:
     def gguf_tensors(self):
         addend = np.float32(self.traits.get("addend", 0))
         stacks = {}
+        rope = self.text.get("rope_parameters", {})
+        if rope.get("rope_type") == "llama3":
+            factors = float(rope["rope_theta"]) ** (-np.arange(WIDE // 2) * 2 / WIDE) / llama3(rope, WIDE)
+            yield "rope_freqs.weight", factors.astype(np.float32)
         for name, values in self.weights.items():
             if name == "lm_head.weight":
                 yield "output.weight", values
@@ -287,6 +355,8 @@ class Decoder:
                     values = self.in_pairs(values, HEADS if "q_proj" in part else KV_HEADS)
                 if part.endswith("norm.weight"):
                     values = values + addend
+                if part == "mlp.shared_expert_gate.weight" and self.traits["gguf"] == "qwen2moe":
+                    values = values[0]
                 norm = self.traits.get("ffn_norm", "ffn_norm") + ".weight"
                 yield block + (norm if part == "post_attention_layernorm.weight" else NAMES[part]), values
 
@@ -297,6 +367,22 @@ class Decoder:
                 "attention.head_count_kv": KV_HEADS, "attention.layer_norm_rms_epsilon": self.eps,
                 "rope.freq_base": float(t.get("rope_parameters", t)["rope_theta"]), "rope.dimension_count": WIDE,
                 "expert_count": EXPERTS, "expert_used_count": TOP}
+        if self.traits["experts"] == "none":
+            del keys["expert_count"], keys["expert_used_count"]
+        if "head_dim" in t:
+            keys.update({"attention.key_length": WIDE, "attention.value_length": WIDE})
+        if self.traits.get("biases") and self.traits["experts"] != "none":
+            keys["expert_feed_forward_length"] = t["moe_intermediate_size"]
+        if t.get("sliding_window"):
+            keys.update({"attention.sliding_window": t["sliding_window"], "attention.sliding_window_pattern": [
+                kind == "sliding_attention" for kind in t["layer_types"]]})
+        if (rope := t.get("rope_parameters", {})).get("rope_type") == "yarn":
+            keys.update({"rope.scaling.type": "yarn", "rope.scaling.factor": rope["factor"],
+                         "rope.scaling.original_context_length": rope["original_max_position_embeddings"],
+                         "rope.scaling.yarn_beta_fast": rope["beta_fast"],
+                         "rope.scaling.yarn_beta_slow": rope["beta_slow"],
+                         "rope.scaling.yarn_log_multiplier": rope["mscale_all_dim"],
+                         "attention.temperature_scale": rope["llama_4_scaling_beta"]})
         if "embedding_multiplier" in t:
             keys.update({"embedding_scale": t["embedding_multiplier"], "attention.scale": t["attention_multiplier"],
                          "residual_scale": t["residual_multiplier"], "logit_scale": t["logits_scaling"]})
@@ -321,6 +407,11 @@ GRANITE = {"embedding_multiplier": 6.0, "attention_multiplier": 0.2, "residual_m
            "attention_bias": False, "num_local_experts": EXPERTS, "num_experts_per_tok": TOP, "num_hidden_layers": 3,
            "rope_theta": 10000.0, "tie_word_embeddings": True}
 GRANITE_TRAITS = {"gguf": "granitemoe", "experts": "granite", "shared": "shared_intermediate_size", "pairs": True}
+EXAONE = {"tie_word_embeddings": False, "rope_parameters": {
+    "rope_type": "llama3", "rope_theta": 1000000.0, "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64}}
+EXAONE_TRAITS = {"gguf": "exaone4", "experts": "none", "behind": True, "norms": "heads",
+                 "ffn_norm": "post_attention_norm"}
 QWEN = {"model_type": "qwen3_5_moe_text", "hidden_size": HIDDEN, "num_hidden_layers": 4, "num_attention_heads": HEADS,
         "num_key_value_heads": KV_HEADS, "head_dim": WIDE, "vocab_size": VOCABULARY, "max_position_embeddings": 512,
         "hidden_act": "silu", "rms_norm_eps": 1e-6, "full_attention_interval": 4, "linear_conv_kernel_dim": TAPS,
@@ -342,6 +433,36 @@ MODELS = {
     "qwen35moe": ({"model_type": "qwen3_5_moe", "text_config": QWEN, "tie_word_embeddings": False},
                   {"gguf": "qwen35moe", "experts": "together", "shared": "shared_expert_intermediate_size",
                    "norms": "heads", "addend": 1, "gate": True, "recurrent": True, "ffn_norm": "post_attention_norm"}),
+    "gemma": ({"model_type": "gemma", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE, "rope_theta": 10000.0,
+               "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True},
+              {"gguf": "gemma", "experts": "none", "addend": 1, "scale": HIDDEN ** 0.5}),
+    "arcee": ({"model_type": "arcee", **COMMON, "num_hidden_layers": 3, "rope_theta": 10000.0, "hidden_act": "relu2",
+               "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False},
+              {"gguf": "arcee", "experts": "none", "ungated": True, "pairs": True}),
+    "seed_oss": ({"model_type": "seed_oss", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE, "rope_theta": 1e7,
+                  "attention_bias": True, "attention_out_bias": False, "mlp_bias": False, "residual_dropout": 0.0,
+                  "tie_word_embeddings": False},
+                 {"gguf": "seed_oss", "experts": "none", "biases": True, "ffn_norm": "post_attention_norm"}),
+    "ministral3": ({"model_type": "mistral3", "tie_word_embeddings": False, "text_config": {
+        "model_type": "ministral3", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE, "sliding_window": None,
+        "rope_parameters": {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "beta_fast": 32.0,
+                            "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,
+                            "original_max_position_embeddings": 128}}},
+                   {"gguf": "mistral3", "experts": "none", "pairs": True}),
+    "exaone4": ({"model_type": "exaone4", **COMMON, **EXAONE, "num_hidden_layers": 5, "sliding_window": 24,
+                 "sliding_window_pattern": "LLLG",
+                 "layer_types": ["sliding_attention"] * 3 + ["full_attention", "sliding_attention"]}, EXAONE_TRAITS),
+    "exaone4_all": ({"model_type": "exaone4", **COMMON, **EXAONE, "num_hidden_layers": 3, "sliding_window": None,
+                     "sliding_window_pattern": None, "layer_types": ["full_attention"] * 3}, EXAONE_TRAITS),
+    "qwen2moe": ({"model_type": "qwen2_moe", **COMMON, "num_hidden_layers": 3, "num_experts": EXPERTS,
+                  "num_experts_per_tok": TOP, "norm_topk_prob": False, "rope_theta": 1e6, "tie_word_embeddings": False,
+                  "intermediate_size": 96, "moe_intermediate_size": INNER, "shared_expert_intermediate_size": 96,
+                  "decoder_sparse_step": 1, "mlp_only_layers": [], "use_sliding_window": False},
+                 {"gguf": "qwen2moe", "experts": "apart", "of_all": True, "biases": True,
+                  "shared": "shared_expert_intermediate_size"}),
+    "ernie4_5": ({"model_type": "ernie4_5", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE, "rope_theta": 5e5,
+                  "use_bias": False}, {"gguf": "ernie4_5", "experts": "none", "neighbours": True,
+                                      "embedding": 0.5}),
 }
 
 

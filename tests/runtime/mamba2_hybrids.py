@@ -265,7 +265,8 @@ def write_tokenizer(folder):
     )
 
 
-def write_gguf(path, architecture, keys, tensors):
+def write_gguf(path, architecture, keys, tensors, words=None):
+    """@param words keys of the tokenizer besides"""
     text = lambda s: struct.pack("<Q", len(s.encode())) + s.encode()
 
     def value(v):
@@ -283,7 +284,7 @@ def write_gguf(path, architecture, keys, tensors):
     pairs = [("general.architecture", architecture)] + [(f"{architecture}.{k}", v) for k, v in keys.items()]
     pairs += [(f"tokenizer.ggml.{k}", v) for k, v in {
         "model": "gpt2", "pre": "gpt-2", "tokens": TOKENS, "merges": MERGES, "eos_token_id": VOCABULARY - 1,
-        "token_type": [3 if t.startswith("<|") else 1 for t in TOKENS]}.items()]
+        "token_type": [3 if t.startswith("<|") else 1 for t in TOKENS], **(words or {})}.items()]
     infos, data = b"", b""
     for name, values in tensors:
         infos += (

@@ -44,6 +44,7 @@ struct family {
   bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up
   bool partial_rotary = false;        ///< the first channels of a head may turn alone, by factors of longrope
   bool gguf_rows_in_pairs = false;    ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
+  bool hf_rows_in_pairs = false;      ///< safetensors have them so too: neighbouring channels turn together
   float hf_norm_addend = 0.f;         ///< safetensors has norm weights less this
   std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
   mixtures experts = mixtures::none;
@@ -53,9 +54,12 @@ struct family {
   bool logistic_router = false;             ///< experts count by a logistic of their own logit, not by a softmax
   float router_added = 0.f;                 ///< of these: added to the sum by which parts are divided
   std::uint32_t default_dense_layers = 0;   ///< of these: layers in front without experts, where files state none
+  bool gated_shared_expert = false;         ///< layers have an expert more, which every token has, with a gate
+  std::uint32_t default_shared_width = 0;   ///< of it, where config.json states none
   bool joint_gates = false;                 ///< betas and alphas of delta rules come by one matrix
   recurrence recurrent = recurrence::none;  ///< of the config's recurrent_layers
   bool single_halves = false;               ///< a layer has a state, attention or an FFN without a gate
+  bool ungated = false;                     ///< FFNs of all layers have no gate
   bool embedding_norm = false;              ///< the last norm is token_embd_norm, not output_norm
   bool multipliers = false;                 ///< of embedding, scores, what is added to the stream, and logits
   bool softcaps = false;                    ///< scores and logits may be bounded by a scaled tanh
@@ -68,12 +72,17 @@ struct family {
                                    ///< stand beside an FFN
   bool streams = false;            ///< streams run beside each other, FFNs leave features out: Gemma 3n
   std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
+  bool globals_stand = false;          ///< layers that see all positions do not turn where others have a window
+  bool tied = false;                   ///< where config.json does not say it the head is the embedding
+  bool rope_factors = false;           ///< GGUF may have rope_freqs, by which Llama 3.1 scales its frequencies
+  bool scaled_queries = false;         ///< queries behind the original context are multiplied by a number of their
+                                       ///< position, which is not computed: the context ends there
   std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
   activation act = activation::silu;   ///< where config.json states none
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 25> families_table{{
+inline constexpr std::array<family, 32> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -87,7 +96,8 @@ inline constexpr std::array<family, 25> families_table{{
      .gguf_names = "llama",
      .may_be_ternary = true,
      .gguf_rows_in_pairs = true,
-     .experts = mixtures::some},
+     .experts = mixtures::some,
+     .rope_factors = true},
     {.type = architecture::gemma3,
      .config_names = "gemma3 gemma3_text",
      .gguf_names = "gemma3",
@@ -234,6 +244,8 @@ inline constexpr std::array<family, 25> families_table{{
      .default_experts = 512,
      .default_experts_used = 10,
      .default_expert_width = 512,
+     .gated_shared_expert = true,
+     .default_shared_width = 512,
      .joint_gates = true,
      .recurrent = recurrence::delta_net,
      .default_head_dim = 256},
@@ -311,6 +323,8 @@ inline constexpr std::array<family, 25> families_table{{
      .default_experts = 256,
      .default_experts_used = 8,
      .default_expert_width = 512,
+     .gated_shared_expert = true,
+     .default_shared_width = 512,
      .recurrent = recurrence::delta_net,
      .default_head_dim = 256},
     {.type = architecture::lfm2moe,
@@ -328,6 +342,67 @@ inline constexpr std::array<family, 25> families_table{{
      .default_dense_layers = 2,
      .recurrent = recurrence::short_conv,
      .embedding_norm = true},
+    {.type = architecture::gemma,
+     .config_names = "gemma",
+     .gguf_names = "gemma",
+     .layers = "gemma",
+     .window = gguf_window::refused,
+     .hf_norm_addend = 1.f,
+     .default_head_dim = 256,
+     .act = activation::gelu_tanh},
+    {.type = architecture::arcee,
+     .config_names = "arcee",
+     .gguf_names = "arcee",
+     .layers = "arcee",
+     .window = gguf_window::refused,
+     .gguf_rows_in_pairs = true,
+     .ungated = true,
+     .act = activation::relu_squared},
+    {.type = architecture::seed_oss,
+     .config_names = "seed_oss",
+     .gguf_names = "seed_oss",
+     .layers = "seed_oss",
+     .qkv_biases = true,
+     .window = gguf_window::refused,
+     .ffn_norm = "post_attention_norm",
+     .default_head_dim = 128},
+    {.type = architecture::mistral3,
+     .config_names = "ministral3",
+     .gguf_names = "mistral3",
+     .window = gguf_window::refused,
+     .gguf_rows_in_pairs = true,
+     .scaled_queries = true,
+     .default_head_dim = 128},
+    {.type = architecture::exaone4,
+     .config_names = "exaone4",
+     .gguf_names = "exaone4",
+     .layers = "exaone4",
+     .head_norms = true,
+     .norms_before = false,
+     .norms_behind = true,
+     .window_interval = 4,
+     .globals_stand = true,
+     .rope_factors = true},
+    {.type = architecture::qwen2moe,
+     .config_names = "qwen2_moe",
+     .gguf_names = "qwen2moe",
+     .layers = "qwen2moe",
+     .qkv_biases = true,
+     .window = gguf_window::inert,
+     .experts = mixtures::all,
+     .default_experts = 60,
+     .default_experts_used = 4,
+     .default_expert_width = 1408,
+     .parts_of_all = true,
+     .gated_shared_expert = true,
+     .default_shared_width = 5632},
+    {.type = architecture::ernie4_5,
+     .config_names = "ernie4_5",
+     .gguf_names = "ernie4_5",
+     .window = gguf_window::refused,
+     .gguf_rows_in_pairs = true,
+     .hf_rows_in_pairs = true,
+     .tied = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
@@ -335,8 +410,10 @@ constexpr const family& family_of(architecture type) { return families_table[sta
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
 
 /// Whether a family's layers have an expert more, which every token has, with a gate.
-constexpr bool has_shared_expert(const family& of) {
-  return of.recurrent == recurrence::delta_net && of.experts == mixtures::all;
+constexpr bool has_shared_expert(const family& of) { return of.gated_shared_expert; }
+/// The tensor of the norm of what the FFN reads.
+constexpr std::string_view ffn_norm_of(const decoder_config& c) {
+  return family_of(c.model_type).ffn_norm == "ffn_norm" ? "ffn_norm.weight" : "post_attention_norm.weight";
 }
 /// Whether mixtures of a family may have an expert beside them, which every token has, without a gate.
 constexpr bool may_share_expert(const family& of) { return of.multipliers && of.experts != mixtures::none; }
@@ -344,8 +421,8 @@ constexpr bool may_share_expert(const family& of) { return of.multipliers && of.
 constexpr bool has_values_in_turn(const family& of) { return of.recurrent == recurrence::delta_net && !of.joint_gates; }
 /// Whether a model is one of Gemma's.
 constexpr bool is_gemma(architecture type) {
-  return type == architecture::gemma2 || type == architecture::gemma3 || type == architecture::gemma4 ||
-         type == architecture::gemma3n;
+  return type == architecture::gemma || type == architecture::gemma2 || type == architecture::gemma3 ||
+         type == architecture::gemma4 || type == architecture::gemma3n;
 }
 
 /// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.

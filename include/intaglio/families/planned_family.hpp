@@ -9,9 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "intaglio/models/arcee.hpp"
 #include "intaglio/models/bert.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/ernie4_5.hpp"
+#include "intaglio/models/exaone4.hpp"
 #include "intaglio/models/falcon_e.hpp"
+#include "intaglio/models/gemma.hpp"
 #include "intaglio/models/gemma2.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/gemma3n.hpp"
@@ -23,6 +27,7 @@
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/lfm2moe.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/mistral3.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/models/nemotron_h.hpp"
 #include "intaglio/models/nomic_bert.hpp"
@@ -30,11 +35,13 @@
 #include "intaglio/models/olmoe.hpp"
 #include "intaglio/models/phi3.hpp"
 #include "intaglio/models/qwen2.hpp"
+#include "intaglio/models/qwen2moe.hpp"
 #include "intaglio/models/qwen3.hpp"
 #include "intaglio/models/qwen35.hpp"
 #include "intaglio/models/qwen35moe.hpp"
 #include "intaglio/models/qwen3moe.hpp"
 #include "intaglio/models/qwen3next.hpp"
+#include "intaglio/models/seed_oss.hpp"
 #include "intaglio/models/smollm3.hpp"
 #include "intaglio/plan/planned.hpp"
 
@@ -126,6 +133,8 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
     case architecture::phi3:
     case architecture::smollm3:
     case architecture::granite:
+    case architecture::mistral3:
+    case architecture::ernie4_5:
       trace_llama(t, c, types);
       break;
     case architecture::qwen3:
@@ -135,10 +144,27 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       models::olmo2_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::qwen2:
+    case architecture::seed_oss:
       trace_llama<graph::qk_norm::none, graph::qkv_bias::added>(t, c, types);
       break;
     case architecture::qwen3moe:
       models::mixtral_graph<any, dtype::f32, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::arcee:
+      models::llama_graph<any, graph::ungated_ffn>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::exaone4:
+      if (c.sliding_window == 0)
+        models::olmo2_graph<any, graph::gated_ffn, graph::qk_norm::rms>(c, types.head, types.embedding).forward(t);
+      else models::exaone4_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::gemma:
+      models::gemma_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::qwen2moe:
+      models::mixtral_graph<any, dtype::f32, graph::qk_norm::none, graph::qkv_bias::added>(c, types.head,
+                                                                                           types.embedding)
+          .forward(t);
       break;
     case architecture::granitemoe:
       models::mixtral_graph<any>(c, types.head, types.embedding).forward(t);

@@ -101,10 +101,12 @@ class checkpoint_builder {
   }
   bool judge(const checkpoint_tensor& tensor, const tensor_rule& rule) {
     const stored_tensor& stored = tensor.stored;
+    // A matrix of one row may come without that dimension (ffn_gate_inp_shexp of llama.cpp's converter).
+    const bool one_row = rule.rows == 1 && rule.experts == 0 && tensor.dimensions == 1;
     const bool same = stored.rows == rule.rows && stored.columns == rule.columns &&
-                      tensor.dimensions == (is_vector(rule.role) ? 1u
-                                            : rule.experts != 0  ? 3u
-                                                                 : 2u);
+                      (one_row || tensor.dimensions == (is_vector(rule.role) ? 1u
+                                                        : rule.experts != 0  ? 3u
+                                                                             : 2u));
     const std::string name = printable(tensor.stored_name, 100);
     if (!same) {
       std::string found = tensor.dimensions == 1 ? "[" + std::to_string(stored.columns) + "]"

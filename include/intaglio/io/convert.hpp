@@ -146,6 +146,8 @@ class model_converter {
     to.ternary = tensor.role == tensor_role::matrix && rules_->bitnet();
     const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
     gguf_ ? add_to_gguf(tensor, to, turns) : add_to_safetensors(tensor, to);
+    if (!gguf_ && turns && family_of(model_.config().model_type).hf_rows_in_pairs)
+      to.rows_in_pairs = model_.config().head_dim;
     if (turns && model_.config().rotary_dim != 0 && tensor.rows_in_pairs != 0) {
       to.rows_in_pairs = model_.config().head_dim;
       to.rotary_dim = model_.config().rotary_dim;

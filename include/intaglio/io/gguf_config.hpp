@@ -101,16 +101,14 @@ class gguf_config : public gguf_layers {
     else read_head_dim();
     if (facts.streams) read_streams();
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
-    config_.hidden_act = is_gemma(config_.model_type)          ? activation::gelu_tanh
-                         : bitnet && architecture_ != "bitnet" ? activation::relu_squared
-                         : facts.single_halves                 ? facts.act
-                                                               : activation::silu;
+    config_.hidden_act = architecture_ == "bitnet" ? activation::silu : facts.act;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
     // Files of "bitnet-25" hold their embedding a second time as the head, others may.
     config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr ||
                                   (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
-    if (config_.model_type == architecture::llama) read_rope_factors();
+    if (facts.rope_factors) read_rope_factors();
+    if (facts.scaled_queries) end_at_scaled_queries();
     if (family_of(config_.model_type).partial_rotary) read_longrope();
     if (!kinds && !facts.streams) read_windows(gemma);
     read_experts();
@@ -176,6 +174,8 @@ class gguf_config : public gguf_layers {
     config_.norm_topk_prob = !family_of(config_.model_type).parts_of_all;
     if (family_of(config_.model_type).recurrent == recurrence::mamba2)
       config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
+    else if (has_shared_expert(family_of(config_.model_type)))
+      config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
     else if (may_share_expert(family_of(config_.model_type)))
       config_.shared_expert_intermediate_size = value("expert_shared_feed_forward_length").value_or(0);
     const std::uint32_t dense = config_.intermediate_size;
@@ -237,6 +237,7 @@ class gguf_config : public gguf_layers {
     const bool streams = family_of(config_.model_type).streams;
     if (rule.use == gguf_key_use::streams && streams) return;
     if (rule.use == gguf_key_use::layer_inputs && (streams || family_of(config_.model_type).kinds_of_layers)) return;
+    if (rule.use == gguf_key_use::scaled_queries && family_of(config_.model_type).scaled_queries) return;
     if (rule.use == gguf_key_use::softcap && family_of(config_.model_type).softcaps) return;
     const gguf_value& stored = *file_.first().find(key(rule.tail));
     const float found = stored.type == gguf_type::boolean ? (*file_.value<bool>(stored.key) ? 1.f : 0.f)

@@ -29,6 +29,7 @@ enum class gguf_key_use : std::uint8_t {
   shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
   layer_norm,        ///< read of encoders, unknown to others
   causal,            ///< as `neutral`; false of encoders
+  scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
 
@@ -96,7 +97,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"attention.scale", gguf_key_use::neutral_scale},
     {"attention.output_scale", gguf_key_use::neutral, 1.f, 0.f},
     {"attention.temperature_length", gguf_key_use::neutral},
-    {"attention.temperature_scale", gguf_key_use::neutral},
+    {"attention.temperature_scale", gguf_key_use::scaled_queries},
     {"attention.shared_kv_layers", gguf_key_use::layer_inputs},
     {"attention.key_length_swa", gguf_key_use::neutral_head_dim},
     {"attention.value_length_swa", gguf_key_use::neutral_head_dim},
@@ -105,7 +106,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.alpha", gguf_key_use::neutral, 1.f, 0.f},
     {"rope.scaling.yarn_ext_factor", gguf_key_use::neutral, 0.f, -1.f},
     {"rope.scaling.yarn_attn_factor", gguf_key_use::neutral, 1.f, 0.f},
-    {"rope.scaling.yarn_log_multiplier", gguf_key_use::neutral},
+    {"rope.scaling.yarn_log_multiplier", gguf_key_use::scaled_queries},
     {"leading_dense_block_count", gguf_key_use::logistic_router},
     {"interleave_moe_layer_step", gguf_key_use::neutral, 1.f, 0.f},
     {"moe_every_n_layers", gguf_key_use::neutral, 1.f, 0.f},

@@ -159,6 +159,9 @@ class gguf_layers : public gguf_rope {
     if (gemma) config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
     else if (const auto base = real("rope.freq_base_swa"); base && *base != config_.rope_theta)
       refuse(key("rope.freq_base_swa"), number_text(config_.rope_theta) + " as rope.freq_base", number_text(*base));
+    if (config_.sliding_window_pattern == 1 && family_of(config_.model_type).globals_stand)
+      refuse(key("attention.sliding_window"), "0 where all layers see all positions",
+             std::to_string(config_.sliding_window));
     if (config_.sliding_window_pattern == 1)  // every layer sees all
       config_.sliding_window = config_.sliding_window_pattern = 0;
     // No key says it: llama.cpp knows the 27B models, whose scores are scaled otherwise, by their layers.
@@ -200,8 +203,6 @@ class gguf_layers : public gguf_rope {
   void read_delta_net() {
     read_state_sizes();
     config_.delta_net.in_turn = has_values_in_turn(family_of(config_.model_type));
-    if (config_.num_local_experts != 0)
-      config_.shared_expert_intermediate_size = required("expert_shared_feed_forward_length");
     const std::uint32_t layers = config_.num_hidden_layers;
     if (layers > layer_pattern::max_period)
       refuse(key("block_count"), "at most " + std::to_string(layer_pattern::max_period) + " of two kinds",

@@ -315,7 +315,9 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "rope.scaling.original_context_length", yarn.original_max_position_embeddings);
     if (yarn.high_freq_factor != 32.f) out.set(prefix + "rope.scaling.yarn_beta_fast", yarn.high_freq_factor);
     if (yarn.low_freq_factor != 1.f) out.set(prefix + "rope.scaling.yarn_beta_slow", yarn.low_freq_factor);
-    if (!yarn.truncate || yarn.attention_factor != yarn_attention_factor(yarn.factor))
+    const bool shared = family_of(c.model_type).scaled_queries && yarn.attention_factor == 1.f;
+    if (shared) out.set(prefix + "rope.scaling.yarn_log_multiplier", 1.f);
+    if (!yarn.truncate || (!shared && yarn.attention_factor != yarn_attention_factor(yarn.factor)))
       warnings.push_back("GGUF has no key for all of the model's rope_scaling (" + scaling_text(yarn) + ")");
   }
   if (c.rope_scaling.type == rope_type::longrope) {
@@ -326,7 +328,8 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "rope.scaling.type", "linear");
     out.set(prefix + "rope.scaling.factor", c.rope_scaling.factor);
   }
-  if (gemma || c.sliding_window != 0) out.set(prefix + "attention.sliding_window", c.sliding_window);
+  if ((gemma && family_of(c.model_type).window_interval != 0) || c.sliding_window != 0)
+    out.set(prefix + "attention.sliding_window", c.sliding_window);
   if (llama && c.sliding_window != 0)
     warnings.push_back(
         "programs that know no sliding window in GGUF's architecture llama will run the model without its own, " +

@@ -51,6 +51,21 @@ class gguf_rope : public gguf_fields {
       refuse(key("rope.scaling.yarn_ext_factor"), "no such key, or -1, with rope.scaling.type yarn", "0");
   }
 
+  /// Queries are multiplied by 1 + scale * log(1 + floor(position / original context)), which is 1 up to there: the
+  /// context ends there. YaRN's share of all sines says what they are divided by again, as in llama.cpp.
+  [[gnu::cold]] void end_at_scaled_queries() {
+    rope_scaling_config& scaling = config_.rope_scaling;
+    if (const float share = real("rope.scaling.yarn_log_multiplier").value_or(0.f);
+        share != 0.f && scaling.type == rope_type::yarn)
+      scaling.attention_factor /= yarn_attention_factor(scaling.factor, share);
+    if (real("attention.temperature_scale").value_or(0.f) == 0.f) return;
+    const std::uint32_t original = value("rope.scaling.original_context_length").value_or(0);
+    if (original == 0)
+      refuse(key("rope.scaling.original_context_length"),
+             "a number above 0 beside " + key("attention.temperature_scale"), "0 or no such key");
+    config_.max_position_embeddings = (std::min)(config_.max_position_embeddings, original);
+  }
+
   /// Llama 3.1's scaling comes as what each inverse frequency is divided by.
   [[gnu::cold]] void read_rope_factors() {
     const gguf_tensor* tensor = file_.find_tensor("rope_freqs.weight");

@@ -63,7 +63,7 @@ class hf_config_reader : public hf_encoder {
     if (const json_place both = text["use_bidirectional_attention"];
         !(found->kinds_of_layers && both.is_string() && both.text() == "vision") && both.boolean_or(false))
       document_.refuse("use_bidirectional_attention", "false", "true");
-    for (const char* key : {"attention_bias", "mlp_bias", "mamba_proj_bias", "use_bias"})
+    for (const char* key : {"attention_bias", "attention_out_bias", "mlp_bias", "mamba_proj_bias", "use_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     read_experts(text);
     read_layers_without_rope(text);
@@ -76,7 +76,7 @@ class hf_config_reader : public hf_encoder {
     if (const json_place embedding = text["tie_embedding"]; found->embedding_norm && embedding.present())
       out_.tie_word_embeddings = embedding.boolean_or(true);
     else if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
-    else if (is_gemma(out_.config.model_type) || found->embedding_norm) out_.tie_word_embeddings = true;
+    else if (is_gemma(out_.config.model_type) || found->embedding_norm || found->tied) out_.tie_word_embeddings = true;
     read_quantization(root["quantization_config"].present() ? root["quantization_config"]
                                                             : text["quantization_config"]);
     judge_keys(root, text);
@@ -156,7 +156,10 @@ class hf_config_reader : public hf_encoder {
       if (of.default_expert_width != 0)
         c.intermediate_size = size_or(text["moe_intermediate_size"], of.default_expert_width);
       if (of.logistic_router) read_logistic_router(text, dense);
-      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || has_shared_expert(of) || of.logistic_router);
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || of.logistic_router ||
+                                                           (has_shared_expert(of) && !of.parts_of_all));
+      if (has_shared_expert(of))
+        c.shared_expert_intermediate_size = size_or(text["shared_expert_intermediate_size"], of.default_shared_width);
       if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
         limit.refuse("7");
       if (all_biased) {
@@ -185,7 +188,8 @@ class hf_config_reader : public hf_encoder {
   [[gnu::cold]] void read_sizes(const json_place& text) {
     decoder_config& c = out_.config;
     // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
-    const bool gemma = is_gemma(c.model_type), second = c.model_type == architecture::gemma2;
+    const bool gemma = is_gemma(c.model_type) && family_of(c.model_type).norms_behind,
+               second = c.model_type == architecture::gemma2;
     const auto size_or = [&](const char* key, std::uint32_t absent) {
       return gemma && !text[key].present() ? absent : size(text[key]);
     };
@@ -242,6 +246,9 @@ class hf_config_reader : public hf_encoder {
     if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
     else if (act == "silu") out_.config.hidden_act = activation::silu;
     else if (act == "gelu_pytorch_tanh") out_.config.hidden_act = activation::gelu_tanh;
+    // Gemma's first files say gelu for it; transformers takes hidden_activation, and the tanh form without.
+    else if (act == "gelu" && out_.config.model_type == architecture::gemma)
+      out_.config.hidden_act = activation::gelu_tanh;
     else document_.refuse(place.where(), "relu2, silu or gelu_pytorch_tanh", "'" + printable(act, 40) + "'");
   }
 

@@ -59,8 +59,9 @@ constexpr bool has_logistic_router(const family& of) { return of.logistic_router
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
 constexpr bool has_narrow_experts(const family& of) { return of.default_expert_width != 0 || of.kinds_of_layers; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
-constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && !has_layer_inputs(of); }
+constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && of.norms_behind && !has_layer_inputs(of); }
 constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) || of.streams) && of.head_norms; }
+constexpr bool has_window_interval(const family& of) { return has_local_rope(of) || of.globals_stand; }
 constexpr bool has_positions(const family& of) { return of.encoder && of.learned_positions; }
 constexpr bool has_layer_norms(const family& of) { return of.encoder; }
 /// A window, or a key of one that is inert.
@@ -94,7 +95,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"sliding_window", config_key_use::read, "mistral mixtral", has_window},
     {"use_sliding_window"},
     {"max_window_layers", config_key_use::harmless},  // of use_sliding_window
-    {"sliding_window_pattern", config_key_use::read, "mistral mixtral", has_local_rope},
+    {"sliding_window_pattern", config_key_use::read, "mistral mixtral", has_window_interval},
     {"_sliding_window_pattern", config_key_use::read, "mistral mixtral", has_local_rope},
     {"layer_types"},
     {"query_pre_attn_scalar", config_key_use::read, {}, has_stated_scores},
@@ -232,6 +233,8 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"time_step_floor", config_key_use::harmless},
     {"init_method", config_key_use::harmless},
     {"attention_bias"},
+    {"attention_out_bias"},
+    {"qkv_bias", config_key_use::read, "qwen2_moe"},  // the tensors say it
     {"mlp_bias"},
     {"use_bidirectional_attention"},
     {"num_experts"},
@@ -348,6 +351,10 @@ inline constexpr config_key_rule hf_outer_key_rules[] = {
     {"vision_start_token_id", config_key_use::harmless},
     {"vision_end_token_id", config_key_use::harmless},
     {"vision_token_id", config_key_use::harmless},
+    {"multimodal_projector_bias", config_key_use::harmless},
+    {"projector_hidden_act", config_key_use::harmless},
+    {"spatial_merge_size", config_key_use::harmless},
+    {"vision_feature_layer", config_key_use::harmless},
     {"model_type"},
     {"tie_word_embeddings"},
     {"quantization_config"},
@@ -375,6 +382,7 @@ inline constexpr config_key_rule hf_rope_key_rules[] = {
     {"attention_factor", config_key_use::read, "yarn longrope su"},
     {"mscale", config_key_use::read, "yarn"},
     {"mscale_all_dim", config_key_use::read, "yarn"},
+    {"llama_4_scaling_beta", config_key_use::read, "yarn"},
     {"truncate", config_key_use::read, "yarn"},
     {"short_factor", config_key_use::read, "longrope su"},
     {"long_factor", config_key_use::read, "longrope su"},

@@ -78,7 +78,6 @@ class hf_layers : public hf_rope {
                    .value_heads = size_or("linear_num_value_heads", 32),
                    .key_dim = size_or("linear_key_head_dim", 128),
                    .value_dim = size_or("linear_value_head_dim", 128)};
-    if (c.num_local_experts != 0) c.shared_expert_intermediate_size = size_or("shared_expert_intermediate_size", 512);
     if (!text["attn_output_gate"].boolean_or(true)) text["attn_output_gate"].refuse("true");
     if (text["layer_types"].present()) return read_recurrent_layers(text, "linear_attention");
     const std::uint32_t interval = size_or("full_attention_interval", 4);
@@ -259,6 +258,8 @@ class hf_layers : public hf_rope {
     // Qwen's key of a window is inert unless another one says so.
     if (text["use_sliding_window"].boolean_or(false) && text["sliding_window"].present())
       document_.refuse("use_sliding_window", "false", "true");
+    if (family_of(c.model_type).scaled_queries && text["sliding_window"].present())
+      text["sliding_window"].refuse("none");
     const bool phi = family_of(c.model_type).windows;
     if (interval == 0 && !mistral && !mixtral && !phi) return;
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
@@ -267,11 +268,22 @@ class hf_layers : public hf_rope {
     if (phi && c.sliding_window >= c.max_position_embeddings) c.sliding_window = 0;  // all of them
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
-      if (text[key].present()) c.sliding_window_pattern = size(text[key]);
+      if (text[key].present()) c.sliding_window_pattern = text[key].is_string() ? letters(text[key]) : size(text[key]);
     if (c.sliding_window_pattern == 0) c.sliding_window_pattern = interval;
     if (text["layer_types"].present()) read_layer_types(text["layer_types"]);
+    if (c.sliding_window_pattern == 1 && family_of(c.model_type).globals_stand)
+      document_.refuse("sliding_window", "none where all layers see all positions", std::to_string(c.sliding_window));
     if (c.sliding_window_pattern == 1 && !family_of(c.model_type).kinds_of_layers)
       c.sliding_window = c.sliding_window_pattern = 0;
+  }
+
+  /// The interval that EXAONE's letters say: "LLLG" is 4, L for layers with a window.
+  [[gnu::cold]] static std::uint32_t letters(const json_place& place) {
+    const std::string word = place.text();
+    if (word.empty() || word.size() > layer_pattern::max_period || word.find('G') + 1 != word.size() ||
+        word.find_first_not_of('L') + 1 != word.size())
+      place.refuse("letters L and one G at the end, or a number");
+    return static_cast<std::uint32_t>(word.size());
   }
 
   [[gnu::cold]] void read_layer_types(const json_place& list) {

@@ -21,6 +21,12 @@ struct hf_part {
 inline constexpr std::array<hf_part, 2> granite_experts{
     {{"block_sparse_moe.input_linear", "ffn_gate_up_exps"}, {"block_sparse_moe.output_linear", "ffn_down_exps"}}};
 
+/// Names of an expert that every token has, and of its gate.
+inline constexpr std::array<hf_part, 4> gated_shared_expert{{{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+                                                             {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                                                             {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+                                                             {"mlp.shared_expert.down_proj", "ffn_down_shexp"}}};
+
 /// Names of tensors of families with Mamba-2.
 [[gnu::cold]] inline std::vector<hf_part> mamba2_parts(const family& of) {
   if (of.single_halves)
@@ -130,6 +136,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"altup.prediction_coefs", "altup_predict_coef"},
       {"altup.correction_coefs", "altup_correct_coef"}};
   if (may_share_expert(of)) out.insert(out.end(), granite_experts.begin(), granite_experts.end());
+  if (has_shared_expert(of)) out.insert(out.end(), gated_shared_expert.begin(), gated_shared_expert.end());
   return out;
 }
 
@@ -168,7 +175,7 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
 /// for other names.
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
   if (family_of(type).encoder) return encoder_gguf_name(name, family_of(type));
-  if (name == "lm_head.weight") return "output.weight";
+  if (name == "lm_head.weight" || name == "language_model.lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
   const bool halves = family_of(type).single_halves;
   constexpr auto prefixes =

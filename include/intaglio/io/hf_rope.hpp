@@ -22,16 +22,16 @@ class hf_rope : public hf_fields {
   /// The families' own defaults, in transformers' configuration classes.
   float default_theta() const {
     const family& of = family_of(out_.config.model_type);
-    const bool gemma = is_gemma(of.type) && of.type != architecture::gemma2;
+    const bool gemma = is_gemma(of.type) && of.head_norms;
     if (gemma || out_.model_type == "mixtral" || of.recurrent == recurrence::short_conv) return 1e6f;
     if (of.block_biases) return 150'000.f;
-    return of.type == architecture::bitnet ? 5e5f : 10'000.f;
+    return of.type == architecture::bitnet || of.type == architecture::ernie4_5 ? 5e5f : 10'000.f;
   }
 
   /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
   /// layer.
   [[gnu::cold]] void read_rope(const json_place& text) {
-    const bool gemma = is_gemma(out_.config.model_type) && out_.config.model_type != architecture::gemma2;
+    const bool gemma = is_gemma(out_.config.model_type) && family_of(out_.config.model_type).head_norms;
     json_place parameters = text["rope_parameters"];
     const json_place local = parameters["sliding_attention"];
     if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
@@ -55,8 +55,9 @@ class hf_rope : public hf_fields {
     const std::string type = type_of(scaling);
     if (text["rope_scaling"].present() && parameters.present()) {  // both spellings at once
       if (type_of(parameters) != type) expect_type(parameters, type);
-      for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
-                              "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim"})
+      for (const char* key :
+           {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "beta_fast",
+            "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "llama_4_scaling_beta"})
         expect_same(text["rope_scaling"][key], parameters[key]);
     }
     if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // of images
@@ -82,6 +83,12 @@ class hf_rope : public hf_fields {
     out.original_max_position_embeddings = outer.present()   ? size(outer)
                                            : inner.present() ? size(inner)
                                                              : out_.config.max_position_embeddings;
+    if (const json_place beta = scaling["llama_4_scaling_beta"]; beta.present() && beta.number() != 0) {
+      if (!family_of(out_.config.model_type).scaled_queries) beta.refuse("none");
+      // Queries are multiplied by 1 + beta * log(1 + floor(position / original)), which is 1 up to there.
+      out_.config.max_position_embeddings =
+          (std::min)(out_.config.max_position_embeddings, out.original_max_position_embeddings);
+    }
   }
 
   /// Defaults: transformers' _compute_yarn_parameters.

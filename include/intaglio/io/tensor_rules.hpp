@@ -251,7 +251,8 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
         add("ffn_down_shexp", matrix, hidden, shared);
       }
     } else {
-      for (const char* each : {"ffn_gate", "ffn_up"}) add(each, matrix, dense, hidden);
+      if (!facts.ungated) add("ffn_gate", matrix, dense, hidden);
+      add("ffn_up", matrix, dense, hidden);
       if (facts.sub_norms) add("ffn_sub_norm", norm, 1, dense);
       add("ffn_down", matrix, hidden, dense);
     }
@@ -272,7 +273,7 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
       out.push_back({factors, norm, 1, (c.rotary_dim != 0 ? c.rotary_dim : c.head_dim) / 2, true});
   if (facts.kinds_of_layers && c.head_dim_of(false) > 1)  // what global_turning_pairs says
     out.push_back({"rope_freqs.weight", norm, 1, c.head_dim_of(false) / 2, true, true});
-  if (c.model_type == architecture::llama) out.push_back({"rope_freqs.weight", norm, 1, c.head_dim / 2, true});
+  if (facts.rope_factors) out.push_back({"rope_freqs.weight", norm, 1, c.head_dim / 2, true});
   return out;
 }
 

@@ -30,7 +30,7 @@ constexpr auto llama_graph(const decoder_config& c, dtype head, dtype embedding_
              residual(rms_norm{"attn_norm.weight", eps}
                     | self_attention<W, A, Norm, Bias>{c}
                     | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
-           | residual(rms_norm{"ffn_norm.weight", eps}
+           | residual(rms_norm{ffn_norm_of(c), eps}
                     | FFN<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
                     | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
        | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling}

@@ -16,9 +16,10 @@
 namespace intaglio::models {
 
 /// The layers of a Mixtral, of a Granite with experts or, with norms of q and k, of a Qwen3 or an OLMo with experts,
-/// for a model type and for plans that are made at run time. The stream is divided by residual_multiplier, as
-/// llama_graph says.
-template <dtype W, dtype R = dtype::f32, graph::qk_norm Norm = graph::qk_norm::none>
+/// or, with biases, of a Qwen2 with experts, for a model type and for plans that are made at run time. The stream is
+/// divided by residual_multiplier, as llama_graph says.
+template <dtype W, dtype R = dtype::f32, graph::qk_norm Norm = graph::qk_norm::none,
+          graph::qkv_bias Bias = graph::qkv_bias::none>
 constexpr auto mixtral_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   const float eps = c.rms_norm_eps / (c.residual_multiplier * c.residual_multiplier);
@@ -27,7 +28,7 @@ constexpr auto mixtral_graph(const decoder_config& c, dtype head, dtype embeddin
                    c.embedding_multiplier / c.residual_multiplier}
        | repeat(c.num_hidden_layers,
              residual(rms_norm{"attn_norm.weight", eps}
-                    | self_attention<W, input_type<W>, Norm>{c}
+                    | self_attention<W, input_type<W>, Norm, Bias>{c}
                     | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
            | ffn_or_mixture<W, R>{&c, eps})
        | rms_norm{"output_norm.weight", eps, 1 / c.logits_scaling}

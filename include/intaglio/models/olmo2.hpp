@@ -15,19 +15,28 @@
 
 namespace intaglio::models {
 
-/// The layers of an OLMo 2, for a model type and for plans that are made at run time.
-template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn>
+/// A block whose halves are normalised behind, of an OLMo 2 or, with norms of heads, of an EXAONE 4.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms_all>
+constexpr auto olmo2_block(const decoder_config& c, const graph::attention_reach& reach) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return residual(self_attention<W, input_type<W>, Norm>{c, reach}
+                | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
+                | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
+       | residual(FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
+                | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
+  // clang-format on
+}
+
+/// The layers of an OLMo 2 or, with norms of heads, of an EXAONE 4 without windows, for a model type and for plans that
+/// are made at run time.
+template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms_all>
 constexpr auto olmo2_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
-       | repeat(c.num_hidden_layers,
-             residual(self_attention<W, input_type<W>, qk_norm::rms_all>{c}
-                    | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
-                    | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
-           | residual(FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                    | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
-                    | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps}))
+       | repeat(c.num_hidden_layers, olmo2_block<W, FFN, Norm>(c, full(c)))
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};

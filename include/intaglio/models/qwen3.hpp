@@ -56,6 +56,17 @@ inline constexpr decoder_config qwen3_8b_config = [] {
   c.tie_word_embeddings = false;
   return c;
 }();
+/// Qwen/Qwen3-Embedding-0.6B, whose vector is the last token's state
+inline constexpr decoder_config qwen3_embedding_06b_config = [] {
+  decoder_config c = qwen3_06b_config;
+  c.vocab_size = 151'669;
+  c.max_position_embeddings = 32'768;
+  return c;
+}();
+template <dtype W = dtype::bf16>
+struct qwen3_embedding_06b : qwen3<qwen3_embedding_06b_config, W> {
+  static constexpr std::string_view name = "qwen3_embedding_06b";
+};
 template <dtype W = dtype::bf16>
 struct qwen3_06b : qwen3<qwen3_06b_config, W> {
   static constexpr std::string_view name = "qwen3_06b";

@@ -2,6 +2,8 @@
 // A mixture of experts with one more that every token has, whose part a gate of its own says.
 #pragma once
 
+#include <type_traits>
+
 #include "intaglio/core/family.hpp"
 #include "intaglio/graph/layers/gated_ffn.hpp"
 #include "intaglio/graph/layers/linear.hpp"
@@ -74,7 +76,8 @@ constexpr ir::router_gate router_gate_of(const decoder_config& c) {
 }
 
 /// What stands behind attention: a gated unit or, where the config has experts, a mixture, alone or beside an expert
-/// that every token has. Tensors ffn_norm or another norm, ffn_gate, ffn_up and ffn_down, or those of the mixture.
+/// that every token has, whose part a gate says in families that have one. Tensors ffn_norm or another norm, ffn_gate,
+/// ffn_up and ffn_down, or those of the mixture.
 /// @shape  x, out: [tokens, hidden_size] f32
 template <dtype W, dtype R = dtype::f32>
 struct ffn_or_mixture {
@@ -94,6 +97,10 @@ struct ffn_or_mixture {
                       gated_experts<W>{c->hidden_size, c->intermediate_size, c->num_local_experts, c->hidden_act},
                       c->num_experts_per_tok, !c->norm_topk_prob, router_gate_of(*c)};
     if (c->shared_expert_intermediate_size == 0) return residual(norm | experts).forward(t, x);
+    if (has_shared_expert(family_of(c->model_type)))
+      return residual_moe_with_shared<W, std::remove_const_t<decltype(experts)>>{
+          norm, experts, c->hidden_size, c->shared_expert_intermediate_size, c->hidden_act}
+          .forward(t, x);
     return moe_beside_shared<W>(norm, experts, c->hidden_size, c->shared_expert_intermediate_size, c->hidden_act)
         .forward(t, x);
   }
