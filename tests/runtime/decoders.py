@@ -462,7 +462,7 @@ MODELS = {
                   "shared": "shared_expert_intermediate_size"}),
     "ernie4_5": ({"model_type": "ernie4_5", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE, "rope_theta": 5e5,
                   "use_bias": False}, {"gguf": "ernie4_5", "experts": "none", "neighbours": True,
-                                      "embedding": 0.5}),
+                                      "embedding": 0.2}),
 }
 
 
