@@ -573,7 +573,7 @@ class batch_engine : public token_engine {
 
   /// A new device and batch, again and again until one works.
   void recover(const std::string& why) {
-    if (options_.ranks != nullptr) return give_up("ranks_failed", why);  // whoever started the job starts it anew
+    if (options_.ranks != nullptr) return give_up("ranks_failed", why);  // the caller of mpirun starts it anew
     counts_.restarted();
     set_status(engine_state::recovering, why);
     log("device_failed", why);

@@ -97,7 +97,7 @@ class watch {
   std::thread thread_;  // the last: it uses all of the above
 };
 
-/// What ranks tell each other before they load.
+/// What ranks exchange before they load.
 struct rank_facts {
   std::array<char, 200> device{};
 };

@@ -22,7 +22,7 @@ struct block_steps {
     std::size_t gated = no_step, down = no_step;
     constexpr bool is_there() const { return gated != no_step; }
   } early, late;
-  /// Of a mixture: what stands around the experts' `gated` and `down`.
+  /// Dispatches of a mixture around its experts' `gated` and `down`: the router's product, the choice, the sum.
   std::size_t router = no_step, route = no_step, sum = no_step;
   constexpr bool is_mixture() const { return route != no_step; }
   constexpr kernels::layers::ffns ffns() const { return {early.is_there() ? 1u : 0u, late.is_there() ? 2u : 1u}; }
