@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // EXAONE 4: an OLMo 2 whose norms of q and k are of each head. Large models have windows in three of four layers; the
-// fourth sees all positions and does not turn. Source: transformers, models/exaone4; EXAONE 4.0 report 2025; values
-// from the published config.json.
+// fourth sees all positions and does not turn. Source: transformers, models/exaone4; EXAONE 4.0 report 2025.
+// Sizes are not compared with the published config.json yet.
 #pragma once
 
 #include "intaglio/models/olmo2.hpp"

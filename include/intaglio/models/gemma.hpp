@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gemma 1: a Gemma 2 whose halves are normalised in front alone, without windows and bounds. Source: transformers,
-// models/gemma; Gemma report 2024; values from the published config.json.
+// models/gemma; Gemma report 2024. Sizes are not compared with the published config.json yet.
 #pragma once
 
 #include "intaglio/models/gemma3.hpp"

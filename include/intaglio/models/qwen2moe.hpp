@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Qwen2 with experts: biases of q, k and v, and mixtures beside an expert that every token has, whose part a gate says;
-// experts count by a softmax over all of them. Source: transformers, models/qwen2_moe; values from the published
-// config.json.
+// experts count by a softmax over all of them. Source: transformers, models/qwen2_moe, whose defaults are the
+// A2.7B's.
 #pragma once
 
 #include "intaglio/models/mixtral.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Seed-OSS: a Qwen2 with heads of their own width. Source: transformers, models/seed_oss; values from the published
-// config.json.
+// Seed-OSS: a Qwen2 with heads of their own width. Source: transformers, models/seed_oss. Sizes are not compared with
+// the published config.json yet.
 #pragma once
 
 #include "intaglio/models/qwen2.hpp"
