@@ -103,7 +103,7 @@ struct layer_set {
   /// Layers that are in it among the first `layers`.
   constexpr std::uint32_t count(std::uint32_t layers) const {
     std::uint32_t out = 0;
-    for (std::uint32_t layer = 0; layer < layers; ++layer) out += has(layer) ? 1 : 0;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) out += has(layer) ? 1u : 0u;
     return out;
   }
   /// The pattern of the first `layers` layers, at most max_period: kind 0 for layers in the set, 1 for the others.

@@ -81,6 +81,8 @@ struct mixture {
 };
 /// An invocation each has an expert's logit; bits of ffns_word.
 inline constexpr std::uint32_t most_experts = 512, most_experts_used = 16;
+/// Columns of an expert's down projection for which a workgroup's shared memory has room.
+inline constexpr std::uint32_t most_expert_columns = 14336;
 /// FFNs of a layer in one word: from the lowest bit on those before attention in 4 bits, those behind it in 4; experts
 /// in 10 bits, those that a token has in 5, whether their softmax is over all.
 constexpr std::uint32_t ffns_word(const layers::ffns& of, const mixture& experts = {}) {

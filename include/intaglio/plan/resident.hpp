@@ -105,7 +105,7 @@ constexpr bool mixture_fits(const decoder_config& c, const kernels::layers_coded
   using namespace kernels::layers_coded;
   return !kernels::is_dense(types.heads) && kernels::info(types.heads).row.table == 0 &&
          experts.experts <= most_experts && experts.used <= most_experts_used && experts.used <= experts.experts &&
-         c.intermediate_size <= 14336;
+         c.intermediate_size <= most_expert_columns;
 }
 /// @param context positions of the cache of layers that see them all
 /// @param ring of those that do not, `context` where it has room for all of them; 0: there are none
