@@ -34,6 +34,7 @@
 #include "intaglio/kernels/spirv/layers_coded.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/layers_dense.hpp"
+#include "intaglio/kernels/spirv/layers_experts.hpp"
 #include "intaglio/kernels/spirv/layers_few.hpp"
 #include "intaglio/kernels/spirv/layers_few_normed.hpp"
 #include "intaglio/kernels/spirv/layers_long.hpp"
