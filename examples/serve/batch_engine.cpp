@@ -26,21 +26,10 @@
 #include "between_steps.hpp"
 #include "draft_source.hpp"
 #include "engine_start.hpp"
-#include "form_draws.hpp"
+#include "seat.hpp"
 
 namespace intaglio::serve {
 namespace {
-
-/// Who has a slot: a generation or a question.
-struct seat {
-  batch_handle handle;
-  std::shared_ptr<generation> who;
-  std::shared_ptr<question> asked;
-  std::vector<std::int32_t> history;          ///< of who draws on the host
-  std::shared_ptr<form_draws::draw> drawing;  ///< under way on another thread
-  std::int32_t of_device = 0;                 ///< the token that the device drew meanwhile
-  bool keeps_logits() const { return asked != nullptr || who->drawn_by_host(); }
-};
 
 class batch_engine : public token_engine {
  public:
@@ -243,7 +232,8 @@ class batch_engine : public token_engine {
     std::erase_if(returning_, [](const seat& each) { return each.who->cancelled(); });
     std::erase_if(away_, [&](seat& each) {
       if (!draws_.done(*each.drawing)) return false;
-      if (!each.who->cancelled() && take_drawn(each)) returning_.push_back(std::move(each));
+      if (!each.who->cancelled() && take_drawn(each))
+        each.shorten(facts_.context), returning_.push_back(std::move(each));
       return true;
     });
   }
@@ -252,34 +242,30 @@ class batch_engine : public token_engine {
   void seat_those_who_wait() {
     while (!returning_.empty()) {
       const auto& who = *returning_.front().who;
-      const auto left = who.max_tokens() - static_cast<std::uint32_t>(who.ids().size());
-      if (!batch_->fits(returning_.front().history, left, who.adapter())) return;
+      const batch_options options = options_of(who, returning_.front().history.size());
+      if (!batch_->fits(returning_.front().history, options.max_tokens, who.adapter())) return;
       seat next = std::move(returning_.front());
       returning_.pop_front();
       const std::vector<std::int32_t> all = next.history;
-      sit(std::move(next), all,
-          {.sampling = who.sampling(), .max_tokens = left, .keep_logits = true, .adapter = who.adapter()});
+      sit(std::move(next), all, options);
     }
     const std::lock_guard lock(mutex_);
     for (; !questions_.empty() && batch_->fits(questions_.front()->prompt, 1); questions_.pop_front()) {
       const auto& asked = questions_.front();
-      sit({{}, nullptr, asked, {}, {}, 0}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
+      sit({.asked = asked}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
     }
-    for (; questions_.empty() && !waiting_.empty() &&
-           batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens(), waiting_.front()->adapter());
-         waiting_.pop_front()) {
+    for (; questions_.empty() && !waiting_.empty(); waiting_.pop_front()) {
       const auto& who = waiting_.front();
-      const bool on_host = who->drawn_by_host();
-      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}, {}, 0}, who->prompt(),
-          {.sampling = who->sampling(),
-           .max_tokens = who->max_tokens(),
-           .keep_logits = on_host,
-           .prompt_lookup_num_tokens = on_host ? 0 : std::min(options_.prompt_lookup, batch_->most_drafts()),
-           .adapter = who->adapter(),
-           .draft_num_tokens = on_host ? 0 : most_drafted()});
+      const batch_options options = options_of(*who, who->prompt().size());
+      if (!batch_->fits(who->prompt(), options.max_tokens, who->adapter())) break;
+      sit(first_seat_of(who), who->prompt(), options);
     }
     gauges_.waiting = waiting_.size();
     gauges_.running = seats_.size() + away_.size() + returning_.size();
+  }
+  batch_options options_of(const generation& who, std::size_t tokens) const {
+    return batch_options_of(who, tokens, facts_.context, std::min(options_.prompt_lookup, batch_->most_drafts()),
+                            most_drafted());
   }
   void sit(seat next, std::span<const std::int32_t> prompt, const batch_options& options) {
     try {
@@ -382,11 +368,13 @@ class batch_engine : public token_engine {
         away_.push_back(std::move(each));
         return true;
       }
-      if (take_drawn(each)) {
+      const bool goes_on = take_drawn(each);
+      if (goes_on && !each.shorten(facts_.context)) {
         if (each.history.back() != each.of_device) batch_->set_next(each.handle, each.history.back());
         return false;
       }
       batch_->leave(each.handle);
+      if (goes_on) returning_.push_back(std::move(each));
       return true;
     });
   }
@@ -410,12 +398,11 @@ class batch_engine : public token_engine {
     counts_.failed();
   }
 
-  /// @return false: the generation has ended
+  /// @return false: the generation has ended, or waits for a slot to go on
   bool take(seat& of, const batch_token& token) {
     generation& who = *of.who;
     if (who.ids().empty()) who.cached_tokens = batch_->cached_tokens(token.of);
-    const draft_counts drafts = batch_->drafts(token.of);
-    who.accepted = drafts.accepted, who.drafted = drafts.drafted;
+    of.count(batch_->drafts(token.of));
     std::int32_t id = token.id;
     if (who.drawn_by_host()) {
       try {
@@ -424,9 +411,10 @@ class batch_engine : public token_engine {
         fail(of, problem.what());
         return false;
       }
-      of.history.push_back(id);
     }
+    if (!of.history.empty()) of.history.push_back(id);
     if (!take_token(of, id)) return false;
+    if (of.shorten(facts_.context)) return returning_.push_back(std::move(of)), false;
     if (id != token.id) batch_->set_next(token.of, id);
     return true;
   }
@@ -605,7 +593,7 @@ class batch_engine : public token_engine {
   std::atomic<bool> encodes_{false}, scores_{false};
   static constexpr std::chrono::milliseconds form_moment{10};
   std::vector<seat> seats_, away_;  ///< away: they draw in a form, and have no slot meanwhile
-  std::deque<seat> returning_;      ///< have drawn, and wait for a slot
+  std::deque<seat> returning_;      ///< have drawn or were shortened, and wait for a slot
   double step_seconds_ = 0;         ///< of a token of the batch, lately
   steady::time_point next_memory_{};
   std::atomic<double> seconds_each_{0.5};  ///< of a generation, lately

@@ -98,6 +98,7 @@ generations_reply::token_counts generations_reply::counted(std::size_t prompts) 
     out.completion += choices_[i].from->completion_tokens();
     out.thought += choices_[i].from->thought_tokens();
     out.drafted += choices_[i].from->drafted, out.accepted += choices_[i].from->accepted;
+    out.shifts += choices_[i].from->shift_count, out.discarded += choices_[i].from->discarded;
     if (i % (choices_.size() / prompts) != 0) continue;
     out.prompt += choices_[i].from->prompt().size();
     out.cached += choices_[i].from->cached_tokens;

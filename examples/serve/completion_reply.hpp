@@ -49,14 +49,15 @@ class generations_reply : public pending_reply {
   };
   /// Tokens of all choices so far, and messages.
   struct token_counts {
-    std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0, left_out = 0, drafted = 0, accepted = 0;
+    std::uint64_t prompt = 0, completion = 0, cached = 0, thought = 0, left_out = 0, drafted = 0, accepted = 0,
+                  shifts = 0, discarded = 0;
     /// Of the prompt: tokens from the cache, and messages that were left out, if any were.
     json prompt_details() const {
       json out{{"cached_tokens", cached}};
       if (left_out != 0) out["truncated_messages"] = left_out;
       return out;
     }
-    /// Of the answer: thoughts and drafts, if there were any.
+    /// Of the answer: thoughts, drafts and shifts of the context, if there were any.
     json completion_details() const {
       json out = json::object();
       if (thought != 0) out["reasoning_tokens"] = thought;
@@ -64,6 +65,7 @@ class generations_reply : public pending_reply {
         out["accepted_prediction_tokens"] = accepted;
         out["rejected_prediction_tokens"] = drafted - accepted;
       }
+      if (shifts != 0) out["context_shifts"] = shifts, out["discarded_tokens"] = discarded;
       return out;
     }
   };

@@ -146,7 +146,7 @@ std::vector<std::shared_ptr<generation>> api::begin(const asked& of, completion_
       wanted.seeded ? wanted.sampling.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}());
   for (const auto& prompt : prompts) {
     const std::uint32_t room = model.context - static_cast<std::uint32_t>(prompt.size()),
-                        most = std::min(wanted.max_tokens.value_or(room), room);
+                        most = wanted.shift ? *wanted.max_tokens : std::min(wanted.max_tokens.value_or(room), room);
     if (wanted.shape.form && wanted.shape.form->least_bytes() > most)
       throw api_error(400,
                       of_form + ": the shortest text has " + std::to_string(wanted.shape.form->least_bytes()) +

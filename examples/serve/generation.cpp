@@ -31,8 +31,9 @@ vocabulary_view::vocabulary_view(const io::tokenizer& of, std::uint32_t vocab_si
 generation::generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from,
                        std::uint64_t seed, std::uint32_t max_tokens, std::function<void()> wake)
     : words_(words), prompt_(std::move(prompt)), sampling_(from.sampling), shape_(from.shape), max_tokens_(max_tokens),
-      adapter_(from.adapter), stops_(from.stop), stop_ids_(from.stop_ids), text_(words.tokens), stop_(from.stop),
-      match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr), wake_(std::move(wake)) {
+      adapter_(from.adapter), shift_(from.shift), stops_(from.stop), stop_ids_(from.stop_ids), text_(words.tokens),
+      stop_(from.stop), match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr),
+      wake_(std::move(wake)) {
   sampling_.seed = seed;
   if (!from.reading) return;
   reader_ = std::make_unique<reply_reader>(from.reading->layout, from.reading->in_thought, from.reading->calls);
@@ -130,6 +131,14 @@ std::optional<std::int32_t> generation::next_of_end_of_thought() {
   if (end_of_thought_.empty() || !reader_->in_thought()) return closed_ = 0, std::nullopt;
   if (closed_ == end_of_thought_.size() || thought_tokens_ < *shape_.thought_tokens) return {};
   return end_of_thought_[closed_++];
+}
+
+std::vector<std::int32_t> generation::after_shift(std::span<const std::int32_t> all) {
+  const bool begins = words_.tokens.bos() && prompt_.front() == *words_.tokens.bos();
+  const std::uint32_t kept = shift_->kept(prompt_.size(), begins, static_cast<std::uint32_t>(all.size())),
+                      dropped = shift_->dropped(all.size(), kept);
+  shift_count += 1, discarded += dropped;
+  return shifted(all, kept, dropped);
 }
 
 bool generation::take(std::int32_t id) {

@@ -82,6 +82,10 @@ class generation {
   bool done() const { return done_; }
   /// Its tokens are drawn by draw(); else by the device.
   bool drawn_by_host() const { return shape_.needed(); }
+  /// It goes on behind the context's end.
+  bool shifts() const { return shift_.has_value(); }
+  /// What is fed again for it to go on, of all tokens that fill the context. Of the engine's thread. @pre shifts()
+  std::vector<std::int32_t> after_shift(std::span<const std::int32_t> all);
   /// How long draw() takes depends on the form.
   bool has_form() const { return match_ != nullptr; }
   const std::string& form_field() const { return shape_.form_field; }
@@ -109,6 +113,8 @@ class generation {
   std::uint32_t left_out = 0;                          ///< messages that the context had no room for
   std::shared_ptr<const void> model;                   ///< what has to stay loaded meanwhile
   std::atomic<std::uint32_t> cached_tokens{0};         ///< of the prompt, already in the cache when it began
+  std::atomic<std::uint32_t> shift_count{0};           ///< how often the context's oldest tokens were dropped
+  std::atomic<std::uint64_t> discarded{0};             ///< tokens that were dropped by that
   std::atomic<std::uint64_t> drafted{0}, accepted{0};  ///< tokens that were proposed, and those of them that it drew
   const steady::time_point arrived = steady::now();
   steady::time_point first_token{}, last_token{};  ///< of the engine's thread
@@ -137,6 +143,7 @@ class generation {
   shaping shape_;
   std::uint32_t max_tokens_;
   adapter_choice adapter_;
+  std::optional<context_shift> shift_;
   std::vector<std::string> stops_;
   std::vector<std::int32_t> stop_ids_;
   std::string since_;  ///< the last of the text, where there are stop strings

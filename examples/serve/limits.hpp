@@ -24,9 +24,10 @@ struct limits {
   std::uint32_t n = 8;          ///< --max-n
   std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024,
                 top_logprobs = 20, tools = 256, embedded_texts = 2048;
-  std::uint32_t prompt_tokens = 0;      ///< --max-prompt-tokens; 0: the context
-  std::uint32_t completion_tokens = 0;  ///< --max-completion-tokens; 0: the context
-  std::uint32_t queue = 256;            ///< --queue: choices that wait
+  std::uint32_t prompt_tokens = 0;                           ///< --max-prompt-tokens; 0: the context
+  std::uint32_t completion_tokens = 0;                       ///< --max-completion-tokens; 0: the context
+  std::uint32_t queue = 256;                                 ///< --queue: choices that wait
+  static constexpr std::uint32_t shifted_tokens = 1u << 20;  ///< of a text that goes on behind the context's end
 };
 
 }  // namespace intaglio::serve

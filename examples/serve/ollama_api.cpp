@@ -23,7 +23,7 @@ void take_common(const fields& from, bool ignore, json& out) {
     else refuse_field("think", "true, false, 'low', 'medium' or 'high'", shown(*think));
   }
   if (from.boolean("truncate", false)) out["truncation"] = "auto";
-  from.refuse_unless_absent("shift", "the server does not go on behind the context's end");
+  if (from.boolean("shift", false)) out["context_shift"] = true;
   from.without_effect({"keep_alive"});
   const json* const options = from.find("options");
   if (options == nullptr) return;
@@ -41,9 +41,11 @@ void take_common(const fields& from, bool ignore, json& out) {
                 {"frequency_penalty", "frequency_penalty"}});
   if (const auto most = inside.integer("num_predict", -2, UINT32_MAX))
     out["max_tokens"] = std::max<std::int64_t>(*most, -1);
+  if (const auto keep = inside.integer("num_keep", -1, INT32_MAX); keep && out.contains("context_shift"))
+    out["n_keep"] = *keep;
   // Of how the model is loaded, which the server's options say.
-  inside.without_effect({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "num_keep",
-                         "low_vram", "numa", "use_mlock", "vocab_only"});
+  inside.without_effect({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "low_vram", "numa",
+                         "use_mlock", "vocab_only"});
   inside.refuse_unknown(ignore);
 }
 

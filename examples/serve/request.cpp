@@ -322,6 +322,7 @@ completion_request read_common(const fields& from, const model_facts& model, con
   out.chat = chat;
   read_sampling(from, model, out);
   read_max_tokens(from, limit, out);
+  out.shift = read_context_shift(from, model.context, out.max_tokens);
   out.n = from.natural("n", 1, limit.n).value_or(1);
   read_stop(from, limit, out);
   read_logit_bias(from, model, limit, out);
@@ -401,6 +402,7 @@ completion_request read_completion_request(const json& body, const model_facts& 
     refuse_field("best_of", "the same as n", std::to_string(*best));
   if (const json* const suffix = from.find("suffix"); suffix != nullptr && *suffix != "") {
     out.suffix = from.text("suffix");
+    if (out.shift) refuse_field("context_shift", "false beside a suffix, whose place is marked", "true");
     if (out.prompts.size() != 1 || out.prompts[0].index() != 0)
       refuse_field("prompt", "one text beside a suffix", shown(from.need("prompt", "a string")));
   }

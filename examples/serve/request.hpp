@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "context_shift.hpp"
 #include "conversation.hpp"
 #include "grammar.hpp"
 #include "json_document.hpp"
@@ -73,6 +74,7 @@ struct completion_request {
   bool seeded = false;  ///< else sampling.seed is for the server to draw
   shaping shape;
   std::optional<std::uint32_t> max_tokens;
+  std::optional<context_shift> shift;  ///< a text that the context has no room for goes on
   std::uint32_t n = 1;
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_ids;  ///< tokens that end the text, and are no part of it

@@ -34,7 +34,7 @@ def trial(model, form):
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    server = Server("--model", os.path.join(folder, model, form), "--slots", "4")
+    server = Server("--model", os.path.join(folder, model, form), "--slots", "4", "--context", "80")
     ask = lambda prompt, **more: server.ask(
         "POST", "/v1/completions", {"prompt": prompt, "max_tokens": 24, "ignore_eos": True, "temperature": 0.8, **more}
     )[2]
@@ -61,6 +61,17 @@ def trial(model, form):
         0 < ask(parted)["usage"]["prompt_tokens_details"]["cached_tokens"] <= 40,
         f"{model}: a prompt that parts goes on from the last state before",
     )
+    # Behind a shift the states are those of a fresh prompt. All drawn tokens are 7, and their chances tell.
+    forced = {"logit_bias": {"7": 100}, "temperature": 0, "logprobs": 2}
+    chances = lambda answer: answer["choices"][0]["logprobs"]["token_logprobs"]
+    whole = ask(prompts[0], max_tokens=50, context_shift=True, n_keep=8, **forced)
+    left = prompts[0][:8] + (prompts[0] + 30 * [7])[8 + 36 :]
+    check.equal(
+        whole["usage"]["completion_tokens_details"],
+        {"context_shifts": 1, "discarded_tokens": 36},
+        f"{model}: tokens that were dropped",
+    )
+    check.equal(chances(whole)[30:], chances(ask(left, max_tokens=20, **forced)), f"{model}: what is behind a shift")
     check.equal(server.stop(), 0, f"{model}: the end")
 
 

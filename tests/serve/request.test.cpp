@@ -398,3 +398,29 @@ TEST_CASE("a suffix stands behind one text", "[request]") {
        {R"({"prompt":["a","b"],"suffix":"c"})", R"({"prompt":[1],"suffix":"c"})", R"({"prompt":"a","suffix":1})"})
     CHECK(status_of([&] { read(bad); }) == 400);
 }
+
+TEST_CASE("what stays of a full context, and what a request may say of it", "[request]") {
+  const auto shift_of = [](const std::string& more) {
+    return chat_of(more + R"(,"context_shift":true)").shift.value();
+  };
+  const context_shift half = shift_of(R"(,"max_tokens":9)"), some = shift_of(R"(,"max_tokens":9,"n_keep":3)"),
+                      whole = shift_of(R"(,"max_tokens":9,"n_keep":-1,"n_discard":7)");
+  CHECK((half.kept(10, true, 64) == 1 && half.kept(10, false, 64) == 0 && some.kept(10, true, 64) == 4));
+  CHECK((some.kept(2, true, 64) == 2 && whole.kept(10, true, 64) == 10 && whole.kept(63, true, 64) == 60));
+  CHECK((half.dropped(64, 1) == 31 && whole.dropped(64, 10) == 7 && whole.dropped(64, 60) == 3));
+  CHECK((half.dropped(8, 6) == 1 && half.dropped(8, 5) == 1));
+  const std::vector<std::int32_t> all{0, 1, 2, 3, 4, 5, 6, 7};
+  CHECK(shifted(all, 2, 3) == std::vector<std::int32_t>{0, 1, 5, 6, 7});
+  for (std::uint32_t kept = 0; kept <= 60; ++kept) {
+    const std::uint32_t dropped = half.dropped(64, kept);
+    CHECK((dropped >= 1 && kept + dropped < 64));
+  }
+  CHECK_FALSE(chat_of(R"(,"context_shift":false,"n_keep":0,"n_discard":0)").shift);
+  const std::string bound = "context_shift: expected max_tokens of 1 .. 1048576 beside it, since the context does not";
+  CHECK(refusal_of(R"(,"context_shift":true)").starts_with(bound));
+  CHECK(refusal_of(R"(,"context_shift":true,"max_tokens":1048577)").starts_with(bound));
+  CHECK(refusal_of(R"(,"n_keep":1)") == "n_keep: expected context_shift: true beside it, found 1");
+  CHECK(refusal_of(R"(,"n_discard":1)") == "n_discard: expected context_shift: true beside it, found 1");
+  CHECK(refusal_of(R"(,"n_keep":509)") == "n_keep: expected an integer of -1 .. 508, found 509");
+  CHECK(refusal_of(R"(,"n_discard":513)") == "n_discard: expected an integer of 0 .. 512, found 513");
+}
