@@ -70,6 +70,7 @@ const std::vector<api::route>& api::routes() {
       {"GET", "/api/version", &api::ollama_version},
       {"GET", "/props", &api::properties, true},
       {"GET", "/lora-adapters", &api::adapters, true},
+      {"POST", "/lora-adapters", &api::set_adapters, true},
       {"POST", "/apply-template", &api::apply_template, true},
       {"GET", "/slots", &api::slot_list, true},
       {"POST", "/slots/", &api::slot_action, true, true, true},
@@ -173,9 +174,9 @@ http_reply api::run(const route& to, const asked& of) {
   }
 }
 
-/// In the body of a POST, or behind ?model=.
+/// In the body of a POST, or behind ?model= of others and of lists.
 std::optional<std::string> api::model_named(const asked& of) const {
-  if (of.request.method == "POST") {
+  if (of.request.method == "POST" && !(of.body.is_array() && of.request.path == "/lora-adapters")) {
     const fields from(of.body, {});
     if (from.find("model") == nullptr) return {};
     return of.request.path.starts_with("/api/") ? without_tag(from.text("model")) : from.text("model");

@@ -78,6 +78,7 @@ class api : public http_application {
   http_reply rerank(const asked& of);
   http_reply properties(const asked& of);
   http_reply adapters(const asked& of);
+  http_reply set_adapters(const asked& of);
   http_reply apply_template(const asked& of);
   http_reply slot_list(const asked& of);
   http_reply slot_action(const asked& of);

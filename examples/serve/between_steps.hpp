@@ -158,17 +158,18 @@ inline slot_outcome between_steps::done(basic_batch& batch, const slot_order& wh
       running(out.list);
       break;
     case slot_order::action::save: {
-      const saved_prefix saved = batch.save(batch.last_history(what.slot), what.file);
-      out.positions = saved.positions, out.bytes = saved.bytes;
+      const saved_prefix saved =
+          batch.save(batch.last_history(what.slot), what.file, {}, batch.last_adapter(what.slot));
+      out.positions = saved.positions, out.bytes = saved.bytes, out.adapter = saved.adapter;
       break;
     }
     case slot_order::action::restore: {
       const saved_prefix found = batch.restore(what.file);
-      out.positions = found.positions, out.bytes = found.bytes;
+      out.positions = found.positions, out.bytes = found.bytes, out.adapter = found.adapter;
       break;
     }
     case slot_order::action::erase:
-      out.positions = batch.forget(batch.last_history(what.slot));
+      out.positions = batch.forget(batch.last_history(what.slot), batch.last_adapter(what.slot));
       break;
   }
   out.milliseconds = 1000 * between::seconds_since(start);

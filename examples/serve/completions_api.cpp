@@ -141,6 +141,7 @@ std::vector<std::shared_ptr<generation>> api::begin(const asked& of, completion_
       throw api_error(400, of_form + ": the model has no tokens for single bytes, so no form can be promised", of_form,
                       "unsupported_schema");
   }
+  if (!wanted.adapter) wanted.adapter = of.model->engine.default_adapter();
   std::vector<std::shared_ptr<generation>> list;
   const std::uint64_t seed =
       wanted.seeded ? wanted.sampling.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}());

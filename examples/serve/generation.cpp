@@ -31,9 +31,9 @@ vocabulary_view::vocabulary_view(const io::tokenizer& of, std::uint32_t vocab_si
 generation::generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from,
                        std::uint64_t seed, std::uint32_t max_tokens, std::function<void()> wake)
     : words_(words), prompt_(std::move(prompt)), sampling_(from.sampling), shape_(from.shape), max_tokens_(max_tokens),
-      adapter_(from.adapter), shift_(from.shift), stops_(from.stop), stop_ids_(from.stop_ids), text_(words.tokens),
-      stop_(from.stop), match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr),
-      wake_(std::move(wake)) {
+      adapter_(from.adapter.value_or(adapter_choice{0, 0})), shift_(from.shift), stops_(from.stop),
+      stop_ids_(from.stop_ids), text_(words.tokens), stop_(from.stop),
+      match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr), wake_(std::move(wake)) {
   sampling_.seed = seed;
   if (!from.reading) return;
   reader_ = std::make_unique<reply_reader>(from.reading->layout, from.reading->in_thought, from.reading->calls);

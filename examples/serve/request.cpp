@@ -291,28 +291,12 @@ void read_ends(const fields& from, const model_facts& model, const limits& limit
                  "a wish for more of it");
 }
 
-/// The adapter: by the name of a model, or as llama.cpp's server takes it, {"id": 0 .., "scale": 1} in a list.
-adapter_choice read_adapter(const fields& from, const model_facts& model) {
-  adapter_choice out{0, 0};
-  if (from.find("model") != nullptr) out = adapter_named(from.text("model"), model);
-  const json* const list = from.find("lora");
-  if (list == nullptr) return out;
-  if (!list->is_array()) refuse_field("lora", "an array of adapters", shown(*list));
-  std::uint32_t chosen = 0;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const fields each((*list)[i], index("lora", i));
-    const auto count = static_cast<std::uint32_t>(model.adapters.size());
-    if (count == 0) refuse_field("lora", "none: the server has no --lora-by-request", "an adapter");
-    each.need("id", "an adapter's number");
-    const std::uint32_t id = *each.natural("id", 0, count - 1);
-    const float scale = each.number("scale", -1000, 1000).value_or(1);
-    each.refuse_unknown(false);
-    if (scale == 0) continue;
-    if (chosen++ != 0) refuse_field("lora", "one adapter with a scale other than 0", "another one");
-    out = {id + 1, scale};
-  }
-  if (chosen == 0) out = {0, 0};
-  return out;
+/// The adapter that a request chooses: by the name of a model, or in the list `lora`.
+std::optional<adapter_choice> read_adapter(const fields& from, const model_facts& model) {
+  if (const json* const list = from.find("lora")) return read_adapters(*list, "lora", model);
+  if (from.find("model") == nullptr) return {};
+  const adapter_choice named = adapter_named(from.text("model"), model);
+  return named.number != 0 ? std::optional(named) : std::nullopt;
 }
 
 completion_request read_common(const fields& from, const model_facts& model, const limits& limit, bool chat) {
@@ -360,6 +344,24 @@ adapter_choice adapter_named(std::string_view name, const model_facts& model) {
   for (std::uint32_t i = 0; i < model.adapters.size(); ++i)
     if (model.adapters[i].first == name) return {i + 1, 1};
   return {0, 0};
+}
+
+adapter_choice read_adapters(const json& list, const std::string& name, const model_facts& model) {
+  if (!list.is_array()) refuse_field(name, "an array of adapters", shown(list));
+  adapter_choice out{0, 0};
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const fields each(list[i], index(name, i));
+    const auto count = static_cast<std::uint32_t>(model.adapters.size());
+    if (count == 0) refuse_field(name, "none: the server has no --lora-by-request", "an adapter");
+    each.need("id", "an adapter's number");
+    const std::uint32_t id = *each.natural("id", 0, count - 1);
+    const float scale = each.number("scale", -1000, 1000).value_or(1);
+    each.refuse_unknown(false);
+    if (scale == 0) continue;
+    if (out.number != 0) refuse_field(name, "one adapter with a scale other than 0", "another one");
+    out = {id + 1, scale};
+  }
+  return out;
 }
 
 void require_model(const std::string& name, const model_facts& model) {

@@ -70,8 +70,8 @@ struct completion_request {
   std::vector<prompt_input> prompts;  ///< of a completion
   bool parse_special = true;          ///< texts of control tokens in prompts are those tokens
   sampling_options sampling{.temperature = 1};
-  adapter_choice adapter{0, 0};
-  bool seeded = false;  ///< else sampling.seed is for the server to draw
+  std::optional<adapter_choice> adapter;  ///< absent: the engine's default
+  bool seeded = false;                    ///< else sampling.seed is for the server to draw
   shaping shape;
   std::optional<std::uint32_t> max_tokens;
   std::optional<context_shift> shift;  ///< a text that the context has no room for goes on
@@ -86,6 +86,9 @@ struct completion_request {
 
 /// The adapter of that name, in full; none of another name.
 adapter_choice adapter_named(std::string_view name, const model_facts& model);
+/// The adapter of a list as llama.cpp's server has it: {"id": 0 .., "scale": 1}, at most one with a scale other than 0;
+/// none where there is none. @param name of the field  @throws api_error 400 naming it
+adapter_choice read_adapters(const json& list, const std::string& name, const model_facts& model);
 /// @throws api_error 404: another model
 void require_model(const std::string& name, const model_facts& model);
 

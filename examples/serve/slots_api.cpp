@@ -103,9 +103,6 @@ http_reply api::slot_action(const asked& of) {
   what.slot = slot_of(std::string_view(of.request.path).substr(std::string_view("/slots/").size()),
                       static_cast<std::uint32_t>(of.model->engine.gauges().slot_count.load()));
   what.what = action_of(query_value(of.request.query, "action"));
-  if (!of.facts().adapters.empty())  // whose tokens are found by their adapter as well
-    throw api_error(501, "slots are listed alone: expected a server without --lora-by-request, found adapters", {},
-                    "not_supported");
   const fields from(of.body, {});
   from.without_effect({"model"});
   std::string name;
@@ -127,6 +124,8 @@ http_reply api::slot_action(const asked& of) {
     out["filename"] = name;
     out[saved ? "n_saved" : "n_restored"] = found.positions;
     out[saved ? "n_written" : "n_read"] = found.bytes;
+    if (found.adapter.number != 0)  // requests with this choice find them, and no others
+      out["lora"] = json::array({{{"id", found.adapter.number - 1}, {"scale", as_double(found.adapter.scale)}}});
     out["timings"] = {{saved ? "save_ms" : "restore_ms", found.milliseconds}};
     return json_reply(out);
   });

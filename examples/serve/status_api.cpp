@@ -5,6 +5,8 @@
 #include <array>
 
 #include "api_error.hpp"
+#include "other_apis.hpp"
+#include "request.hpp"
 
 namespace intaglio::serve {
 
@@ -25,12 +27,22 @@ http_reply api::properties(const asked& of) {
                      {"build_info", fingerprint()}});
 }
 
-/// As llama.cpp's server tells them. Scales are a request's: without a choice none adds anything.
+/// As llama.cpp's server tells them. Scales are those of requests that choose none.
 http_reply api::adapters(const asked& of) {
+  const adapter_choice chosen = of.model->engine.default_adapter();
   json out = json::array();
-  for (const auto& [name, file] : of.facts().adapters)
-    out.push_back({{"id", out.size()}, {"name", name}, {"path", file}, {"scale", 0.0}});
+  for (const auto& [name, file] : of.facts().adapters) {
+    const bool adds = out.size() + 1 == chosen.number;
+    out.push_back(
+        {{"id", out.size()}, {"name", name}, {"path", file}, {"scale", adds ? as_double(chosen.scale) : 0.0}});
+  }
   return json_reply(std::move(out));
+}
+
+/// A list as requests have it in `lora`, for those that follow and choose none.
+http_reply api::set_adapters(const asked& of) {
+  of.model->engine.default_adapter() = read_adapters(of.body, "body", of.facts());
+  return json_reply({{"success", true}});
 }
 
 http_reply api::health(const asked&) {

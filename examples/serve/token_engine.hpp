@@ -5,8 +5,10 @@
 #include <intaglio/io/chat_template.hpp>
 #include <intaglio/io/prompt.hpp>
 #include <intaglio/io/tokenizer.hpp>
+#include <intaglio/runtime/adapter_choice.hpp>
 #include <intaglio/runtime/sampling.hpp>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -119,6 +121,7 @@ struct slot_outcome {
   std::uint32_t positions = 0;   ///< saved, restored or forgotten
   std::uint64_t bytes = 0;       ///< of the file
   double milliseconds = 0;
+  adapter_choice adapter{0, 0};  ///< that these positions come from; number 0: none
 };
 /// What is to be known or done of a slot. One of the last two is called, on any thread.
 struct slot_order {
@@ -152,10 +155,15 @@ class token_engine {
   virtual void embed(embedding asked) = 0;
   /// @throws api_error as of submit()
   virtual void order(slot_order asked) = 0;
+  /// The adapter of requests that choose none (POST /lora-adapters). Any thread may read and write it.
+  std::atomic<adapter_choice>& default_adapter() { return default_adapter_; }
   /// From here on submit() refuses.
   virtual void refuse_more() = 0;
   /// Ends what still runs with an error.
   virtual void end_all() = 0;
+
+ private:
+  std::atomic<adapter_choice> default_adapter_{adapter_choice{0, 0}};
 };
 
 }  // namespace intaglio::serve

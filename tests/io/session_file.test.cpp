@@ -74,6 +74,31 @@ TEST_CASE("session_file: what is read is what was written", "[session_file]") {
   CHECK_THROWS_AS(short_of.commit(), intaglio::argument_error);
 }
 
+TEST_CASE("session_file: an adapter stands in front of the tokens", "[session_file]") {
+  const temporary_folder folder;
+  const auto save_with = [&](float scale) {
+    io::session_record with = some_record(16);
+    with.adapter = 3, with.adapter_scale = scale;
+    io::session_writer file(folder / "s", with);
+    file.cache(bytes(16, std::byte{5}));
+    file.commit();
+  };
+  save_with(-0.5f);
+  const io::session_reader file{io::mapped_file(folder / "s")};
+  CHECK(file.record().adapter == 3);
+  CHECK(file.record().adapter_scale == -0.5f);
+  CHECK(file.record().tokens == some_record(16).tokens);
+  CHECK(file.record().note == "a note");
+  bytes cache(16);
+  file.cache(0, cache);
+  CHECK(cache == bytes(16, std::byte{5}));
+  CHECK(file.file().size() == file.cache_offset() + 16 + 8);
+  for (const float scale : {0.0f, HUGE_VALF}) {
+    save_with(scale);
+    CHECK_THAT(fault(folder / "s"), ContainsSubstring("offset 0x68: scale of the adapter: expected a finite number"));
+  }
+}
+
 TEST_CASE("session_file: every changed byte and every cut is refused", "[session_file]") {
   const temporary_folder folder;
   save(folder / "s", 64, std::byte{3});
@@ -107,8 +132,8 @@ TEST_CASE("session_file: every changed byte and every cut is refused", "[session
              ContainsSubstring("offset 0x2c: tokens in the cache: expected at most 3, found 4"));
   CHECK_THAT(text_of(changed(sound, layout::at_written, 1u)),
              ContainsSubstring("offset 0x30: positions written: expected at least 2, found 1"));
-  CHECK_THAT(text_of(changed(sound, layout::at_reserved, 1u)),
-             ContainsSubstring("offset 0x34: reserved bytes: expected 0, found 1"));
+  CHECK_THAT(text_of(changed(sound, layout::at_adapter, 1u)),
+             ContainsSubstring("offset 0x28: tokens, note and cache: expected 78 bytes in all, found 3 tokens"));
   CHECK_THAT(text_of(changed(sound, sound.size() - 10, std::byte{9})),
              ContainsSubstring("offset 0xba: checksum of the file: expected 0x"));
 }

@@ -156,5 +156,26 @@ TEST_CASE("sessions of a batch with several adapters have the tokens that each h
     CHECK_THROWS_AS(batch.join(ids, {.adapter = {3, 1}}), argument_error);
     CHECK_THROWS_AS(batch.join(ids, {.adapter = {1, std::nanf("")}}), argument_error);
     CHECK_THROWS_AS(without.join(ids, {.adapter = {1, 1}}), argument_error);
+
+    // A saved beginning has its adapter in the file, and is found with that alone.
+    const temporary_folder folder;
+    const adapter_choice its{1, -2.5f};
+    CHECK(batch.save(ids, folder / "none").adapter.number == 0);
+    const saved_prefix saved = batch.save(ids, folder / "one", {}, its);
+    CHECK((saved.positions == 8 && saved.adapter == its));
+    CHECK(batch.save(ids, folder / "other", {}, {1, 0.25f}).positions == 0);  // nobody had that scale
+    CHECK_THROWS_AS(batch.save(ids, folder / "two", {}, {3, 1}), argument_error);
+    basic_batch other(on.device, of_room, model.held, {.cache_folder = "", .prove_kernels = false});
+    CHECK(other.restore(folder / "one").adapter == its);
+    for (const std::size_t i : {0u, 1u}) CHECK(run(other, std::span(choices).subspan(i, 1)).front().found == 0);
+    const drawn again = run(other, std::array{its}).front();
+    CHECK((again.found == 8 && again.is_as(together[3])));
+    CHECK(other.last_adapter(0) == its);
+    CHECK(other.forget(ids) == 8);  // of none
+    CHECK(run(other, std::array{its}).front().found == 8);
+    CHECK(other.forget(ids, its) == 8);
+    CHECK(run(other, std::array{its}).front().found == 0);
+    CHECK_THROWS_AS(without.restore(folder / "one"), file_error);
+    CHECK_THROWS_AS(other.last_adapter(4), argument_error);
   }
 }

@@ -210,3 +210,17 @@ TEST_CASE("page pool: a beginning that is forgotten is found no more, but for pa
   CHECK(pool.free() == 6);
   CHECK(pool.take(ids, 24));  // each page once
 }
+
+TEST_CASE("page pool: a beginning is forgotten by its root", "[runtime]") {
+  page_pool pool(6, 4);
+  const auto ids = counted(9);
+  for (const std::uint64_t root : {0ull, 1ull << 63}) {
+    auto one = pool.take(ids, 9, root);
+    REQUIRE(one);
+    pool.remember(*one, std::span(ids).first(8));
+    pool.release(*one);
+  }
+  CHECK(pool.forget(ids, 1ull << 63) == 2);
+  CHECK((pool.known(ids).size() == 2 && pool.known(ids, 1ull << 63).empty()));
+  CHECK(pool.forget(ids) == 2);
+}

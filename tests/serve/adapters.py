@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Adapters that requests choose among (--lora-by-request): beside others each text is what it is alone, by the name of
-a model and by llama.cpp's number; prompts of several adapters share nothing; one that is merged says nearly
-the same."""
+a model and by llama.cpp's number, or by the default of all; prompts of several adapters share nothing, nor do saved
+slots; one that is merged says nearly the same."""
 
 import math
 import os
@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 
+import shifting
 from server import Checks, Server
 
 begun = time.time()
@@ -85,7 +86,12 @@ judge = write_adapter(
     2,
 )
 
-server = Server("--model", llama, "--lora-by-request", "poet=" + poet, "--lora-by-request", judge, "--slots", "4")
+saved = os.path.join(folder, "slots")
+os.mkdir(saved)
+CONTEXT = 128
+BASE = ["--model", llama, "--slots", "4", "--slot-save-path", saved, "--context", str(CONTEXT)]
+WITH = [*BASE, "--lora-by-request", "poet=" + poet, "--lora-by-request", judge]
+server = Server(*WITH)
 PROMPT = "Once upon a time there was a little mouse who lived in a house behind the hill and"
 BODY = {"prompt": PROMPT, "max_tokens": 20, "temperature": 0}
 ask = lambda **more: server.ask("POST", "/v1/completions", {**BODY, **more})
@@ -123,6 +129,17 @@ for each in threads:
 for i, each in enumerate(together):
     check.equal(each, alone[i % 3], f"{ways[i % 3]}: beside others")
 
+# Behind the context's end it goes on with its adapter.
+long = {"model": "poet", "max_tokens": 140, "temperature": 0, "ignore_eos": True}
+ids = server.ask("POST", "/tokenize", {"content": PROMPT, "add_special": True})[2]["tokens"]
+texts, shifts, dropped = shifting.expected(server, shifting.Vocabulary(server, 512), ids, CONTEXT, long)
+shifted = ask(**long, context_shift=True)
+check.equal(
+    (text(shifted), shifted[2]["usage"]["completion_tokens_details"]),
+    ("".join(texts), {"context_shifts": shifts, "discarded_tokens": dropped}),
+    "a shift with an adapter",
+)
+
 # A form is drawn on the host, and its session leaves and comes back.
 form = {"guided_regex": "[a-z]{3,8} [a-z]{3,8}"}
 check(ask(model="poet", **form)[0] == 200, "a form with an adapter")
@@ -132,6 +149,31 @@ check.equal([each["id"] for each in listed[1:]], ["poet", "judge"], "names of ad
 check.equal({each["parent"] for each in listed[1:]}, {listed[0]["id"]}, "whose parent is the model")
 adapters = server.ask("GET", "/lora-adapters")[2]
 check.equal([(each["id"], each["path"]) for each in adapters], [(0, "poet.gguf"), (1, "judge.gguf")], "adapters")
+
+# The default of requests that choose none.
+choose = lambda body: server.ask("POST", "/lora-adapters", body)
+scales = lambda: [each["scale"] for each in server.ask("GET", "/lora-adapters")[2]]
+for body, expected, by_default in (
+    ([{"id": 0, "scale": 1}], alone[1], [1, 0]),
+    ([{"id": 1}, {"id": 0, "scale": 0}], alone[2], [0, 1]),
+    ([{"id": 0, "scale": 0.5}], text(fresh), [0.5, 0]),
+):
+    check.equal(choose(body)[::2], (200, {"success": True}), f"{body}: set")
+    check.equal((text(ask()), scales()), (expected, by_default), f"{body}: the text and the scales")
+    for way, own in zip(({"lora": []}, *ways[1:]), alone):
+        check.equal(text(ask(**way)), own, f"{way}: a request's own choice, with {body}")
+for body, field in (
+    ([{"id": 2}], "id"),
+    ([{"id": 0}, {"id": 1}], "body"),
+    ([{"id": 0, "scale": "much"}], "scale"),
+    ([{"id": 0, "weight": 1}], "weight"),
+    ([3], "body[0]"),
+    ({"id": 0}, "body"),
+):
+    status, _, answer = choose(body)
+    check(status == 400 and field in answer["error"]["message"], f"{body}: refused by name, found {answer}")
+check.equal(scales(), [0.5, 0], "what is refused changes nothing")
+check.equal((choose([])[0], text(ask()), scales()), (200, alone[0], [0, 0]), "none again")
 
 for body, field in (
     ({"model": "nobody"}, "model"),
@@ -152,19 +194,61 @@ for path, body in (
 ):
     status, _, answer = server.ask("POST", path, {"model": "poet", **body})
     check(status == 400 and "adapter" in str(answer["error"]), f"{path}: an adapter's name, found {answer}")
-status, _, answer = server.ask("POST", "/slots/0?action=erase", {})
-check(status == 501 and "--lora-by-request" in answer["error"]["message"], f"a slot, found {answer}")
 check.equal(server.ask("GET", "/v1/models/poet")[2]["id"], "poet", "an adapter alone")
+
+# A saved slot has its adapter in the file: who has another one, or none, finds nothing of it.
+act = lambda of, action, name: of.ask("POST", f"/slots/0?action={action}", {"filename": name})
+kept = {}
+for name, way, adapter in (
+    ("plain", {}, None),
+    ("poet", {"model": "poet"}, [{"id": 0, "scale": 1}]),
+    ("half", {"lora": [{"id": 0, "scale": 0.5}]}, [{"id": 0, "scale": 0.5}]),
+):
+    own = text(ask(**way))
+    status, _, answer = act(server, "save", name)
+    check.equal((status, answer.get("lora")), (200, adapter), f"{name}: saved with its adapter")
+    check(answer["n_saved"] > 0, f"{name}: positions of it: {answer}")
+    kept[name] = (way, own, answer["n_saved"], adapter)
+status, _, gone = server.ask("POST", "/slots/0?action=erase")
+check(status == 200 and gone["n_erased"] >= kept["half"][2], f"erased: {gone}")
+check.equal((cached(ask(**kept["half"][0])), cached(ask(**kept["poet"][0])) > 0), (0, True), "of one scale alone")
+other = Server(*WITH)
+of_other = lambda **more: other.ask("POST", "/v1/completions", {**BODY, **more})
+for name, (way, own, positions, adapter) in kept.items():
+    check.equal(cached(of_other(**way)), 0, f"{name}: nothing of it yet")
+    other.ask("POST", "/slots/0?action=erase")
+    status, _, answer = act(other, "restore", name)
+    check.equal((status, answer.get("n_restored"), answer.get("lora")), (200, positions, adapter), f"{name}: restored")
+    again = of_other(**way)
+    check(cached(again) > 0 and text(again) == own, f"{name}: found by its own choice: {again[2]['usage']}")
+check.equal(other.stop(), 0, "exit code")
+
+
+def check_refused(of, name):
+    status, _, answer = act(of, "restore", name)
+    message = answer["error"]["message"] if status == 400 else ""
+    other_plan = "weights: expected" in message or "engraving: expected" in message
+    check(other_plan, f"{name}: refused by a server of other adapters, found {answer}")
+
+
+other = Server(*BASE, "--lora-by-request", judge, "--lora-by-request", "poet=" + poet)
+check_refused(other, "plain")
+check_refused(other, "poet")
+check.equal(other.stop(), 0, "exit code")
 
 # Merged, sums have another order: the same chances within that.
 chance = lambda answer: answer[2]["choices"][0]["logprobs"]["token_logprobs"][0]
 beside = chance(ask(model="poet", max_tokens=1, logprobs=1))
 check.equal(server.stop(), 0, "exit code")
-server = Server("--model", llama, "--lora", poet)
+server = Server(*BASE, "--lora", poet)
+check_refused(server, "poet")
 merged = chance(ask(max_tokens=1, logprobs=1))
 check(abs(beside - merged) < 0.02, f"merged: expected {beside}, found {merged}")
 status, _, answer = ask(lora=[{"id": 0}])
 check(status == 400 and "--lora-by-request" in answer["error"]["message"], f"no adapters by request, found {answer}")
+status, _, answer = server.ask("POST", "/lora-adapters", [{"id": 0}])
+check(status == 400 and "--lora-by-request" in answer["error"]["message"], f"none for all either, found {answer}")
+check.equal(server.ask("POST", "/lora-adapters", [])[0], 200, "none of none")
 check.equal(server.stop(), 0, "exit code")
 refused = Server("--model", llama, "--model-name", "poet", "--lora-by-request", poet, wait=False)
 check("--lora-by-request" in refused.event("load_failed")["detail"], "an adapter with the model's name")

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,7 @@
 
 #include "intaglio/core/checked.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/number_text.hpp"
 #include "intaglio/io/atomic_file.hpp"
 #include "intaglio/io/checksum.hpp"
 #include "intaglio/io/mapped_file.hpp"
@@ -29,6 +31,8 @@ struct session_record {
   std::uint32_t cached = 0;     ///< tokens whose keys and values are in the cache
   std::uint32_t written = 0;    ///< positions that were written in it, be it by passes that ran ahead
   std::uint64_t cache_bytes = 0;
+  std::uint32_t adapter = 0;               ///< number of the adapter that keys and values come from; 0: none
+  float adapter_scale = 0;                 ///< of that adapter; 0 without one
   std::array<std::uint32_t, 8> sampler{};  ///< kernels::state's words from temperature to seed_high
   std::vector<std::int32_t> tokens;        ///< fed or drawn, by position
   std::string note;                        ///< the program's own
@@ -39,11 +43,17 @@ struct session_layout {
   static constexpr std::array<char, 8> magic{'i', 'n', 't', 'a', 'g', 's', 'e', 's'};
   static constexpr std::uint32_t version = 1;
   static constexpr std::uint64_t at_version = 8, at_note_bytes = 12, at_file_bytes = 16, at_engraving = 24,
-                                 at_weights = 32, at_tokens = 40, at_cached = 44, at_written = 48, at_reserved = 52,
+                                 at_weights = 32, at_tokens = 40, at_cached = 44, at_written = 48, at_adapter = 52,
                                  at_cache_bytes = 56, at_sampler = 64, at_header_sum = 96, header_bytes = 104,
                                  sum_bytes = 8;
-  static constexpr std::uint64_t at_cache(std::uint64_t tokens, std::uint64_t note_bytes) {
-    return header_bytes + 4 * tokens + note_bytes;
+  /// The scale of the adapter, where there is one.
+  static constexpr std::uint64_t at_adapter_scale = header_bytes;
+  /// The tokens, behind that scale.
+  static constexpr std::uint64_t at_first_token(std::uint32_t adapter) {
+    return header_bytes + (adapter == 0 ? 0 : sizeof(float));
+  }
+  static constexpr std::uint64_t at_cache(std::uint64_t tokens, std::uint64_t note_bytes, std::uint32_t adapter) {
+    return at_first_token(adapter) + 4 * tokens + note_bytes;
   }
 };
 
@@ -61,16 +71,19 @@ class session_writer {
     put(0, at::magic);
     put(at::at_version, at::version);
     put(at::at_note_bytes, static_cast<std::uint32_t>(record.note.size()));
-    put(at::at_file_bytes, at::at_cache(record.tokens.size(), record.note.size()) + record.cache_bytes + at::sum_bytes);
+    put(at::at_file_bytes,
+        at::at_cache(record.tokens.size(), record.note.size(), record.adapter) + record.cache_bytes + at::sum_bytes);
     put(at::at_engraving, record.engraving);
     put(at::at_weights, record.weights);
     put(at::at_tokens, static_cast<std::uint32_t>(record.tokens.size()));
     put(at::at_cached, record.cached);
     put(at::at_written, record.written);
+    put(at::at_adapter, record.adapter);
     put(at::at_cache_bytes, record.cache_bytes);
     put(at::at_sampler, record.sampler);
     put(at::at_header_sum, checksum(std::span(header).first(at::at_header_sum)));
     add(header);
+    if (record.adapter != 0) add(std::as_bytes(std::span(&record.adapter_scale, 1)));
     add(std::as_bytes(std::span(record.tokens)));
     add(std::as_bytes(std::span(record.note)));
   }
@@ -112,7 +125,8 @@ class session_reader {
   explicit session_reader(mapped_file file) : file_(std::move(file)) {
     read_header();
     check_sum();
-    std::uint64_t at = session_layout::header_bytes;
+    std::uint64_t at = session_layout::at_first_token(record_.adapter);
+    if (record_.adapter != 0) read_scale();
     file_.read(at, std::as_writable_bytes(std::span(record_.tokens)));
     at += 4 * record_.tokens.size();
     file_.read(at, std::as_writable_bytes(std::span(record_.note)));
@@ -122,7 +136,7 @@ class session_reader {
   const session_record& record() const noexcept { return record_; }
   const mapped_file& file() const noexcept { return file_; }
   std::uint64_t cache_offset() const noexcept {
-    return session_layout::at_cache(record_.tokens.size(), record_.note.size());
+    return session_layout::at_cache(record_.tokens.size(), record_.note.size(), record_.adapter);
   }
   /// Bytes of the cache from `at` on. @error file_error: the file was cut since
   void cache(std::uint64_t at, std::span<std::byte> into) const { file_.read(cache_offset() + at, into); }
@@ -144,7 +158,7 @@ class session_reader {
     };
     if (std::memcmp(header.data(), at::magic.data(), at::magic.size()) != 0)
       refuse(0, "magic", "'intagses'", "another text");
-    std::uint32_t version = 0, note_bytes = 0, tokens = 0, reserved = 0;
+    std::uint32_t version = 0, note_bytes = 0, tokens = 0;
     std::uint64_t sum = 0, file_bytes = 0;
     get(at::at_version, version);
     if (version != at::version)
@@ -159,17 +173,18 @@ class session_reader {
     get(at::at_tokens, tokens);
     get(at::at_cached, record_.cached);
     get(at::at_written, record_.written);
-    get(at::at_reserved, reserved);
+    get(at::at_adapter, record_.adapter);
     get(at::at_cache_bytes, record_.cache_bytes);
     get(at::at_sampler, record_.sampler);
-    if (reserved != 0) refuse(at::at_reserved, "reserved bytes", "0", std::to_string(reserved));
     if (file_bytes != file_.size())
       refuse(at::at_file_bytes, "size of the file (cut short?)", std::to_string(file_bytes) + " bytes",
              std::to_string(file_.size()));
-    const checked_size all = checked_size{at::at_cache(tokens, note_bytes)} + record_.cache_bytes + at::sum_bytes;
+    const std::uint64_t around = at::at_first_token(record_.adapter) + at::sum_bytes;
+    const checked_size all =
+        checked_size{at::at_cache(tokens, note_bytes, record_.adapter)} + record_.cache_bytes + at::sum_bytes;
     if (!all.valid() || all.value() != file_bytes)
       refuse(at::at_tokens, "tokens, note and cache",
-             std::to_string(file_bytes - at::header_bytes - at::sum_bytes) + " bytes in all",
+             std::to_string(file_bytes < around ? 0 : file_bytes - around) + " bytes in all",
              std::to_string(tokens) + " tokens, " + std::to_string(note_bytes) + " and " +
                  std::to_string(record_.cache_bytes) + " bytes");
     if (record_.cached > tokens)
@@ -179,6 +194,14 @@ class session_reader {
              std::to_string(record_.written));
     record_.tokens.resize(tokens);
     record_.note.resize(note_bytes);
+  }
+
+  void read_scale() {
+    float& scale = record_.adapter_scale;
+    file_.read(session_layout::at_adapter_scale, std::as_writable_bytes(std::span(&scale, 1)));
+    if (!std::isfinite(scale) || scale == 0)
+      refuse(session_layout::at_adapter_scale, "scale of the adapter", "a finite number other than 0",
+             number_text(scale));
   }
 
   void check_sum() const {

@@ -72,15 +72,20 @@ INTAGLIO_DEFINITION void basic_batch::set_next(batch_handle whose, std::int32_t 
   run_->set_next(whose, id, back);
 }
 INTAGLIO_DEFINITION saved_prefix basic_batch::save(std::span<const std::int32_t> tokens,
-                                                   const std::filesystem::path& path, const session_note& note) {
-  return run_->save(tokens, path, note);
+                                                   const std::filesystem::path& path, const session_note& note,
+                                                   const adapter_choice& adapter) {
+  return run_->save(tokens, path, note, adapter);
 }
 INTAGLIO_DEFINITION saved_prefix basic_batch::restore(const std::filesystem::path& path) { return run_->restore(path); }
-INTAGLIO_DEFINITION std::uint32_t basic_batch::forget(std::span<const std::int32_t> tokens) {
-  return run_->forget(tokens);
+INTAGLIO_DEFINITION std::uint32_t basic_batch::forget(std::span<const std::int32_t> tokens,
+                                                      const adapter_choice& adapter) {
+  return run_->forget(tokens, adapter);
 }
 INTAGLIO_DEFINITION const std::vector<std::int32_t>& basic_batch::last_history(std::uint32_t slot) const {
   return run_->last_history(slot);
+}
+INTAGLIO_DEFINITION const adapter_choice& basic_batch::last_adapter(std::uint32_t slot) const {
+  return run_->last_adapter(slot);
 }
 INTAGLIO_DEFINITION std::uint32_t basic_batch::most_drafts() const { return run_->most_drafts(); }
 INTAGLIO_DEFINITION void basic_batch::draft(batch_handle whose, std::span<const std::int32_t> ids) {

@@ -81,6 +81,7 @@ struct saved_prefix {
   std::uint32_t positions = 0;       ///< of its first tokens, whose keys and values the file has: full pages
   std::uint64_t bytes = 0;           ///< of the file
   session_note note;                 ///< the program's own
+  adapter_choice adapter{0, 0};      ///< that the keys and values come from; number 0: none
 };
 
 /// Sessions of one model that decode together: a movable handle, used by one thread. After device_lost every call
@@ -172,23 +173,25 @@ class basic_batch {
   /// model with recurrent layers
   void set_next(batch_handle whose, std::int32_t id, std::uint32_t back = 0);
 
-  /// Saves what pages hold of a sequence's beginning, be it of sessions that are there or have left: full pages in
-  /// front of its last token, those of prompts and, where prefill leaves decode's bits, of what was drawn; of models
-  /// with recurrent layers up to the newest copy of a state.
+  /// Saves what pages hold of a sequence's beginning with an adapter (last_adapter), be it of sessions that are there
+  /// or have left: full pages in front of its last token, those of prompts and, where prefill leaves decode's bits, of
+  /// what was drawn; of models with recurrent layers up to the newest copy of a state.
   /// @error file_error: the place or the disk; argument_error: an id or a number out of range; device_lost,
   /// out_of_memory
   saved_prefix save(std::span<const std::int32_t> tokens, const std::filesystem::path& path,
-                    const session_note& note = {});
-  /// Brings a saved beginning back. Sessions that begin with its tokens share its pages from then on, until somebody
-  /// needs them. A file that is refused changes nothing.
+                    const session_note& note = {}, const adapter_choice& adapter = {});
+  /// Brings a saved beginning back. Sessions that begin with its tokens and have its adapter at its scale share its
+  /// pages from then on, until somebody needs them. A file that is refused changes nothing.
   /// @error file_error: not a sound file, or one of another plan or of other weights; argument_error: too few pages
   /// that nobody uses; device_lost, out_of_memory
   saved_prefix restore(const std::filesystem::path& path);
-  /// Nobody finds the pages of that beginning any more, but for those that sessions use. @return positions of these
-  /// pages
-  std::uint32_t forget(std::span<const std::int32_t> tokens);
+  /// Nobody finds the pages of that beginning with that adapter any more, but for those that sessions use. @return
+  /// positions of these pages
+  std::uint32_t forget(std::span<const std::int32_t> tokens, const adapter_choice& adapter = {});
   /// Tokens of the session that has a slot, or had it last. @error argument_error: no such slot
   const std::vector<std::int32_t>& last_history(std::uint32_t slot) const;
+  /// The adapter of that session; number 0: none. @error argument_error: no such slot
+  const adapter_choice& last_adapter(std::uint32_t slot) const;
 
   /// Tokens that can be drafted for a pass of one session: a slot each besides its own. 0 of models with recurrent
   /// layers, where passes run all layers in one dispatch, and with halves.

@@ -15,6 +15,7 @@
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/plan/adapters.hpp"
 #include "intaglio/runtime/batch_copies.hpp"
 #include "intaglio/runtime/saved_record.hpp"
 
@@ -88,20 +89,23 @@ class page_mover {
 /// The sessions of a batch, whose beginnings files can hold.
 class batch_prefixes : public batch_copies {
  public:
-  saved_prefix save(std::span<const std::int32_t> tokens, const std::filesystem::path& path, const session_note& note) {
+  saved_prefix save(std::span<const std::int32_t> tokens, const std::filesystem::path& path, const session_note& note,
+                    const adapter_choice& adapter) {
     return gpu::translated([&] {
       device().on()->require_alive("save a beginning");
       body_->check_ids(tokens);
       body_->check_room(tokens.size());
+      const adapter_choice its = checked_adapter(adapter, plan::adapters_of(table()));
       remember_all();
-      std::vector<std::uint32_t> pages = pool_->known(tokens);
+      std::vector<std::uint32_t> pages = pool_->known(tokens, adapter_key(its));
       const std::optional<prefix_states::found> state =
-          copies_ ? copies_->newest(pool_->names_of(tokens)) : std::nullopt;
+          copies_ ? copies_->newest(pool_->names_of(tokens, adapter_key(its))) : std::nullopt;
       if (copies_) pages.resize(state ? state->pages : 0);
       page_mover mover(device(), table(), run_->pool());
       io::session_record record = record_of(*body_, run_->weights(), tokens, note);
       record.cached = record.written = static_cast<std::uint32_t>(pages.size()) * pool_->page_size();
       record.cache_bytes = cache_bytes(mover, pages.size());
+      record.adapter = its.number, record.adapter_scale = its.scale;
       io::session_writer to(path, record);
       for (const std::uint32_t page : pages) to.cache(mover.read(page));
       if (state) {
@@ -111,7 +115,7 @@ class batch_prefixes : public batch_copies {
         to.cache(bytes);
       }
       to.commit();
-      return saved_prefix{record.tokens, record.cached, to.size(), note};
+      return saved_prefix{record.tokens, record.cached, to.size(), note, its};
     });
   }
 
@@ -124,10 +128,12 @@ class batch_prefixes : public batch_copies {
       expect_plan(from, *body_);
       const std::uint32_t pages = expect_pages(from);
       expect_cache_bytes(from, cache_bytes(mover, pages));
-      saved_prefix out{record.tokens, record.cached, from.file().size(), {saved_sampling(from, *body_), record.note}};
+      const adapter_choice its = expect_adapter(from);
+      saved_prefix out{
+          record.tokens, record.cached, from.file().size(), {saved_sampling(from, *body_), record.note}, its};
       expect_weights(from, *body_, run_->weights());
       std::optional<page_pool::list> list;
-      if (waiting_for_pages() == 0) list = pool_->take(record.tokens, record.cached);
+      if (waiting_for_pages() == 0) list = pool_->take(record.tokens, record.cached, adapter_key(its));
       if (!list)
         throw argument_error("KV pages of a beginning", std::to_string(pages) + " that nobody uses",
                              std::to_string(pool_->free()) + " of " + std::to_string(table().shape.pages));
@@ -138,7 +144,7 @@ class batch_prefixes : public batch_copies {
         }
         from.file().expect_unchanged();
         pool_->remember(*list, std::span(record.tokens).first(record.cached));
-        if (copies_ && pages != 0) restore_state(from, pages * mover.page_bytes());
+        if (copies_ && pages != 0) restore_state(from, pages * mover.page_bytes(), adapter_key(its));
       } catch (...) {
         pool_->release(*list);
         throw;
@@ -148,18 +154,37 @@ class batch_prefixes : public batch_copies {
     });
   }
 
-  std::uint32_t forget(std::span<const std::int32_t> tokens) { return pool_->forget(tokens) * pool_->page_size(); }
+  std::uint32_t forget(std::span<const std::int32_t> tokens, const adapter_choice& adapter) {
+    const adapter_choice its = checked_adapter(adapter, plan::adapters_of(table()));
+    return pool_->forget(tokens, adapter_key(its)) * pool_->page_size();
+  }
 
   const std::vector<std::int32_t>& last_history(std::uint32_t slot) const {
-    if (slot >= slot_count())
-      throw argument_error("slot", "0 .. " + std::to_string(slot_count() - 1), std::to_string(slot));
+    expect_slot(slot);
     return members_[slot].number != 0 ? members_[slot].history : left_[slot].history;
+  }
+  const adapter_choice& last_adapter(std::uint32_t slot) const {
+    expect_slot(slot);
+    return members_[slot].number != 0 ? members_[slot].options.adapter : left_[slot].adapter;
   }
 
  protected:
   using batch_copies::batch_copies;
 
  private:
+  void expect_slot(std::uint32_t slot) const {
+    if (slot >= slot_count())
+      throw argument_error("slot", "0 .. " + std::to_string(slot_count() - 1), std::to_string(slot));
+  }
+  /// @error file_error: an adapter that the plan has not
+  adapter_choice expect_adapter(const io::session_reader& from) const {
+    const io::session_record& record = from.record();
+    const std::uint32_t count = plan::adapters_of(table());
+    if (record.adapter > count)
+      from.refuse(io::session_layout::at_adapter, "adapter", "at most " + std::to_string(count),
+                  std::to_string(record.adapter));
+    return {record.adapter, record.adapter_scale};
+  }
   std::uint64_t cache_bytes(const page_mover& mover, std::size_t pages) const {
     return pages == 0 ? 0 : pages * mover.page_bytes() + table().kept_bytes();
   }
@@ -185,8 +210,9 @@ class batch_prefixes : public batch_copies {
                   std::to_string(record.written));
     return record.cached / size;
   }
-  void restore_state(const io::session_reader& from, std::uint64_t at) {
-    const std::uint64_t name = pool_->names_of(from.record().tokens)[from.record().cached / pool_->page_size() - 1];
+  void restore_state(const io::session_reader& from, std::uint64_t at, std::uint64_t root) {
+    const std::uint64_t name =
+        pool_->names_of(from.record().tokens, root)[from.record().cached / pool_->page_size() - 1];
     if (copies_->has(name)) return;
     const auto [buffer, offset] = run_->states().memory_of(copies_->put(name));
     try {

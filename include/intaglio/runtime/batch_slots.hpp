@@ -86,6 +86,7 @@ class batch_slots {
     std::uint32_t found = 0;
     draft_counts drafted;
     std::vector<std::int32_t> history;
+    adapter_choice adapter{0, 0};
   };
 
   /// Positions that are written: the last token drawn is not.
@@ -162,7 +163,7 @@ class batch_slots {
   void remove(std::uint32_t slot, member& of) {
     give_back(slot, of);
     std::erase(waiting_, slot);
-    left_[slot] = {of.number, of.found.value_or(0), of.drafted, std::move(of.history)};
+    left_[slot] = {of.number, of.found.value_or(0), of.drafted, std::move(of.history), of.options.adapter};
     of = {};
   }
 

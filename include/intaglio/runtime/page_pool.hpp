@@ -103,8 +103,8 @@ class page_pool {
     return remembered(tokens, static_cast<std::uint32_t>(tokens.size()), root);
   }
   /// Forgets the pages of `tokens` that no slot uses, from the last one back. @return their number
-  std::uint32_t forget(std::span<const std::int32_t> tokens) {
-    const auto pages = known(tokens);
+  std::uint32_t forget(std::span<const std::int32_t> tokens, std::uint64_t root = 0) {
+    const auto pages = known(tokens, root);
     std::uint32_t out = 0;
     for (std::size_t i = pages.size(); i-- > 0; ++out) {
       page& own = pages_[pages[i]];

@@ -98,6 +98,8 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   const io::session_record& record = from.record();
   const plan::table& table = *body.table;
   expect_plan(from, body);
+  if (record.adapter != 0)  // of a batch (batch_prefixes.hpp)
+    from.refuse(layout::at_adapter, "adapter of the session", "0 (none)", std::to_string(record.adapter));
   if (record.written > std::uint64_t{table.context} + table.max_tokens)
     from.refuse(layout::at_written, "positions written",
                 "at most " + std::to_string(std::uint64_t{table.context} + table.max_tokens),
