@@ -45,9 +45,6 @@ std::vector<std::int32_t> api::checked_prompt(const model_facts& model, std::vec
 void api::plan_reply(completion_request& of, const reply_layout& layout, bool in_thought) {
   const conversation& talk = of.talk;
   of.reading = reply_reading{layout, in_thought, talk.use != tool_use::none};
-  if (of.shape.min_tokens != 0 && !talk.tools.empty())
-    throw api_error(400, "min_tokens: expected nothing beside tools (nor ignore_eos), found a number of tokens",
-                    "min_tokens", "unsupported_parameter");
   if (of.shape.thought_tokens && !layout.thinks())
     throw api_error(400, "thinking_budget: expected nothing: the model does not think aloud, found a limit",
                     "thinking_budget", "unsupported_parameter");

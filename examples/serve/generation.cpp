@@ -41,12 +41,9 @@ generation::generation(const vocabulary_view& words, std::vector<std::int32_t> p
     end_of_thought_ = words.tokens.encode(from.reading->layout.thought_closed, {.parse_special = true});
 }
 
-std::vector<float> generation::shaped(std::span<const float> logits) {
+std::vector<float> generation::shaped(std::span<const float> logits) const {
   std::vector<float> out(logits.begin(), logits.end());
   for (const auto& [id, bias] : shape_.logit_bias) out[static_cast<std::size_t>(id)] += bias;
-  if (ids_.size() < shape_.min_tokens)
-    for (const std::int32_t id : words_.tokens.end_of_generation_ids())
-      if (static_cast<std::size_t>(id) < out.size()) out[static_cast<std::size_t>(id)] = -HUGE_VALF;
   if (shape_.frequency_penalty != 0 || shape_.presence_penalty != 0)
     for (const auto& [id, count] : counts_)
       out[static_cast<std::size_t>(id)] -=
@@ -61,15 +58,8 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
   std::vector<std::uint32_t> recent;
   for (const std::int32_t id : history.last(back)) recent.push_back(static_cast<std::uint32_t>(id));
   const auto position = static_cast<std::uint32_t>(history.size() - 1);
-  std::int32_t id = 0;
-  if (const auto only = next_of_end_of_thought()) {
-    id = *only;
-  } else if (match_) {
-    id = draw_in_form(logits, recent, position, of_device);
-  } else {
-    std::vector<float> values = shaped(logits);
-    id = static_cast<std::int32_t>(draw_token(values, recent, sampling_, position));
-  }
+  const auto only = next_of_end_of_thought();
+  const std::int32_t id = only ? *only : draw_fitting(logits, recent, position, of_device);
   if (id < 0 || static_cast<std::size_t>(id) >= logits.size())
     throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
   if (shape_.logprobs) tell(logits, id);
@@ -77,18 +67,30 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
   return id;
 }
 
+bool generation::fits(std::uint32_t id) {
+  if (id >= words_.texts.size()) return true;  // no numbers: for the caller
+  if (!words_.tokens.is_end_of_generation(static_cast<std::int32_t>(id)))
+    return !match_ || match_->allows(words_.texts[id], tokens_behind());
+  return ids_.size() >= shape_.min_tokens && (!match_ || match_->complete());
+}
+
+std::vector<bool> generation::fitting(std::size_t count) {
+  std::vector<bool> out(count, match_ == nullptr);
+  if (match_) match_->mark_allowed(words_.bytes, tokens_behind(), out);
+  // A form that has nothing more to say ends, however few tokens there are.
+  const bool may_end = match_ ? match_->complete() && (ids_.size() >= shape_.min_tokens ||
+                                                       std::find(out.begin(), out.end(), true) == out.end())
+                              : ids_.size() >= shape_.min_tokens;
+  for (const std::int32_t id : words_.tokens.end_of_generation_ids())
+    if (static_cast<std::size_t>(id) < count) out[static_cast<std::size_t>(id)] = may_end;
+  return out;
+}
+
 /// First without the mask, since most draws fit; what does not fit is drawn again among what does. Together that is the
 /// draw under the mask.
-std::int32_t generation::draw_in_form(std::span<const float> logits, std::span<const std::uint32_t> recent,
+std::int32_t generation::draw_fitting(std::span<const float> logits, std::span<const std::uint32_t> recent,
                                       std::uint32_t position, std::int32_t of_device) {
-  const std::uint32_t left = max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1;
-  const auto fits = [&](std::uint32_t id) {
-    if (id >= words_.texts.size()) return true;  // no numbers: for the caller
-    return words_.tokens.is_end_of_generation(static_cast<std::int32_t>(id)) ? match_->complete()
-                                                                             : match_->allows(words_.texts[id], left);
-  };
-  const bool device_knows = shape_.frequency_penalty == 0 && shape_.presence_penalty == 0 &&
-                            shape_.logit_bias.empty() && shape_.min_tokens == 0;
+  const bool device_knows = shape_.frequency_penalty == 0 && shape_.presence_penalty == 0 && shape_.logit_bias.empty();
   auto first = static_cast<std::uint32_t>(of_device);
   if (!device_knows) {
     std::vector<float> all = shaped(logits);
@@ -96,11 +98,7 @@ std::int32_t generation::draw_in_form(std::span<const float> logits, std::span<c
   }
   if (fits(first)) return static_cast<std::int32_t>(first);
   std::vector<float> values = shaped(logits);
-  std::vector<bool> allowed(logits.size());
-  match_->mark_allowed(words_.bytes, left, allowed);
-  if (match_->complete())
-    for (const std::int32_t id : words_.tokens.end_of_generation_ids())
-      if (static_cast<std::size_t>(id) < allowed.size()) allowed[static_cast<std::size_t>(id)] = true;
+  const std::vector<bool> allowed = fitting(logits.size());
   for (std::size_t id = 0; id < logits.size(); ++id)
     if (!allowed[id]) values[id] = -HUGE_VALF;
   constexpr std::uint32_t second_draw = 0x80000000u;  // random numbers of its own

@@ -93,8 +93,8 @@ class generation {
   /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask
   /// in front of it.
   /// @param logits [vocab_size] behind the last token  @param history all tokens up to the last
-  /// @param of_device the token that the device has drawn from these logits: where the form is all that it does not
-  /// know, this is the draw, if it fits
+  /// @param of_device the token that the device has drawn from these logits: where the form and min_tokens are all that
+  /// it does not know, this is the draw, if it fits
   /// With a form, the token is taken into it.
   /// @throws device_error: logits that are no numbers; match_limit
   std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history, std::int32_t of_device);
@@ -120,8 +120,15 @@ class generation {
   steady::time_point first_token{}, last_token{};  ///< of the engine's thread
 
  private:
-  std::vector<float> shaped(std::span<const float> logits);
-  std::int32_t draw_in_form(std::span<const float> logits, std::span<const std::uint32_t> recent,
+  /// The logits with biases and penalties.
+  std::vector<float> shaped(std::span<const float> logits) const;
+  /// Whether the next token may be this one: of the form, and no end before min_tokens.
+  bool fits(std::uint32_t id);
+  /// Which of `count` tokens may be the next one.
+  std::vector<bool> fitting(std::size_t count);
+  /// Tokens that may come behind the next one.
+  std::uint32_t tokens_behind() const { return max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1; }
+  std::int32_t draw_fitting(std::span<const float> logits, std::span<const std::uint32_t> recent,
                             std::uint32_t position, std::int32_t of_device);
   void tell(std::span<const float> logits, std::int32_t id);
   /// The token that the limit of a thought leaves no choice of.

@@ -286,9 +286,6 @@ void read_ends(const fields& from, const model_facts& model, const limits& limit
   }
   out.shape.min_tokens = from.natural("min_tokens", 0, model.context).value_or(0);
   if (from.boolean("ignore_eos", false)) out.shape.min_tokens = UINT32_MAX;
-  if (out.shape.min_tokens != 0 && out.shape.form)
-    refuse_field(out.shape.min_tokens == UINT32_MAX ? "ignore_eos" : "min_tokens", "nothing beside a form of the text",
-                 "a wish for more of it");
 }
 
 /// The adapter that a request chooses: by the name of a model, or in the list `lora`.

@@ -423,11 +423,13 @@ check(
     and raw({**once, "max_tokens": 490, "min_tokens": short + 5})["usage"]["completion_tokens"] >= short + 5,
     "as many tokens at least",
 )
-check.equal(
-    server.ask("POST", "/v1/completions", {**once, "min_tokens": 5, "format": "json"}, key)[0],
-    400,
-    "more of a form is refused",
+letters = {**once, "max_tokens": 60, "guided_regex": "[a-z]{1,30}"}
+least = raw({**letters, "min_tokens": 12})
+check(
+    least["usage"]["completion_tokens"] >= 12 or len(least["choices"][0]["text"]) == 30,
+    f"as many tokens of a form at least: {least}",
 )
+check.equal(len(raw({**letters, "ignore_eos": True})["choices"][0]["text"]), 30, "a form that is full ends the text")
 check(
     "User: " + story in raw({"messages": [{"role": "user", "content": story}]}, "/apply-template")["prompt"],
     "the template applied",

@@ -143,16 +143,14 @@ TEST_CASE("what asks for a form is done or refused, wherever it stands") {
                                 R"(,"modalities":["audio"])",
                                 R"(,"modalities":["text","audio"])",
                                 R"(,"store":true)",
-                                R"(,"ignore_eos":true,"format":"json")",
-                                R"(,"min_tokens":3,"format":"json")",
                                 R"(,"stop_token_ids":[4096])",
                                 R"(,"stop_token_ids":3)"}) {
     INFO(bad);
     CHECK_FALSE(refusal_of(bad).empty());
   }
-  for (const char* const good :
-       {R"(,"tools":[],"tool_choice":"none")", R"(,"modalities":["text"],"store":false)",
-        R"(,"ignore_eos":true,"stop_token_ids":[1,2])", R"(,"stop":["x"],"response_format":{"type":"json_object"})"}) {
+  for (const char* const good : {R"(,"tools":[],"tool_choice":"none")", R"(,"modalities":["text"],"store":false)",
+                                 R"(,"ignore_eos":true,"stop_token_ids":[1,2])", R"(,"min_tokens":3,"format":"json")",
+                                 R"(,"stop":["x"],"response_format":{"type":"json_object"})"}) {
     INFO(good);
     CHECK(refusal_of(good).empty());
   }
