@@ -116,15 +116,19 @@ std::string set_text(const layer_set& of) {
   return "{{" + words + "}}";
 }
 
-/// What a config says of routers. @param field takes a key and its value
+/// What a config says of routers, and what layers of some models of a family alone have. @param field takes a key and
+/// its value
 template <class Field>
-void router_fields(const decoder_config& c, const Field& field) {
+void last_fields(const decoder_config& c, const Field& field) {
   if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   if (c.routed_scaling_factor != 1.f) field("routed_scaling_factor", number(c.routed_scaling_factor));
   if (c.use_expert_bias) field("use_expert_bias", "true");
-  if (c.num_dense_layers == 0) return;
-  field("num_dense_layers", std::to_string(c.num_dense_layers));
-  field("dense_intermediate_size", std::to_string(c.dense_intermediate_size));
+  if (c.num_dense_layers != 0) {
+    field("num_dense_layers", std::to_string(c.num_dense_layers));
+    field("dense_intermediate_size", std::to_string(c.dense_intermediate_size));
+  }
+  if (!c.use_qk_norm) field("use_qk_norm", "false");
+  if (!c.attention_bias) field("attention_bias", "false");
 }
 
 std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
@@ -209,7 +213,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
                            (delta.in_turn ? ", true}" : ", false}"));
   count("shared_expert_intermediate_size", c.shared_expert_intermediate_size);
   count("type_vocab_size", c.type_vocab_size);
-  router_fields(c, field);
+  last_fields(c, field);
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
          "> {\n  static constexpr std::string_view name = \"" + name + "\";\n" + held_text(kind.types) + "};\n";
   return out;

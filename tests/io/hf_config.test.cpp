@@ -219,11 +219,12 @@ TEST_CASE("hf_config: every key is read, harmless or named") {
         CHECK_THAT(read(with("0.1")).warnings[0],
                    ContainsSubstring("config.json: key '" + std::string(rule.key) + "' acts in training alone"));
       }
-      if (rule.use == config_key_use::off) {
+      const bool off = rule.use == config_key_use::off || rule.use == config_key_use::own;  // none of these has one
+      if (off) {
         for (const char* none : {"0", "false", "null", "[]", "{}"}) CHECK(read(with(none)).warnings.empty());
         CHECK_THAT(refusal(with("true")), ContainsSubstring(std::string(rule.key) + ": expected none, found true"));
       }
-      if (!rule.is_of(family)) {
+      if (!off && !rule.is_of(family)) {
         CHECK(read(with("null")).warnings.empty());
         REQUIRE(read(with("7")).warnings.size() == 1);
         CHECK_THAT(read(with("7")).warnings[0], ContainsSubstring("' is not used by " + family));
@@ -462,6 +463,38 @@ TEST_CASE("hf_config: an LFM2 with experts states its router and its dense layer
   CHECK_THAT(refusal(of(R"(,"num_dense_layers":4)")),
              ContainsSubstring("num_dense_layers: expected less than num_hidden_layers 4"));
   CHECK_THAT(refusal(of(R"(,"routed_scaling_factor":0.0)")), ContainsSubstring("routed_scaling_factor: expected"));
+}
+
+TEST_CASE("hf_config: a GLM-4.5 states its experts, what turns, norms, biases and layers that draft") {
+  const auto of = [](const std::string& fields, const std::string& type = "glm4_moe") {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,"num_attention_heads":4,)"
+           R"("head_dim":16,"vocab_size":1000,"max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+           fields + "}";
+  };
+  const auto usual = read(of(R"(,"tie_word_embeddings":false)"));
+  const decoder_config& c = usual.config;
+  CHECK((c.model_type == architecture::glm4moe && usual.warnings.empty() && usual.draft_layers == 0));
+  CHECK((c.num_local_experts == 128 && c.num_experts_per_tok == 8 && c.intermediate_size == 1408));
+  CHECK((c.num_dense_layers == 1 && c.dense_intermediate_size == 128 && c.shared_expert_intermediate_size == 1408));
+  CHECK((c.rotary_dim == 8 && !c.use_qk_norm && !c.attention_bias && c.use_expert_bias && c.norm_topk_prob));
+  CHECK((c.routed_scaling_factor == 1.f && c.rope_theta == 10'000.f));
+  const auto stated = read(of(R"(,"n_routed_experts":8,"num_experts_per_tok":2,"moe_intermediate_size":32,)"
+                              R"("n_shared_experts":2,"first_k_dense_replace":3,"routed_scaling_factor":2.5,)"
+                              R"("use_qk_norm":true,"attention_bias":true,"partial_rotary_factor":0.25,"n_group":1,)"
+                              R"("topk_group":1,"num_nextn_predict_layers":1,"norm_topk_prob":false)"));
+  CHECK((stated.warnings.empty() && stated.draft_layers == 1 && stated.config.num_hidden_layers == 4));
+  CHECK((stated.config.num_local_experts == 8 && stated.config.shared_expert_intermediate_size == 64));
+  CHECK((stated.config.num_dense_layers == 3 && stated.config.routed_scaling_factor == 2.5f));
+  CHECK((stated.config.use_qk_norm && stated.config.attention_bias && stated.config.rotary_dim == 4));
+  CHECK(!stated.config.norm_topk_prob);
+  CHECK(read(of(R"(,"n_shared_experts":0)")).config.shared_expert_intermediate_size == 0);
+  CHECK_THAT(refusal(of(R"(,"n_group":8)")), ContainsSubstring("n_group: expected 1: experts are chosen among all"));
+  CHECK_THAT(refusal(of(R"(,"topk_group":4)")), ContainsSubstring("topk_group: expected 1"));
+  CHECK_THAT(refusal(of(R"(,"n_shared_experts":4000000000)")), ContainsSubstring("n_shared_experts: expected experts"));
+  CHECK_THAT(refusal(of(R"(,"use_qk_norm":true)", "llama")), ContainsSubstring("use_qk_norm: expected none"));
+  const auto other = read(of(R"(,"n_routed_experts":8,"num_nextn_predict_layers":1)", "llama"));
+  CHECK(other.warnings.size() == 2);
 }
 
 TEST_CASE("hf_config: families put together of others' layers state what they have of their own") {

@@ -28,8 +28,8 @@ using namespace intaglio::testing;
 namespace {
 
 constexpr std::array tiny_decoders{
-    "granitemoe", "granitemoeshared", "granite4", "olmoe",       "qwen35moe", "lfm2moe",  "gemma",
-    "arcee",      "seed_oss",         "exaone4",  "exaone4_all", "qwen2moe",  "ernie4_5", "ministral3"};
+    "granitemoe", "granitemoeshared", "granite4",    "olmoe",    "qwen35moe", "lfm2moe",    "gemma",   "arcee",
+    "seed_oss",   "exaone4",          "exaone4_all", "qwen2moe", "ernie4_5",  "ministral3", "glm4moe", "glm4moe_air"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {
@@ -54,7 +54,10 @@ TEST_CASE("decoders put together of others' layers give numpy's logits", "[once]
   INFO(model << " " << form);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);
   for (const std::string& each : file.warnings()) UNSCOPED_INFO(each);
-  CHECK(file.warnings().empty());
+  if (model.starts_with("glm4moe") && form != "converted.gguf")
+    CHECK((file.warnings().size() == 1 &&
+           file.warnings()[0].ends_with("3 tensors of layers that draft tokens are not read")));
+  else CHECK(file.warnings().empty());
   const bool narrow = form == "model.gguf";  // keys and values in f16, as on GPUs
   const plan::planned plan = families::planned_of(file.config(), families::types_of(file).types, model,
                                                   narrow ? plan::profiles::exact : plan::profiles::cpu, 128);

@@ -3,7 +3,8 @@
 
   logistic_decoders.py OUT
 
-The forward pass is written from transformers' models/lfm2_moe and glm4_moe.
+The forward pass is written from transformers' models/lfm2_moe and glm4_moe. Layers that draft tokens are in the files
+and nowhere else.
 """
 import re
 import sys
@@ -29,6 +30,18 @@ LFM2 = {
 LFM2.update({f"self_attn.{n}_proj": (None, f"attn_{n}") for n in "qkv"})
 LFM2_EXPERTS = {"gate_proj": ("w1", "ffn_gate_exps"), "up_proj": ("w3", "ffn_up_exps"),
                 "down_proj": ("w2", "ffn_down_exps")}
+# GLM-4.5's: transformers has the same but for the bias by which experts are chosen.
+GLM = {"input_layernorm": (None, "attn_norm"), "post_attention_layernorm": (None, "post_attention_norm"),
+       "self_attn.o_proj": (None, "attn_output"), "self_attn.q_norm": (None, "attn_q_norm"),
+       "self_attn.k_norm": (None, "attn_k_norm"), "mlp.gate": (None, "ffn_gate_inp"),
+       "mlp.choosing": ("mlp.gate.e_score_correction_bias", "exp_probs_b.bias")}
+GLM.update({f"self_attn.{n}_proj": (None, f"attn_{n}") for n in "qkv"})
+GLM.update({f"mlp.{n}_proj": (None, f"ffn_{n}") for n in ("gate", "up", "down")})
+GLM.update({f"mlp.shared_experts.{n}_proj": (None, f"ffn_{n}_shexp") for n in ("gate", "up", "down")})
+GLM_EXPERTS = {f"{n}_proj": (f"{n}_proj", f"ffn_{n}_exps") for n in ("gate", "up", "down")}
+# Of a layer that drafts tokens, which nobody reads.
+DRAFTS = {"eh_proj.weight": "nextn.eh_proj.weight", "enorm.weight": "nextn.enorm.weight",
+          "input_layernorm.weight": "attn_norm.weight"}
 
 
 class Logistic(Decoder):
@@ -71,8 +84,16 @@ class Logistic(Decoder):
                 w[p + unit + "up_proj.weight"] = matrix(inner, HIDDEN)
                 w[p + unit + "down_proj.weight"] = matrix(HIDDEN, inner)
         w["norm.weight"] = near(HIDDEN)
+        kept = lambda values: values
+        if self.traits.get("halves"):  # a folder's vectors, which convert writes as f32
+            w.update({name: values.astype(np.float16).astype(np.float32) for name, values in w.items()
+                      if values.ndim == 1})
+            kept = lambda values: values.astype(np.float16) if values.ndim == 1 else values
         self.plain = w
-        self.weights = {"model." + self.names_of(name)[0]: values for name, values in w.items()}
+        self.weights = {"model." + self.names_of(name)[0]: kept(values) for name, values in w.items()}
+        for i in range(t.get("num_nextn_predict_layers", 0)):
+            for name in DRAFTS:
+                self.weights[f"model.layers.{self.layers + i}.{name}"] = near(HIDDEN)
         if not t.get("tie_word_embeddings", t.get("tie_embedding")):
             w["lm_head.weight"] = self.weights["lm_head.weight"] = matrix(VOCABULARY, HIDDEN)
 
@@ -142,22 +163,48 @@ class Logistic(Decoder):
                 yield gguf, values[:, 0] if values.ndim == 3 else values
         for gguf, all_ in stacks.items():
             yield gguf, np.stack(all_)
+        for i in range(self.text.get("num_nextn_predict_layers", 0)):
+            for name, gguf in DRAFTS.items():
+                layer = self.layers + i
+                yield f"blk.{layer}.{gguf}", self.weights[f"model.layers.{layer}.{name}"]
 
     def gguf_keys(self):
         t = self.text
         attends = [0 if self.is_recurrent(layer) else KV_HEADS for layer in range(self.layers)]
-        keys = {"block_count": self.layers, "context_length": t["max_position_embeddings"], "embedding_length": HIDDEN,
-                "vocab_size": VOCABULARY, "feed_forward_length": DENSE, "attention.head_count": HEADS,
+        drafts = t.get("num_nextn_predict_layers", 0)
+        keys = {"block_count": self.layers + drafts, "context_length": t["max_position_embeddings"],
+                "embedding_length": HIDDEN, "vocab_size": VOCABULARY, "feed_forward_length": DENSE,
+                "attention.head_count": HEADS,
                 "attention.head_count_kv": attends if 0 in attends else KV_HEADS,
                 "attention.layer_norm_rms_epsilon": self.eps, "rope.freq_base": float(t["rope_theta"]),
                 "rope.dimension_count": int(WIDE * t.get("partial_rotary_factor", 1.0)), "expert_count": EXPERTS,
                 "expert_used_count": TOP, "expert_feed_forward_length": INNER, "expert_gating_func": 2,
                 "leading_dense_block_count": t[self.traits["dense"]],
                 "expert_weights_scale": t["routed_scaling_factor"], **self.traits["keys"]}
+        if drafts:
+            keys["nextn_predict_layers"] = drafts
         return self.traits["gguf"], keys
 
 
+GLM_CONFIG = {"model_type": "glm4_moe", **COMMON, "intermediate_size": DENSE, "moe_intermediate_size": INNER,
+              "num_hidden_layers": 2, "head_dim": WIDE, "partial_rotary_factor": 0.5, "rope_theta": 1000000.0,
+              "rope_scaling": None, "attention_bias": True, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
+              "n_routed_experts": EXPERTS, "num_experts_per_tok": TOP, "norm_topk_prob": True,
+              "tie_word_embeddings": False, "num_nextn_predict_layers": 1}
+
+
+def glm_traits(shared, **more):
+    return {"gguf": "glm4moe", "names": GLM, "expert_names": GLM_EXPERTS, "ffn": "mlp.",
+            "dense": "first_k_dense_replace", "added": 1e-20, "last": ("norm", "output_norm"),
+            "keys": {"expert_shared_count": shared, "expert_weights_norm": True, "attention.key_length": WIDE,
+                     "attention.value_length": WIDE}, **more}
+
+
 MODELS = {
+    "glm4moe": ({**GLM_CONFIG, "n_shared_experts": 2, "routed_scaling_factor": 2.5, "use_qk_norm": True},
+                glm_traits(2, norms="heads", halves=True)),
+    "glm4moe_air": ({**GLM_CONFIG, "n_shared_experts": 1, "routed_scaling_factor": 1.0, "use_qk_norm": False},
+                    glm_traits(1)),
     "lfm2moe": ({"model_type": "lfm2_moe", "hidden_size": HIDDEN, "intermediate_size": DENSE,
                  "moe_intermediate_size": INNER, "num_hidden_layers": 6, "num_attention_heads": HEADS,
                  "num_key_value_heads": KV_HEADS, "vocab_size": VOCABULARY, "max_position_embeddings": 512,

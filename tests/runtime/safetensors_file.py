@@ -8,14 +8,15 @@ import numpy as np
 
 
 def write_safetensors(path, tensors):
-    """Writes tensors by name, all as F32."""
+    """Writes tensors by name, those of halves as F16 and the others as F32."""
     header, at = {}, 0
     for name, values in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
+        kind = "F16" if values.dtype == np.float16 else "F32"
+        header[name] = {"dtype": kind, "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
         at += values.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
         for values in tensors.values():
-            out.write(np.ascontiguousarray(values, "<f4").tobytes())
+            out.write(np.ascontiguousarray(values, "<f2" if values.dtype == np.float16 else "<f4").tobytes())

@@ -46,10 +46,11 @@ enum class architecture : std::uint8_t {
   mistral3,
   exaone4,
   qwen2moe,
-  ernie4_5
+  ernie4_5,
+  glm4moe
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::ernie4_5;
+inline constexpr architecture last_architecture = architecture::glm4moe;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator.
@@ -181,6 +182,9 @@ struct decoder_config {
   bool use_expert_bias = false;               ///< experts are chosen with a bias, exp_probs_b
   std::uint32_t num_dense_layers = 0;         ///< layers in front whose FFNs have no experts
   std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these
+  // Of families of which some models alone have them (core/family.hpp).
+  bool use_qk_norm = true;     ///< heads of q and k are normalised
+  bool attention_bias = true;  ///< q, k and v have biases
 
   /// Elements of a token's queries.
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
@@ -227,10 +231,11 @@ struct decoder_config {
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {
-      "bitnet",    "llama",         "gemma3",     "qwen3",    "qwen3moe",   "qwen2",      "smollm3",  "granite",
-      "olmo2",     "phi3",          "lfm2",       "gemma2",   "gemma4",     "gemma3n",    "gpt-oss",  "qwen35",
-      "qwen3next", "granitehybrid", "nemotron_h", "bert",     "nomic-bert", "granitemoe", "olmoe",    "qwen35moe",
-      "lfm2moe",   "gemma",         "arcee",      "seed_oss", "mistral3",   "exaone4",    "qwen2moe", "ernie4_5"};
+      "bitnet",     "llama",   "gemma3",    "qwen3",         "qwen3moe",   "qwen2",  "smollm3",
+      "granite",    "olmo2",   "phi3",      "lfm2",          "gemma2",     "gemma4", "gemma3n",
+      "gpt-oss",    "qwen35",  "qwen3next", "granitehybrid", "nemotron_h", "bert",   "nomic-bert",
+      "granitemoe", "olmoe",   "qwen35moe", "lfm2moe",       "gemma",      "arcee",  "seed_oss",
+      "mistral3",   "exaone4", "qwen2moe",  "ernie4_5",      "glm4moe"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

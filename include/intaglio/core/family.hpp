@@ -29,23 +29,26 @@ struct family {
   bool ternary = false;               ///< matrices are ternary
   bool may_be_ternary = false;        ///< those of some models are
   bool head_norms = false;            ///< attn_q_norm, attn_k_norm: norms of each head of q and k
+  bool optional_norms = false;        ///< of some models alone, which say it (decoder_config::use_qk_norm)
   bool whole_norms = false;           ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;            ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
+  bool optional_biases = false;       ///< of some models alone, which say it (decoder_config::attention_bias)
   bool block_biases = false;          ///< biases of the projection behind attention, of the router and of experts too
   bool sinks = false;                 ///< attn_sinks: a score more in each head's softmax
   bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the halves of a block read
   bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
   bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
-  bool windows = false;               ///< config.json's sliding_window is the window of all layers
-  std::uint32_t window_interval = 0;  ///< where files state none: every n-th layer sees all positions; 0: none does
-  std::uint32_t default_window = 0;   ///< of families with window_interval, where files state none
-  bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
-  bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up
-  bool partial_rotary = false;        ///< the first channels of a head may turn alone, by factors of longrope
-  bool gguf_rows_in_pairs = false;    ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
-  bool hf_rows_in_pairs = false;      ///< safetensors have them so too: neighbouring channels turn together
-  float hf_norm_addend = 0.f;         ///< safetensors has norm weights less this
+  bool windows = false;                   ///< config.json's sliding_window is the window of all layers
+  std::uint32_t window_interval = 0;      ///< where files state none: every n-th layer sees all positions; 0: none does
+  std::uint32_t default_window = 0;       ///< of families with window_interval, where files state none
+  bool fused = false;                     ///< files have q, k and v as one matrix, and gate and up
+  bool fused_qkv = false;                 ///< files have q, k and v as one matrix, but not gate and up
+  bool partial_rotary = false;            ///< the first channels of a head may turn alone, by factors of longrope
+  std::uint32_t default_rotary_part = 0;  ///< of these, where config.json states none: one in so many channels; 0: all
+  bool gguf_rows_in_pairs = false;        ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
+  bool hf_rows_in_pairs = false;          ///< safetensors have them so too: neighbouring channels turn together
+  float hf_norm_addend = 0.f;             ///< safetensors has norm weights less this
   std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
   mixtures experts = mixtures::none;
   std::uint32_t default_experts = 0, default_experts_used = 0;  ///< of mixtures, where config.json states none
@@ -56,6 +59,9 @@ struct family {
   std::uint32_t default_dense_layers = 0;   ///< of these: layers in front without experts, where files state none
   bool gated_shared_expert = false;         ///< layers have an expert more, which every token has, with a gate
   std::uint32_t default_shared_width = 0;   ///< of it, where config.json states none
+  bool shared_experts = false;              ///< layers have experts more, without a gate, which every token has; files
+                                            ///< count them, and they are one that is as wide as all of them
+  bool draft_layers = false;                ///< files may have layers behind the last one, which draft tokens
   bool joint_gates = false;                 ///< betas and alphas of delta rules come by one matrix
   recurrence recurrent = recurrence::none;  ///< of the config's recurrent_layers
   bool single_halves = false;               ///< a layer has a state, attention or an FFN without a gate
@@ -82,7 +88,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 32> families_table{{
+inline constexpr std::array<family, 33> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -227,6 +233,7 @@ inline constexpr std::array<family, 32> families_table{{
      .head_norms = true,
      .window = gguf_window::inert,
      .partial_rotary = true,
+     .default_rotary_part = 4,
      .hf_norm_addend = 1.f,
      .ffn_norm = "post_attention_norm",
      .recurrent = recurrence::delta_net,
@@ -238,6 +245,7 @@ inline constexpr std::array<family, 32> families_table{{
      .head_norms = true,
      .window = gguf_window::inert,
      .partial_rotary = true,
+     .default_rotary_part = 4,
      .hf_norm_addend = 1.f,
      .ffn_norm = "post_attention_norm",
      .experts = mixtures::all,
@@ -317,6 +325,7 @@ inline constexpr std::array<family, 32> families_table{{
      .head_norms = true,
      .window = gguf_window::inert,
      .partial_rotary = true,
+     .default_rotary_part = 4,
      .hf_norm_addend = 1.f,
      .ffn_norm = "post_attention_norm",
      .experts = mixtures::all,
@@ -403,12 +412,39 @@ inline constexpr std::array<family, 32> families_table{{
      .gguf_rows_in_pairs = true,
      .hf_rows_in_pairs = true,
      .tied = true},
+    {.type = architecture::glm4moe,
+     .config_names = "glm4_moe",
+     .gguf_names = "glm4moe",
+     .layers = "glm4moe",
+     .head_norms = true,
+     .optional_norms = true,
+     .qkv_biases = true,
+     .optional_biases = true,
+     .window = gguf_window::refused,
+     .partial_rotary = true,
+     .default_rotary_part = 2,
+     .ffn_norm = "post_attention_norm",
+     .experts = mixtures::all,
+     .default_experts = 128,
+     .default_experts_used = 8,
+     .default_expert_width = 1408,
+     .logistic_router = true,
+     .router_added = 1e-20f,
+     .default_dense_layers = 1,
+     .shared_experts = true,
+     .draft_layers = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
 /// Whether a model's matrices are ternary: of all in the family, or of this one.
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
 
+/// Whether heads of a model's q and k are normalised.
+constexpr bool has_head_norms(const decoder_config& c) { return family_of(c.model_type).head_norms && c.use_qk_norm; }
+/// Whether a model's q, k and v have biases.
+constexpr bool has_qkv_biases(const decoder_config& c) {
+  return family_of(c.model_type).qkv_biases && c.attention_bias;
+}
 /// Whether a family's layers have an expert more, which every token has, with a gate.
 constexpr bool has_shared_expert(const family& of) { return of.gated_shared_expert; }
 /// The tensor of the norm of what the FFN reads.

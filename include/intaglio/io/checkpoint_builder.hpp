@@ -161,7 +161,7 @@ class checkpoint_builder {
     if (zeros != 0)
       warn(std::to_string(zeros) + (zeros == 1 ? " bias is zeros and is" : " biases are zeros and are") +
            " left out, the first: " + first);
-    else if (biases_stated_ && !family_of(out_.config_.model_type).qkv_biases)
+    else if (biases_stated_ && !has_qkv_biases(out_.config_))
       fault("the config states biases, of which the files have none");
   }
   /// @param size of the vector @return false after a fault

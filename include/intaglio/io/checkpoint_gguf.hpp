@@ -15,6 +15,7 @@
 #include "intaglio/io/gguf.hpp"
 #include "intaglio/io/gguf_config.hpp"
 #include "intaglio/io/gguf_vocabulary.hpp"
+#include "intaglio/io/hf_names.hpp"
 
 namespace intaglio::io {
 
@@ -36,7 +37,12 @@ namespace intaglio::io {
   std::vector<const mapped_file*> files;
   for (gguf_part& part : std::move(file).release_parts())
     files.push_back(builder.adopt(std::move(part).release_file()));
+  std::size_t drafts = 0;
   for (const gguf_tensor& tensor : tensors) {
+    if (is_draft_name(tensor.name, "blk.", config.config().num_hidden_layers, config.draft_layers())) {
+      ++drafts;
+      continue;
+    }
     checkpoint_tensor out;
     out.stored = {tensor.name,        tensor.type,   tensor.rows(), tensor.columns(),
                   files[tensor.part], tensor.offset, tensor.bytes};
@@ -57,6 +63,7 @@ namespace intaglio::io {
       each.rotary_dim = c.rotary_dim;
     });
   }
+  if (drafts != 0) builder.warn(draft_warning(drafts));
   return std::move(builder).finish();
 }
 

@@ -53,10 +53,7 @@ class hf_tensor_collector {
   /// @param tensor of a safetensors_file or a torch_file
   template <class Tensor>
   [[gnu::cold]] void add(const Tensor& tensor, const mapped_file* file) {
-    if (is_vision_name(tensor.name)) {
-      ++vision_;
-      return;
-    }
+    if (is_unread(tensor.name)) return;
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     if (family_of(config_.config.model_type).encoder) {
       if (is_position_list(tensor.name)) return;
@@ -127,6 +124,7 @@ class hf_tensor_collector {
     }
     if (heads_ != 0)
       builder_.warn(std::to_string(heads_) + " tensors of heads are not read: embeddings are made of states");
+    if (drafts_ != 0) builder_.warn(draft_warning(drafts_));
     if (vision_ != 0) builder_.warn(std::to_string(vision_) + " tensors of the vision model are not read");
     for (const auto& [owner, found] : scales_) {
       checkpoint_tensor* matrix = builder_.find(owner);
@@ -141,6 +139,14 @@ class hf_tensor_collector {
   }
 
  private:
+  /// Counts tensors that are named and not read.
+  bool is_unread(std::string_view name) {
+    const bool vision = is_vision_name(name),
+               draft = is_draft_name(name, "model.layers.", config_.config.num_hidden_layers, config_.draft_layers);
+    vision_ += vision;
+    drafts_ += draft;
+    return vision || draft;
+  }
   /// Leaves out the rows of positions that no token has. @return false where there are no more, which is a fault
   bool skip_positions(checkpoint_tensor& table) {
     const std::uint64_t skipped = config_.position_offset;
@@ -315,7 +321,7 @@ class hf_tensor_collector {
   std::map<std::string, checkpoint_tensor> split_experts_;  ///< as experts_, of MXFP4
   std::map<std::string, checkpoint_tensor> experts_;        ///< by GGUF's name, as far as their parts have come
   std::vector<std::pair<std::string, scale>> scales_;
-  std::size_t vision_ = 0, heads_ = 0;
+  std::size_t vision_ = 0, heads_ = 0, drafts_ = 0;
   score_layers score_ = score_layers::none;
 };
 

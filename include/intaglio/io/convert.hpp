@@ -135,6 +135,12 @@ class model_converter {
     progress_.total_tensors = plan_.size();
     report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();
   }
+  /// Whether a tensor has a row or a value for each channel that turns.
+  static bool is_turned(std::string_view name) {
+    for (const std::string_view each : {".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias"})
+      if (name.ends_with(each)) return true;
+    return false;
+  }
   void plan_tensor(const checkpoint_tensor& tensor) {
     const stored_tensor& stored = tensor.stored;
     if (safetensors_ && stored.name.starts_with("rope_f")) return;  // config.json says it
@@ -144,11 +150,11 @@ class model_converter {
     to.type = type;
     to.kind = kind_index(tensor, type);
     to.ternary = tensor.role == tensor_role::matrix && rules_->bitnet();
-    const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
+    const bool turns = is_turned(stored.name);
     gguf_ ? add_to_gguf(tensor, to, turns) : add_to_safetensors(tensor, to);
     if (!gguf_ && turns && family_of(model_.config().model_type).hf_rows_in_pairs)
       to.rows_in_pairs = model_.config().head_dim;
-    if (turns && model_.config().rotary_dim != 0 && tensor.rows_in_pairs != 0) {
+    if (model_.config().rotary_dim != 0 && tensor.rows_in_pairs != 0) {  // norms of heads too
       to.rows_in_pairs = model_.config().head_dim;
       to.rotary_dim = model_.config().rotary_dim;
     }

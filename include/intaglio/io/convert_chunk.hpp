@@ -64,7 +64,9 @@ class chunk_encoder {
     in.values.resize(static_cast<std::size_t>(part.rows * columns));
     in.again.resize(in.values.size());
     model_->read_f32(source, part.row, part.rows, in.values);
-    const bool same = source.stored.type == tensor.type && source.addend == tensor.addend && !source.negative_exp;
+    const bool vector = source.dimensions == 1;  // whose values are in the order of heads' rows
+    const bool same = source.stored.type == tensor.type && source.addend == tensor.addend && !source.negative_exp &&
+                      (!vector || source.rows_in_pairs == tensor.rows_in_pairs);
     if (same && panels && source.rows_in_pairs == tensor.rows_in_pairs) {
       source.stored.file->read(
           source.stored.offset + part.row / bcml1_layout::panel_rows * (bcml1_layout{1, columns}.bytes()), in.bytes);
@@ -72,12 +74,12 @@ class chunk_encoder {
     }
     if (same && !panels) {
       model_->read_rows(source, part.row, part.rows, in.bytes);
-      turn<std::byte>(tensor, in.bytes, in.turned, row_bytes(tensor.type, columns));
+      if (!vector) turn<std::byte>(tensor, in.bytes, in.turned, row_bytes(tensor.type, columns));
       return in.loss.add(in.values, in.values);
     }
     for (float& value : in.values) value -= tensor.addend;
     std::vector<float>& turned = in.again;
-    turn<float>(tensor, in.values, turned, columns);
+    turn<float>(tensor, in.values, turned, vector ? 1 : columns);
     if (panels) {
       const bcml1_layout layout{part.rows, columns};
       try {

@@ -88,8 +88,8 @@ struct fused_part {
 template <class Turned>
 [[gnu::cold]] void add_parts(checkpoint_builder& builder, checkpoint_tensor whole, const Turned& turned) {
   const auto add = [&](checkpoint_tensor tensor) {
-    if (tensor.stored.name.ends_with(".attn_q.weight") || tensor.stored.name.ends_with(".attn_k.weight"))
-      turned(tensor);
+    for (const std::string_view each : {".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias"})
+      if (tensor.stored.name.ends_with(each)) turned(tensor);
     // Norms of heads of which some channels turn are in the order of theirs.
     if (const decoder_config& c = builder.config();
         c.rotary_dim != 0 && family_of(c.model_type).head_norms &&

@@ -81,6 +81,8 @@ class gguf_config : public gguf_layers {
     config_.hidden_size = required("embedding_length");
     config_.num_hidden_layers = required("block_count");
     const family& facts = family_of(config_.model_type);
+    if (facts.draft_layers) leave_draft_layers();
+    read_optional_parts();
     const bool kinds = facts.kinds_of_layers;
     config_.num_attention_heads = required_for_layers("attention.head_count");
     if (facts.default_expert_width != 0)  // models whose layers all have experts have no other width
@@ -201,6 +203,13 @@ class gguf_config : public gguf_layers {
     if (const float factor = real("expert_weights_scale").value_or(0.f); factor != 0.f)
       c.routed_scaling_factor = factor;
     c.use_expert_bias = file_.find_tensor("blk." + std::to_string(c.num_dense_layers) + ".exp_probs_b.bias") != nullptr;
+    if (!family_of(c.model_type).shared_experts) return;
+    const std::uint64_t shared = std::uint64_t{value("expert_shared_count").value_or(0)} * c.intermediate_size;
+    if (const auto width = value("expert_shared_feed_forward_length");
+        shared > config_limits::intermediate_size || (width && *width != shared))
+      refuse(key("expert_shared_count"), "experts that are as wide together as the shared one",
+             std::to_string(value("expert_shared_count").value_or(0)));
+    c.shared_expert_intermediate_size = static_cast<std::uint32_t>(shared);
   }
 
   /// Every key under the architecture's prefix is read, harmless or at its neutral value; the others are named.
@@ -229,6 +238,8 @@ class gguf_config : public gguf_layers {
     if (rule.use == gguf_key_use::shared_expert && family_of(config_.model_type).multipliers &&
         value(rule.tail) == config_.intermediate_size)
       return;
+    if (rule.use == gguf_key_use::shared_experts && family_of(config_.model_type).shared_experts) return;
+    if (rule.use == gguf_key_use::draft_layers && family_of(config_.model_type).draft_layers) return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
     if (rule.use == gguf_key_use::logistic_router && family_of(config_.model_type).logistic_router) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;

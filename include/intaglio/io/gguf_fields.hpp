@@ -26,6 +26,8 @@ class gguf_fields {
   const decoder_config& config() const { return config_; }
   const std::string& stated_architecture() const { return architecture_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Layers behind the last one, which draft tokens and are not read.
+  std::uint32_t draft_layers() const { return draft_layers_; }
   /// How embeddings are pooled, where the file says it.
   std::optional<intaglio::pooling> pooling() const { return pooling_; }
 
@@ -74,6 +76,7 @@ class gguf_fields {
   const gguf& file_;
   std::string architecture_;
   decoder_config config_;
+  std::uint32_t draft_layers_ = 0;
   std::optional<intaglio::pooling> pooling_;
   std::vector<std::string> warnings_;
 };

@@ -25,6 +25,22 @@ class gguf_layers : public gguf_rope {
   using gguf_rope::gguf_rope;
 
  protected:
+  /// Layers that draft tokens are counted with the others, and are the last ones.
+  [[gnu::cold]] void leave_draft_layers() {
+    draft_layers_ = value("nextn_predict_layers").value_or(0);
+    if (draft_layers_ >= config_.num_hidden_layers)
+      refuse(key("nextn_predict_layers"),
+             "a number below " + key("block_count") + " " + std::to_string(config_.num_hidden_layers),
+             std::to_string(draft_layers_));
+    config_.num_hidden_layers -= draft_layers_;
+  }
+  /// What some models of a family alone have, which the tensors say.
+  [[gnu::cold]] void read_optional_parts() {
+    const family& facts = family_of(config_.model_type);
+    if (facts.optional_norms) config_.use_qk_norm = file_.find_tensor("blk.0.attn_q_norm.weight") != nullptr;
+    if (facts.optional_biases) config_.attention_bias = file_.find_tensor("blk.0.attn_q.bias") != nullptr;
+  }
+
   /// Heads, caches and FFNs by kind of layer, Gemma 4's.
   [[gnu::cold]] void read_kinds() {
     decoder_config& c = config_;

@@ -234,7 +234,9 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   out.set(prefix + "expert_used_count", c.num_experts_per_tok);
   if (kinds || family_of(c.model_type).experts == mixtures::all)
     out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
-  if (!kinds && c.shared_expert_intermediate_size != 0)
+  if (family_of(c.model_type).shared_experts)
+    out.set(prefix + "expert_shared_count", c.shared_expert_intermediate_size / c.intermediate_size);
+  else if (!kinds && c.shared_expert_intermediate_size != 0)
     out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
   if (family_of(c.model_type).logistic_router) {
     out.set(prefix + "expert_gating_func", std::uint32_t{2});

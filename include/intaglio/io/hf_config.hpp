@@ -66,6 +66,7 @@ class hf_config_reader : public hf_encoder {
     for (const char* key : {"attention_bias", "attention_out_bias", "mlp_bias", "mamba_proj_bias", "use_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     read_experts(text);
+    read_optional_parts(text);
     read_layers_without_rope(text);
     if (found->recurrent == recurrence::short_conv) read_short_conv(text);
     if (found->recurrent == recurrence::delta_net) read_delta_net(text);
@@ -145,7 +146,9 @@ class hf_config_reader : public hf_encoder {
         c.num_experts_per_tok = size_or(text["num_experts_per_tok"], of.default_experts_used);
     }
     if (mixtral || all) {
-      const json_place count = text[mixtral || !text["num_experts"].present() ? "num_local_experts" : "num_experts"];
+      const json_place count = text[of.shared_experts && text["n_routed_experts"].present() ? "n_routed_experts"
+                                    : mixtral || !text["num_experts"].present()             ? "num_local_experts"
+                                                                                            : "num_experts"];
       c.num_local_experts = size_or(count, mixtral ? 8 : of.default_experts);
       c.num_experts_per_tok = size_or(text["num_experts_per_tok"], mixtral ? 2 : of.default_experts_used);
       if (c.num_local_experts == 0) document_.refuse(count.where(), "a number above 0", "0");
@@ -175,14 +178,33 @@ class hf_config_reader : public hf_encoder {
         document_.refuse(key, "0", std::to_string(text[key].natural()));
   }
 
-  /// Defaults: transformers' Lfm2MoeConfig. @param dense the width of FFNs without experts
+  /// Defaults: transformers' Lfm2MoeConfig and Glm4MoeConfig. @param dense the width of FFNs without experts
   [[gnu::cold]] void read_logistic_router(const json_place& text, std::uint32_t dense) {
     decoder_config& c = out_.config;
-    const json_place layers = text["num_dense_layers"], factor = text["routed_scaling_factor"];
+    const bool shares = family_of(c.model_type).shared_experts;
+    const json_place layers = text[shares ? "first_k_dense_replace" : "num_dense_layers"],
+                     factor = text["routed_scaling_factor"];
     c.num_dense_layers = layers.present() ? size(layers) : family_of(c.model_type).default_dense_layers;
     if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
     c.use_expert_bias = text["use_expert_bias"].boolean_or(true);
     if (factor.present()) c.routed_scaling_factor = factor.real();
+    if (!shares) return;
+    const json_place count = text["n_shared_experts"];
+    const std::uint64_t shared = std::uint64_t{count.present() ? size(count) : 1} * c.intermediate_size;
+    if (shared > config_limits::intermediate_size) count.refuse("experts that are not wider than a model's FFN");
+    c.shared_expert_intermediate_size = static_cast<std::uint32_t>(shared);
+    for (const char* key : {"n_group", "topk_group"})
+      if (text[key].present() && text[key].natural() != 1) text[key].refuse("1: experts are chosen among all");
+  }
+
+  /// What some models of a family alone have, and layers that draft tokens. Defaults: transformers' Glm4MoeConfig.
+  [[gnu::cold]] void read_optional_parts(const json_place& text) {
+    decoder_config& c = out_.config;
+    const family& of = family_of(c.model_type);
+    if (of.optional_norms) c.use_qk_norm = text["use_qk_norm"].boolean_or(false);
+    if (of.optional_biases) c.attention_bias = text["attention_bias"].boolean_or(false);
+    if (const json_place drafts = text["num_nextn_predict_layers"]; of.draft_layers && drafts.present())
+      out_.draft_layers = size(drafts);
   }
 
   [[gnu::cold]] void read_sizes(const json_place& text) {

@@ -24,6 +24,7 @@ struct hf_config {
   bool scale_divides =
       false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear), else times it
   bool states_biases = false;         ///< attention_bias or mlp_bias: the tensors say whether they are zeros
+  std::uint32_t draft_layers = 0;     ///< layers behind the last one, which draft tokens and are not read
   std::uint32_t position_offset = 0;  ///< rows of position_embd in front of that of a text's first position
   std::vector<std::string> warnings;
 };

@@ -21,6 +21,7 @@ enum class config_key_use : std::uint8_t {
   harmless,  ///< no part of what is computed
   training,  ///< acts in training alone: said where it is not 0
   off,       ///< must be false, 0 or empty
+  own,       ///< read of families that have the key; of others it must be false, 0 or empty
 };
 
 struct config_key_rule {
@@ -56,6 +57,9 @@ constexpr bool has_layers_without_rope(const family& of) { return of.no_rope_int
 constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
 constexpr bool has_experts_alone(const family& of) { return of.experts == mixtures::all || may_share_expert(of); }
 constexpr bool has_logistic_router(const family& of) { return of.logistic_router; }
+constexpr bool has_optional_norms(const family& of) { return of.optional_norms; }
+constexpr bool has_shared_experts(const family& of) { return of.shared_experts; }
+constexpr bool has_draft_layers(const family& of) { return of.draft_layers; }
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
 constexpr bool has_narrow_experts(const family& of) { return of.default_expert_width != 0 || of.kinds_of_layers; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
@@ -245,6 +249,12 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"num_dense_layers", config_key_use::read, "lfm2_moe"},
     {"use_expert_bias", config_key_use::read, "lfm2_moe"},
     {"routed_scaling_factor", config_key_use::read, {}, has_logistic_router},
+    {"n_routed_experts", config_key_use::read, {}, has_shared_experts},
+    {"n_shared_experts", config_key_use::read, {}, has_shared_experts},
+    {"first_k_dense_replace", config_key_use::read, {}, has_shared_experts},
+    {"n_group", config_key_use::read, {}, has_shared_experts},
+    {"topk_group", config_key_use::read, {}, has_shared_experts},
+    {"num_nextn_predict_layers", config_key_use::read, {}, has_draft_layers},
     {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
     {"experts_per_token", config_key_use::read, {}, has_biased_experts},
     {"initial_context_length", config_key_use::read, {}, has_biased_experts},
@@ -323,7 +333,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"add_cross_attention", config_key_use::off},
     {"alibi", config_key_use::off},
     {"rope_interleaved", config_key_use::off},
-    {"use_qk_norm", config_key_use::off},
+    {"use_qk_norm", config_key_use::own, {}, has_optional_norms},
     {"qk_norm", config_key_use::off},
     {"clip_qkv", config_key_use::off},
     {"per_layer_config", config_key_use::off},
@@ -451,7 +461,9 @@ inline void judge_config_keys(const json_place& object, std::span<const config_k
     if (!value.present()) continue;
     const auto rule = std::find_if(rules.begin(), rules.end(), [&](const auto& each) { return each.key == key; });
     if (rule == rules.end()) warn(value, "is unknown and not read");
-    else if (rule->use == config_key_use::off && !value.is_nothing()) value.refuse("none");
+    else if ((rule->use == config_key_use::off || (rule->use == config_key_use::own && !rule->is_of(model_type))) &&
+             !value.is_nothing())
+      value.refuse("none");
     else if (rule->use == config_key_use::training && !value.is_nothing()) warn(value, "acts in training alone");
     else if (!rule->is_of(model_type) && !value.is_nothing())
       warn(value, "is not used by " + printable(model_type, 40));

@@ -27,6 +27,11 @@ inline constexpr std::array<hf_part, 4> gated_shared_expert{{{"mlp.shared_expert
                                                              {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                                              {"mlp.shared_expert.down_proj", "ffn_down_shexp"}}};
 
+/// Names of experts that every token has, without a gate: one that is as wide as all of them.
+inline constexpr std::array<hf_part, 3> shared_expert_names{{{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+                                                             {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+                                                             {"mlp.shared_experts.down_proj", "ffn_down_shexp"}}};
+
 /// Names of tensors of families with Mamba-2.
 [[gnu::cold]] inline std::vector<hf_part> mamba2_parts(const family& of) {
   if (of.single_halves)
@@ -137,6 +142,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"altup.correction_coefs", "altup_correct_coef"}};
   if (may_share_expert(of)) out.insert(out.end(), granite_experts.begin(), granite_experts.end());
   if (has_shared_expert(of)) out.insert(out.end(), gated_shared_expert.begin(), gated_shared_expert.end());
+  if (of.shared_experts) out.insert(out.end(), shared_expert_names.begin(), shared_expert_names.end());
   return out;
 }
 
@@ -147,19 +153,21 @@ inline constexpr std::array<hf_part, 5> hf_globals{
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
-inline constexpr std::array<hf_part, 9> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
-                                                  {"layer_scalar", "layer_output_scale.weight"},
-                                                  {"router.scale", "ffn_gate_inp.scale"},
-                                                  {"router.per_expert_scale", "ffn_down_exps.scale"},
-                                                  {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
-                                                  {"experts.down_proj", "ffn_down_exps.weight"},
-                                                  {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
-                                                  {"mlp.experts.down_proj", "ffn_down_exps.weight"},
-                                                  {"feed_forward.expert_bias", "exp_probs_b.bias"}}};
+inline constexpr std::array<hf_part, 10> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+                                                   {"layer_scalar", "layer_output_scale.weight"},
+                                                   {"router.scale", "ffn_gate_inp.scale"},
+                                                   {"router.per_expert_scale", "ffn_down_exps.scale"},
+                                                   {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                                                   {"experts.down_proj", "ffn_down_exps.weight"},
+                                                   {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                                                   {"mlp.experts.down_proj", "ffn_down_exps.weight"},
+                                                   {"feed_forward.expert_bias", "exp_probs_b.bias"},
+                                                   {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"}}};
 
 /// Whether layers of a family have such a tensor.
 constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0 && of.recurrent != recurrence::short_conv;
+  if (hf == "mlp.gate.e_score_correction_bias") return of.logistic_router && of.shared_experts;
   if (hf == "feed_forward.expert_bias") return of.logistic_router && of.recurrent == recurrence::short_conv;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
 }
@@ -301,6 +309,21 @@ inline bool is_vision_name(std::string_view name) {
         "model.embed_vision.", "model.embed_audio.", "model.audio_tower.", "visual.", "model.visual.", "mtp."})
     if (name.starts_with(prefix)) return true;
   return false;
+}
+
+/// Whether a tensor is of a layer behind the last one, which drafts tokens.
+/// @param layers what is in front of a layer's number  @param count layers of the model  @param drafts layers behind
+inline bool is_draft_name(std::string_view name, std::string_view layers, std::uint32_t count, std::uint32_t drafts) {
+  if (drafts == 0 || !name.starts_with(layers)) return false;
+  name = name.substr(layers.size(), name.find('.', layers.size()) - layers.size());
+  if (name.empty() || name.size() > 6 || name.find_first_not_of("0123456789") != name.npos) return false;
+  std::uint32_t layer = 0;
+  for (const char digit : name) layer = 10 * layer + static_cast<std::uint32_t>(digit - '0');
+  return layer >= count && layer - count < drafts;
+}
+/// What is said of such tensors.
+inline std::string draft_warning(std::size_t tensors) {
+  return std::to_string(tensors) + " tensors of layers that draft tokens are not read";
 }
 
 }  // namespace intaglio::io

@@ -47,9 +47,9 @@ class hf_rope : public hf_fields {
     for (const json_place& place : {text, parameters})
       if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
         read_partial_rotary(part);
-    if (family_of(out_.config.model_type).recurrent == recurrence::delta_net &&
-        !text["partial_rotary_factor"].present() && !parameters["partial_rotary_factor"].present())
-      out_.config.rotary_dim = out_.config.head_dim / 4;
+    if (const std::uint32_t part = family_of(out_.config.model_type).default_rotary_part;
+        part != 0 && !text["partial_rotary_factor"].present() && !parameters["partial_rotary_factor"].present())
+      out_.config.rotary_dim = out_.config.head_dim / part;
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);

@@ -401,6 +401,9 @@ template <class Compare>
   compare("shared_intermediate_size", engraved.shared_intermediate_size, file.shared_intermediate_size, number);
   compare_mixtures(engraved, file, compare);
   compare("rotary_dim", engraved.rotary_dim, file.rotary_dim, number);
+  for (const auto& [key, of] :
+       {std::pair{"use_qk_norm", &decoder_config::use_qk_norm}, {"attention_bias", &decoder_config::attention_bias}})
+    compare(key, engraved.*of, file.*of, truth);
   compare("rope_factors", engraved.rope_factors, file.rope_factors, [](const longrope_factors& factors) {
     std::string text = "long";
     for (std::size_t i = 0; i < 3; ++i) text += " " + number_text(factors.long_factor[i]);

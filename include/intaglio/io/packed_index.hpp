@@ -184,6 +184,8 @@ void packed_fields(Stream& with, Index& index) {
   packed_mixture(with, c);
   with.number(c.no_rope_layer_interval, "no_rope_layer_interval");
   with.number(c.rotary_dim, "rotary_dim");
+  with.flag(c.use_qk_norm, "use_qk_norm");
+  with.flag(c.attention_bias, "attention_bias");
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
   for (auto& word : c.ffn_layers.words) with.number(word, "ffn_layers");
   with.number(c.conv_taps, "conv_taps");

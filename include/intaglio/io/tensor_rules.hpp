@@ -207,12 +207,12 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
       if (facts.recurrent == recurrence::delta_net) add("attn_q_gate", matrix, q, hidden);
       add_own("attn_k", matrix, kv, hidden);
       if (!c.attention_k_eq_v || windowed) add_own("attn_v", matrix, kv, hidden);
-      if (facts.qkv_biases) {
+      if (has_qkv_biases(c)) {
         add("attn_q", bias, 1, q);
         add("attn_k", bias, 1, kv);
         add("attn_v", bias, 1, kv);
       }
-      if (facts.head_norms || facts.whole_norms) {
+      if (has_head_norms(c) || facts.whole_norms) {
         add("attn_q_norm", norm, 1, facts.whole_norms ? q : wide);
         add_own("attn_k_norm", norm, 1, facts.whole_norms ? kv : wide);
       }

@@ -31,7 +31,8 @@ enum class attention_sink : bool { none, learned };
 /// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache or both ways, of the
 /// last `window` positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm
 /// and attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added attn_q.bias, attn_k.bias
-/// and attn_v.bias, f32 as wide as what they are added to. Scores s are softcap * tanh(s / softcap) where the config
+/// and attn_v.bias, f32 as wide as what they are added to. A config whose use_qk_norm or attention_bias is false has
+/// none of these. Scores s are softcap * tanh(s / softcap) where the config
 /// has attn_logit_softcapping; with attention_sink::learned each head's softmax has one score more, of attn_sinks,
 /// [num_attention_heads].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
@@ -43,8 +44,9 @@ template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none, qkv_bi
 struct self_attention {
   std::uint32_t hidden_size, num_attention_heads, num_key_value_heads, head_dim;  ///< config.json's
   attention_reach reach;                                                          ///< positions that the layer sees
-  float scale, eps;  ///< of scores, 0: by head_dim; of the norms of q and k
-  float softcap;     ///< of scores, 0: none
+  float scale, eps;     ///< of scores, 0: by head_dim; of the norms of q and k
+  float softcap;        ///< of scores, 0: none
+  bool normed, biased;  ///< whether the config has the norms and biases that the template names
 
   /// Attention of a model whose layers are all alike.
   constexpr self_attention(const decoder_config& c)
@@ -54,7 +56,7 @@ struct self_attention {
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
         num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r), scale(score_scale(c, r)),
-        eps(c.rms_norm_eps), softcap(c.attn_logit_softcapping) {
+        eps(c.rms_norm_eps), softcap(c.attn_logit_softcapping), normed(c.use_qk_norm), biased(c.attention_bias) {
     if (all_turn(c)) reach.rope.scaling.attention_factor = 1;
   }
 
@@ -73,12 +75,12 @@ struct self_attention {
     ir::value_id q = t.matmul(h, "attn_q.weight", num_attention_heads * head_dim, hidden_size, W);
     ir::value_id k = t.matmul(h, "attn_k.weight", num_key_value_heads * head_dim, hidden_size, W);
     ir::value_id v = t.matmul(h, "attn_v.weight", num_key_value_heads * head_dim, hidden_size, W);
-    if constexpr (Bias == qkv_bias::added) {
+    if (Bias == qkv_bias::added && biased) {
       q = t.bias(q, "attn_q.bias");
       k = t.bias(k, "attn_k.bias");
       v = t.bias(v, "attn_v.bias");
     }
-    if constexpr (Norm == qk_norm::rms) {
+    if (Norm == qk_norm::rms && normed) {
       q = t.head_norm(q, "attn_q_norm.weight", eps, head_dim);
       k = t.head_norm(k, "attn_k_norm.weight", eps, head_dim);
     }
