@@ -97,6 +97,7 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::lfm2_12b, dtype::q4_k>();
   check_in<models::lfm2_26b, dtype::q4_0>();
   check_in<models::lfm2_8b_a1b, dtype::q4_k>();
+  check_in<models::glm_4_9b, dtype::q8_0>();
   check_in<models::glm_45_air, dtype::q8_0>();
   check_in<models::glm_45, dtype::q4_k>();
   check_in<models::gemma2_2b, dtype::bf16>();

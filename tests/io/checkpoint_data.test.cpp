@@ -65,6 +65,10 @@ TEST_CASE("checkpoint_data: rows that turn together come in NeoX order from ever
   static_assert(row_in_pairs(6, 0, 4) == 0 && row_in_pairs(6, 3, 4) == 2 && row_in_pairs(6, 1, 4) == 1 &&
                 row_in_pairs(6, 4, 4) == 3 && row_in_pairs(6, 2, 4) == 4 && row_in_pairs(6, 5, 4) == 5 &&
                 row_in_pairs(6, 6, 4) == 6);
+  // Neighbours of the first 4 of 6 turn together.
+  static_assert(row_in_pairs(6, 0, 4, true) == 0 && row_in_pairs(6, 3, 4, true) == 1 &&
+                row_in_pairs(6, 1, 4, true) == 2 && row_in_pairs(6, 4, 4, true) == 3 &&
+                row_in_pairs(6, 2, 4, true) == 4 && row_in_pairs(6, 11, 4, true) == 11);
   const auto pairs = checkpoint::open(conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf"),
              halves = checkpoint::open(conformance("llama-tiny") / "hf");
   CHECK(pairs.at("blk.0.attn_q.weight").rows_in_pairs == 32);

@@ -530,6 +530,10 @@ TEST_CASE("hf_config: families put together of others' layers state what they ha
   CHECK_THAT(refusal(of("llama", yarn)), ContainsSubstring("llama_4_scaling_beta: expected none, found 0.1"));
   CHECK_THAT(refusal(of("ministral3", R"(,"sliding_window":32)")), ContainsSubstring("sliding_window: expected none"));
 
+  const auto glm = read(of("glm4", "")), biased = read(of("glm4", R"(,"attention_bias":true,"head_dim":16)"));
+  CHECK((glm.config.rotary_dim == 64 && !glm.config.attention_bias && glm.warnings.empty()));
+  CHECK((biased.config.rotary_dim == 8 && biased.config.attention_bias && biased.warnings.empty()));
+
   const auto mixture = read(of("qwen2_moe", R"(,"moe_intermediate_size":32,"shared_expert_intermediate_size":96)"));
   CHECK((mixture.config.num_local_experts == 60 && mixture.config.num_experts_per_tok == 4));
   CHECK((mixture.config.intermediate_size == 32 && mixture.config.shared_expert_intermediate_size == 96));

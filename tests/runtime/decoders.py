@@ -7,7 +7,7 @@ logits by numpy in float64.
 OUT/NAME has config.json, a tokenizer of bytes, model.safetensors with transformers' names and shapes, model.gguf with
 those of llama.cpp's converter, prompts.json and, for each prompt, PROMPT.logits, f32 [tokens, vocabulary]. The forward
 pass is written from transformers' models/granitemoe, granitemoeshared, granitemoehybrid, olmoe, qwen3_5_moe, gemma,
-arcee, seed_oss, ministral3, exaone4, qwen2_moe and ernie4_5; delta rules go from token to token.
+arcee, seed_oss, ministral3, exaone4, qwen2_moe, ernie4_5 and glm4; delta rules go from token to token.
 """
 import sys
 
@@ -67,6 +67,8 @@ NAMES = {
 NAMES.update({f"self_attn.{n}_proj.{end}": f"attn_{n}.{end}" for n in "qkv" for end in ("weight", "bias")})
 NAMES.update({f"mlp.{n}_proj.weight": f"ffn_{n}.weight" for n in ("gate", "up", "down")})
 NAMES["post_feedforward_layernorm.weight"] = "post_ffw_norm.weight"
+NAMES.update({"post_self_attn_layernorm.weight": "post_attention_norm.weight",
+              "post_mlp_layernorm.weight": "post_ffw_norm.weight", "mlp.gate_up_proj.weight": "ffn_up.weight"})
 NAMES.update({f"mlp.shared_expert.{n}_proj.weight": f"ffn_{n}_shexp.weight" for n in ("gate", "up", "down")})
 
 
@@ -98,6 +100,9 @@ class Decoder:
             w[p + ("post_feedforward_layernorm.weight" if traits.get("behind") else "input_layernorm.weight")] = near(
                 HIDDEN)
             w[p + "post_attention_layernorm.weight"] = near(HIDDEN)
+            if traits.get("sandwich"):
+                w[p + "post_self_attn_layernorm.weight"] = near(HIDDEN)
+                w[p + "post_mlp_layernorm.weight"] = near(HIDDEN)
             if self.is_recurrent(layer):
                 self.make_delta(p + "linear_attn.", matrix)
             else:
@@ -121,6 +126,9 @@ class Decoder:
                 if shared:
                     w[p + "shared_mlp.input_linear.weight"] = matrix(2 * shared, HIDDEN)
                     w[p + "shared_mlp.output_linear.weight"] = matrix(HIDDEN, shared)
+            elif form == "none" and traits.get("fused_gate_up"):
+                w[p + "mlp.gate_up_proj.weight"] = matrix(2 * INNER, HIDDEN)
+                w[p + "mlp.down_proj.weight"] = matrix(HIDDEN, INNER)
             elif form == "none":
                 for name in ("up", "down") if traits.get("ungated") else ("gate", "up", "down"):
                     w[p + f"mlp.{name}_proj.weight"] = matrix(*((HIDDEN, INNER) if name == "down" else (INNER, HIDDEN)))
@@ -174,10 +182,12 @@ class Decoder:
                 continue
             h = self.norm(x, w[p + "input_layernorm.weight"])
             half, name = (self.delta, "linear_attn.") if self.is_recurrent(layer) else (self.attention, "self_attn.")
-            x = x + keep * half(h, p + name, w)
+            behind = lambda y, norm: self.norm(y, w[p + norm]) if self.traits.get("sandwich") else y
+            x = x + keep * behind(half(h, p + name, w), "post_self_attn_layernorm.weight")
             h = self.norm(x, w[p + "post_attention_layernorm.weight"])
-            x = x + keep * (self.ffn(h, p, w) if self.traits["experts"] == "none" else
-                            self.mixture(h, p, w) + self.shared(h, p, w))
+            y = (self.ffn(h, p, w) if self.traits["experts"] == "none" else
+                 self.mixture(h, p, w) + self.shared(h, p, w))
+            x = x + keep * behind(y, "post_mlp_layernorm.weight")
         return self.norm(x, w[self.root + "norm.weight"])
 
     def norm(self, x, weight, eps=None):
@@ -193,13 +203,17 @@ class Decoder:
             of(rope, part) if of else float(rope["rope_theta"]) ** (-np.arange(half) / half))
         cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
         if self.traits.get("neighbours"):
-            a, b = x[..., ::2], x[..., 1::2]
-            return np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape)
+            a, b = x[..., :part:2], x[..., 1:part:2]
+            turned = np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(*x.shape[:-1], part)
+            return np.concatenate([turned, x[..., part:]], -1)
         a, b = x[..., :half], x[..., half:part]
         return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., part:]], -1)
 
     def ffn(self, x, p, w):
         act = {"silu": silu, "relu2": relu_squared, "gelu_pytorch_tanh": gelu_tanh}[self.text["hidden_act"]]
+        if self.traits.get("fused_gate_up"):
+            gate, up = np.split(x @ w[p + "mlp.gate_up_proj.weight"].T, 2, -1)
+            return (act(gate) * up) @ w[p + "mlp.down_proj.weight"].T
         up = x @ w[p + "mlp.up_proj.weight"].T
         gated = act(up) if self.traits.get("ungated") else act(x @ w[p + "mlp.gate_proj.weight"].T) * up
         return gated @ w[p + "mlp.down_proj.weight"].T
@@ -365,7 +379,8 @@ class Decoder:
         keys = {"block_count": self.layers, "context_length": t["max_position_embeddings"], "embedding_length": HIDDEN,
                 "vocab_size": VOCABULARY, "feed_forward_length": INNER, "attention.head_count": HEADS,
                 "attention.head_count_kv": KV_HEADS, "attention.layer_norm_rms_epsilon": self.eps,
-                "rope.freq_base": float(t.get("rope_parameters", t)["rope_theta"]), "rope.dimension_count": WIDE,
+                "rope.freq_base": float(t.get("rope_parameters", t)["rope_theta"]),
+                "rope.dimension_count": int(WIDE * t.get("partial_rotary_factor", 1.0)),
                 "expert_count": EXPERTS, "expert_used_count": TOP}
         if self.traits["experts"] == "none":
             del keys["expert_count"], keys["expert_used_count"]
@@ -460,6 +475,10 @@ MODELS = {
                   "decoder_sparse_step": 1, "mlp_only_layers": [], "use_sliding_window": False},
                  {"gguf": "qwen2moe", "experts": "apart", "of_all": True, "biases": True,
                   "shared": "shared_expert_intermediate_size"}),
+    "glm4": ({"model_type": "glm4", **COMMON, "num_hidden_layers": 2, "head_dim": WIDE, "rope_theta": 10000.0,
+              "partial_rotary_factor": 0.5, "attention_bias": True, "tie_word_embeddings": False},
+             {"gguf": "glm4", "experts": "none", "biases": True, "neighbours": True, "sandwich": True,
+              "fused_gate_up": True}),
     "ernie4_5": ({"model_type": "ernie4_5", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE, "rope_theta": 5e5,
                   "use_bias": False}, {"gguf": "ernie4_5", "experts": "none", "neighbours": True,
                                       "embedding": 0.2}),

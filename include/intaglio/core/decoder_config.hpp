@@ -47,10 +47,11 @@ enum class architecture : std::uint8_t {
   exaone4,
   qwen2moe,
   ernie4_5,
-  glm4moe
+  glm4moe,
+  glm4
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::glm4moe;
+inline constexpr architecture last_architecture = architecture::glm4;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator.
@@ -235,7 +236,7 @@ constexpr std::string_view name(architecture value) {
       "granite",    "olmo2",   "phi3",      "lfm2",          "gemma2",     "gemma4", "gemma3n",
       "gpt-oss",    "qwen35",  "qwen3next", "granitehybrid", "nemotron_h", "bert",   "nomic-bert",
       "granitemoe", "olmoe",   "qwen35moe", "lfm2moe",       "gemma",      "arcee",  "seed_oss",
-      "mistral3",   "exaone4", "qwen2moe",  "ernie4_5",      "glm4moe"};
+      "mistral3",   "exaone4", "qwen2moe",  "ernie4_5",      "glm4moe",    "glm4"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

@@ -37,13 +37,16 @@ struct family {
   bool sinks = false;                 ///< attn_sinks: a score more in each head's softmax
   bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the halves of a block read
   bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
-  bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
+  bool norms_by_half = false;  ///< of these: safetensors name them post_self_attn_ and post_mlp_layernorm, and the
+                               ///< norm of what the FFN reads as a Llama does
+  bool sub_norms = false;      ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
   bool windows = false;                   ///< config.json's sliding_window is the window of all layers
   std::uint32_t window_interval = 0;      ///< where files state none: every n-th layer sees all positions; 0: none does
   std::uint32_t default_window = 0;       ///< of families with window_interval, where files state none
   bool fused = false;                     ///< files have q, k and v as one matrix, and gate and up
   bool fused_qkv = false;                 ///< files have q, k and v as one matrix, but not gate and up
+  bool fused_gate_up = false;             ///< files have gate and up as one matrix, but not q, k and v
   bool partial_rotary = false;            ///< the first channels of a head may turn alone, by factors of longrope
   std::uint32_t default_rotary_part = 0;  ///< of these, where config.json states none: one in so many channels; 0: all
   bool gguf_rows_in_pairs = false;        ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
@@ -88,7 +91,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 33> families_table{{
+inline constexpr std::array<family, 34> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -433,6 +436,21 @@ inline constexpr std::array<family, 33> families_table{{
      .default_dense_layers = 1,
      .shared_experts = true,
      .draft_layers = true},
+    {.type = architecture::glm4,
+     .config_names = "glm4",
+     .gguf_names = "glm4",
+     .layers = "glm4",
+     .qkv_biases = true,
+     .optional_biases = true,
+     .norms_behind = true,
+     .norms_by_half = true,
+     .window = gguf_window::refused,
+     .fused_gate_up = true,
+     .partial_rotary = true,
+     .default_rotary_part = 2,
+     .gguf_rows_in_pairs = true,
+     .hf_rows_in_pairs = true,
+     .default_head_dim = 128},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

@@ -90,6 +90,7 @@ inline constexpr std::array published_models{
     coded_entry<models::exaone4_12b>(),
     coded_entry<models::exaone4_32b>(),
     coded_entry<models::qwen15_moe_a27b>(),
+    coded_entry<models::glm_4_9b>(),
     coded_entry<models::glm_45_air>(),
     coded_entry<models::glm_45>(),
     coded_entry<models::lfm2_350m>(),

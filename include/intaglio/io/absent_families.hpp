@@ -25,7 +25,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"ernie4_5_moe ernie4_5-moe minimax_m2 minimax-m2 dots1 bailing_moe_v2 bailingmoe2 afmoe",
      "mixtures behind dense layers, routed by sigmoids or by groups"},
     {"deepseek", "mixtures behind dense layers"},
-    {"glm glm4 chatglm", "neighbouring channels that turn in a part of a head"},
+    {"glm chatglm", "q, k and v as one matrix beside gate and up as another"},
     {"cohere cohere2 command-r phi phi-msft phi2 gptj gpt_neox gptneox falcon plamo",
      "attention and FFN beside each other (a parallel residual)"},
     {"gpt2 gpt_bigcode starcoder", "learned positions in a decoder"},

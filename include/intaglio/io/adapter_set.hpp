@@ -142,7 +142,8 @@ class adapter_set {
     checkpoint_tensor out;
     out.stored_name = name;
     out.stored = {std::move(name), type_, rows, columns};
-    if (like != nullptr) out.rows_in_pairs = like->rows_in_pairs, out.rotary_dim = like->rotary_dim;
+    if (like != nullptr)
+      out.rows_in_pairs = like->rows_in_pairs, out.rotary_dim = like->rotary_dim, out.neighbours = like->neighbours;
     std::vector<std::byte> bytes(static_cast<std::size_t>(row_bytes(type_, values.size())));
     encode_row(type_, values, bytes);
     bytes_ += bytes.size();

@@ -120,8 +120,7 @@ class checkpoint {
       read_stored(tensor, first, head, values);
       for (; row < (std::min)(first + head, row0 + count); ++row)
         std::copy_n(values.begin() +
-                        static_cast<std::ptrdiff_t>(
-                            static_cast<std::size_t>(row_in_pairs(head, row, tensor.rotary_dim) - first) * columns),
+                        static_cast<std::ptrdiff_t>(static_cast<std::size_t>(tensor.file_row(row) - first) * columns),
                     columns, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row - row0) * columns));
     }
   }
@@ -138,7 +137,7 @@ class checkpoint {
     expect_rows(stored, row0, count, out.size(), row);
     if (tensor.rows_in_pairs == 0) return read_bytes(tensor, row0, count, out);
     for (std::uint64_t i = 0; i < count; ++i)
-      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, row0 + i, tensor.rotary_dim), 1,
+      read_bytes(tensor, tensor.file_row(row0 + i), 1,
                  out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
   }
 
@@ -155,7 +154,7 @@ class checkpoint {
     std::uint64_t read = stored.rows;  // first row of the panel that is there
     for (std::uint64_t i = 0; i < count;) {
       const bool pairs = tensor.rows_in_pairs != 0;
-      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, row0 + i, tensor.rotary_dim) : row0 + i,
+      const std::uint64_t row = pairs ? tensor.file_row(row0 + i) : row0 + i,
                           first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
       const bcml1_layout panel{(std::min)(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
       if (first != read) {
@@ -249,8 +248,7 @@ class checkpoint {
   void read_turned(const checkpoint_tensor& tensor, std::span<float> out) const {
     std::vector<float> values(out.size());
     read_stored(tensor, 0, 1, values);
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] = values[static_cast<std::size_t>(row_in_pairs(tensor.rows_in_pairs, i, tensor.rotary_dim))];
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = values[static_cast<std::size_t>(tensor.file_row(i))];
   }
 
   /// Values in the order of the file.

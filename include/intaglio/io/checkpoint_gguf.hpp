@@ -61,6 +61,7 @@ namespace intaglio::io {
       const decoder_config& c = config.config();
       if (family_of(c.model_type).gguf_rows_in_pairs || c.rotary_dim != 0) each.rows_in_pairs = c.head_dim;
       each.rotary_dim = c.rotary_dim;
+      each.neighbours = c.rotary_dim != 0 && family_of(c.model_type).gguf_rows_in_pairs;
     });
   }
   if (drafts != 0) builder.warn(draft_warning(drafts));

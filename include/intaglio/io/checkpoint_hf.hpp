@@ -106,6 +106,7 @@ class hf_tensor_collector {
     add_parts(builder_, std::move(out), [&](checkpoint_tensor& part) {
       if (config_.config.rotary_dim == 0 && !family_of(config_.config.model_type).hf_rows_in_pairs) return;
       part.rows_in_pairs = config_.config.head_dim, part.rotary_dim = config_.config.rotary_dim;
+      part.neighbours = part.rotary_dim != 0 && family_of(config_.config.model_type).hf_rows_in_pairs;
     });
   }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "intaglio/io/codec.hpp"
+#include "intaglio/io/codec_ternary.hpp"
 #include "intaglio/io/tensor_pieces.hpp"
 #include "intaglio/io/tensor_rules.hpp"
 
@@ -52,6 +53,7 @@ struct checkpoint_tensor {
                                      ///< files, GGUF llama); reading undoes it
   std::uint32_t rotary_dim = 0;      ///< with rows_in_pairs: how many rows of a head turn, the first, i with i +
                                      ///< rotary_dim / 2; reading puts each pair's rows head_dim / 2 apart
+  bool neighbours = false;           ///< with rotary_dim: of the rows that turn 2i turns with 2i + 1
   std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats
                                      ///< with strides, or in several files
 
@@ -63,6 +65,8 @@ struct checkpoint_tensor {
   bool is_as_stored() const { return addend == 0.f && added.empty(); }
   /// True where the rows are from stored.offset on in the order in which they are read.
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0 && !split; }
+  /// The row of the file that is a row in NeoX order; of a vector, its value. rows_in_pairs is not 0.
+  std::uint64_t file_row(std::uint64_t row) const { return row_in_pairs(rows_in_pairs, row, rotary_dim, neighbours); }
 };
 
 }  // namespace intaglio::io

@@ -44,10 +44,13 @@ constexpr bool is_ternary_source(dtype type) {
 /// The row of a file whose heads' rows are in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
 /// of a head turn together.
 /// @param rotary_dim not 0: the file has rows i and i + rotary_dim / 2 turn, i < rotary_dim / 2, and the rest not
-constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row, std::uint64_t rotary_dim = 0) {
+/// @param neighbours of those that turn: rows 2i and 2i + 1 turn together
+constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row, std::uint64_t rotary_dim = 0,
+                                     bool neighbours = false) {
   const std::uint64_t in_head = row % head_dim, half = head_dim / 2, pair = in_head % half, which = in_head / half;
   if (rotary_dim != 0) {
     const std::uint64_t turning = rotary_dim / 2;
+    if (pair < turning && neighbours) return row - in_head + 2 * pair + which;
     return row - in_head + (pair < turning ? which * turning + pair : turning + which * (half - turning) + pair);
   }
   return row - in_head + 2 * (in_head % half) + in_head / half;

@@ -157,6 +157,8 @@ class model_converter {
     if (model_.config().rotary_dim != 0 && tensor.rows_in_pairs != 0) {  // norms of heads too
       to.rows_in_pairs = model_.config().head_dim;
       to.rotary_dim = model_.config().rotary_dim;
+      const family& of = family_of(model_.config().model_type);
+      to.neighbours = gguf_ ? of.gguf_rows_in_pairs : of.hf_rows_in_pairs;
     }
     progress_.total_bytes += stored.bytes;
     // Panels and heads stay whole.

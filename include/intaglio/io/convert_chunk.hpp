@@ -26,6 +26,7 @@ struct planned_tensor {
   std::size_t kind;                 ///< index into convert_report::kinds
   std::uint32_t rows_in_pairs = 0;  ///< of the output, as of checkpoint_tensor
   std::uint32_t rotary_dim = 0;     ///< channels of a head that turn; 0: all
+  bool neighbours = false;          ///< as of checkpoint_tensor
   bool ternary = false;             ///< by codes and one scale
   float addend = 0.f;               ///< subtracted again on writing
   std::once_flag opened{};
@@ -65,8 +66,9 @@ class chunk_encoder {
     in.again.resize(in.values.size());
     model_->read_f32(source, part.row, part.rows, in.values);
     const bool vector = source.dimensions == 1;  // whose values are in the order of heads' rows
-    const bool same = source.stored.type == tensor.type && source.addend == tensor.addend && !source.negative_exp &&
-                      (!vector || source.rows_in_pairs == tensor.rows_in_pairs);
+    const bool same =
+        source.stored.type == tensor.type && source.addend == tensor.addend && !source.negative_exp &&
+        (!vector || (source.rows_in_pairs == tensor.rows_in_pairs && source.neighbours == tensor.neighbours));
     if (same && panels && source.rows_in_pairs == tensor.rows_in_pairs) {
       source.stored.file->read(
           source.stored.offset + part.row / bcml1_layout::panel_rows * (bcml1_layout{1, columns}.bytes()), in.bytes);
@@ -123,9 +125,10 @@ class chunk_encoder {
     spare.resize(rows.size());
     const auto length = static_cast<std::size_t>(row);
     for (std::size_t i = 0; i < rows.size() / length; ++i)
-      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * length), length,
-                  spare.begin() +
-                      static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, i, rotary)) * length));
+      std::copy_n(
+          rows.begin() + static_cast<std::ptrdiff_t>(i * length), length,
+          spare.begin() + static_cast<std::ptrdiff_t>(
+                              static_cast<std::size_t>(row_in_pairs(head, i, rotary, tensor.neighbours)) * length));
     rows.swap(spare);
   }
 

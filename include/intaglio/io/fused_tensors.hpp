@@ -18,7 +18,7 @@ namespace intaglio::io {
 
 /// Whether files of a family have such matrices in GGUF.
 constexpr bool has_fused_matrices(const family& of) {
-  return of.fused || of.fused_qkv || of.streams || of.recurrent == recurrence::mamba2;
+  return of.fused || of.fused_qkv || of.fused_gate_up || of.streams || of.recurrent == recurrence::mamba2;
 }
 
 /// Some rows of a fused matrix.
@@ -28,7 +28,8 @@ struct fused_part {
 };
 /// What a tensor with this GGUF name holds in a family with fused matrices; nothing for one that is whole.
 [[gnu::cold]] inline std::vector<fused_part> fused_parts(const decoder_config& c, std::string_view name) {
-  const bool fused = family_of(c.model_type).fused, fused_qkv = fused || family_of(c.model_type).fused_qkv;
+  const family& facts = family_of(c.model_type);
+  const bool fused = facts.fused || facts.fused_gate_up, fused_qkv = facts.fused || facts.fused_qkv;
   const std::uint64_t q = c.q_size(), kv = c.kv_size(), inner = c.intermediate_size;
   const auto before = [&](std::string_view tail) { return std::string(name.substr(0, name.size() - tail.size())); };
   if (family_of(c.model_type).streams && (name == "altup_proj.weight" || name == "altup_unembd_proj.weight")) {
@@ -94,7 +95,7 @@ template <class Turned>
     if (const decoder_config& c = builder.config();
         c.rotary_dim != 0 && family_of(c.model_type).head_norms &&
         (tensor.stored.name.ends_with(".attn_q_norm.weight") || tensor.stored.name.ends_with(".attn_k_norm.weight")))
-      tensor.rows_in_pairs = c.head_dim, tensor.rotary_dim = c.rotary_dim;
+      turned(tensor);
     builder.add(std::move(tensor));
   };
   if (add_gathered(builder, whole, add)) return;

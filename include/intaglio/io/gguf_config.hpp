@@ -110,6 +110,7 @@ class gguf_config : public gguf_layers {
                                   (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
     if (facts.rope_factors) read_rope_factors();
+    if (facts.partial_rotary && facts.gguf_rows_in_pairs) refuse_sections();
     if (facts.scaled_queries) end_at_scaled_queries();
     if (family_of(config_.model_type).partial_rotary) read_longrope();
     if (!kinds && !facts.streams) read_windows(gemma);

@@ -38,6 +38,14 @@ class gguf_rope : public gguf_fields {
     if (type == "yarn") read_yarn(factor);
   }
 
+  /// Sections are of images, and of text alone all have one position; where a family turns neighbouring channels, files
+  /// with sections have their rows in another order.
+  void refuse_sections() {
+    if (const auto sections = file_.numbers<std::uint32_t>(key("rope.dimension_sections")))
+      refuse(key("rope.dimension_sections"), "no such key: rows of q and k are in another order beside it",
+             std::to_string(sections->size()) + " numbers");
+  }
+
   /// Reads YaRN's keys. As in llama.cpp the ramp begins and ends with whole pairs.
   void read_yarn(float factor) {
     config_.rope_scaling = {.type = rope_type::yarn,

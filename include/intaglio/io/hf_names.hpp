@@ -81,7 +81,7 @@ constexpr std::string_view router_name(const family& of) {
 /// Names of a layer's tensors. One name means the norm before the FFN in Llama and the norm after attention in Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
-  const bool gemma = of.norms_behind;
+  const bool gemma = of.norms_behind && !of.norms_by_half;
   if (of.recurrent == recurrence::delta_net)
     return {{"input_layernorm", "attn_norm"},
             {"self_attn.q_proj", "attn_q"},
@@ -127,7 +127,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
       {router_name(of), "ffn_gate_inp"},
       {"mlp.gate_proj", "ffn_gate"},
-      {of.fused ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
+      {of.fused || of.fused_gate_up ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"},
       {"mlp.ffn_sub_norm", "ffn_sub_norm"},
       {"per_layer_input_gate", "inp_gate"},
@@ -140,6 +140,9 @@ inline std::vector<hf_part> hf_parts(const family& of) {
       {"altup.router_norm", "altup_router_norm"},
       {"altup.prediction_coefs", "altup_predict_coef"},
       {"altup.correction_coefs", "altup_correct_coef"}};
+  if (of.norms_by_half)  // in front: by these names folders are written
+    out.insert(out.begin(),
+               {{"post_self_attn_layernorm", "post_attention_norm"}, {"post_mlp_layernorm", "post_ffw_norm"}});
   if (may_share_expert(of)) out.insert(out.end(), granite_experts.begin(), granite_experts.end());
   if (has_shared_expert(of)) out.insert(out.end(), gated_shared_expert.begin(), gated_shared_expert.end());
   if (of.shared_experts) out.insert(out.end(), shared_expert_names.begin(), shared_expert_names.end());
