@@ -88,7 +88,7 @@ judge = write_adapter(
 
 saved = os.path.join(folder, "slots")
 os.mkdir(saved)
-CONTEXT = 128
+CONTEXT = 64
 BASE = ["--model", llama, "--slots", "4", "--slot-save-path", saved, "--context", str(CONTEXT)]
 WITH = [*BASE, "--lora-by-request", "poet=" + poet, "--lora-by-request", judge]
 server = Server(*WITH)
@@ -130,7 +130,7 @@ for i, each in enumerate(together):
     check.equal(each, alone[i % 3], f"{ways[i % 3]}: beside others")
 
 # Behind the context's end it goes on with its adapter.
-long = {"model": "poet", "max_tokens": 140, "temperature": 0, "ignore_eos": True}
+long = {"model": "poet", "max_tokens": 50, "temperature": 0, "ignore_eos": True}
 ids = server.ask("POST", "/tokenize", {"content": PROMPT, "add_special": True})[2]["tokens"]
 texts, shifts, dropped = shifting.expected(server, shifting.Vocabulary(server, 512), ids, CONTEXT, long)
 shifted = ask(**long, context_shift=True)
@@ -160,8 +160,8 @@ for body, expected, by_default in (
 ):
     check.equal(choose(body)[::2], (200, {"success": True}), f"{body}: set")
     check.equal((text(ask()), scales()), (expected, by_default), f"{body}: the text and the scales")
-    for way, own in zip(({"lora": []}, *ways[1:]), alone):
-        check.equal(text(ask(**way)), own, f"{way}: a request's own choice, with {body}")
+for way, own in zip(({"lora": []}, *ways[1:]), alone):
+    check.equal(text(ask(**way)), own, f"{way}: a request's own choice")
 for body, field in (
     ([{"id": 2}], "id"),
     ([{"id": 0}, {"id": 1}], "body"),
@@ -204,22 +204,23 @@ for name, way, adapter in (
     ("poet", {"model": "poet"}, [{"id": 0, "scale": 1}]),
     ("half", {"lora": [{"id": 0, "scale": 0.5}]}, [{"id": 0, "scale": 0.5}]),
 ):
-    own = text(ask(**way))
+    own = text(ask(**way, max_tokens=8))
     status, _, answer = act(server, "save", name)
     check.equal((status, answer.get("lora")), (200, adapter), f"{name}: saved with its adapter")
     check(answer["n_saved"] > 0, f"{name}: positions of it: {answer}")
     kept[name] = (way, own, answer["n_saved"], adapter)
 status, _, gone = server.ask("POST", "/slots/0?action=erase")
 check(status == 200 and gone["n_erased"] >= kept["half"][2], f"erased: {gone}")
-check.equal((cached(ask(**kept["half"][0])), cached(ask(**kept["poet"][0])) > 0), (0, True), "of one scale alone")
+found = [cached(ask(**kept[name][0], max_tokens=1)) for name in ("half", "poet")]
+check.equal([each > 0 for each in found], [False, True], "of one scale alone")
 other = Server(*WITH)
 of_other = lambda **more: other.ask("POST", "/v1/completions", {**BODY, **more})
 for name, (way, own, positions, adapter) in kept.items():
-    check.equal(cached(of_other(**way)), 0, f"{name}: nothing of it yet")
+    check.equal(cached(of_other(**way, max_tokens=1)), 0, f"{name}: nothing of it yet")
     other.ask("POST", "/slots/0?action=erase")
     status, _, answer = act(other, "restore", name)
     check.equal((status, answer.get("n_restored"), answer.get("lora")), (200, positions, adapter), f"{name}: restored")
-    again = of_other(**way)
+    again = of_other(**way, max_tokens=8)
     check(cached(again) > 0 and text(again) == own, f"{name}: found by its own choice: {again[2]['usage']}")
 check.equal(other.stop(), 0, "exit code")
 
@@ -230,11 +231,6 @@ def check_refused(of, name):
     other_plan = "weights: expected" in message or "engraving: expected" in message
     check(other_plan, f"{name}: refused by a server of other adapters, found {answer}")
 
-
-other = Server(*BASE, "--lora-by-request", judge, "--lora-by-request", "poet=" + poet)
-check_refused(other, "plain")
-check_refused(other, "poet")
-check.equal(other.stop(), 0, "exit code")
 
 # Merged, sums have another order: the same chances within that.
 chance = lambda answer: answer[2]["choices"][0]["logprobs"]["token_logprobs"][0]
