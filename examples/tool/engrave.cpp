@@ -123,7 +123,7 @@ void last_fields(const decoder_config& c, const Field& field) {
   if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   if (c.routed_scaling_factor != 1.f) field("routed_scaling_factor", number(c.routed_scaling_factor));
   if (c.use_expert_bias) field("use_expert_bias", "true");
-  if (c.num_dense_layers != 0) {
+  if (c.has_dense_layers()) {
     field("num_dense_layers", std::to_string(c.num_dense_layers));
     field("dense_intermediate_size", std::to_string(c.dense_intermediate_size));
   }
@@ -192,7 +192,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
     if (value != 0) field(key, std::to_string(value));
   };
   layers("recurrent_layers", c.recurrent_layers);
-  layers("ffn_layers", c.ffn_layers);
+  layers("ffn_layers", c.ffn_layers), layers("expert_layers", c.expert_layers);
   count("conv_taps", c.conv_taps);
   count("global_head_dim", c.global_head_dim);
   count("num_global_key_value_heads", c.num_global_key_value_heads);

@@ -49,8 +49,10 @@ json config_json(const decoder_config& c) {
            // int8 or f32 are what a ternary model was trained with; all others compute in f32.
            {"activation_type", name(is_ternary(c) ? c.activation_type : dtype::f32)}};
   if (c.rope_scaling.type != rope_type::plain) out["rope_scaling"] = io::scaling_text(c.rope_scaling);
-  if (c.sliding_window != 0) out["sliding_window"] = c.sliding_window;
-  if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
+  const auto count = [&](const char* key, std::uint32_t value) {
+    if (value != 0) out[key] = value;
+  };
+  count("sliding_window", c.sliding_window), count("sliding_window_pattern", c.sliding_window_pattern);
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
   if (c.ternary) out["ternary"] = true;
@@ -60,7 +62,8 @@ json config_json(const decoder_config& c) {
   if (c.no_rope_layer_interval != 0) out["no_rope_layer_interval"] = c.no_rope_layer_interval;
   if (!c.recurrent_layers.empty())
     out["recurrent_layers"] = c.recurrent_layers.count(c.num_hidden_layers), out["conv_taps"] = c.conv_taps;
-  if (!c.ffn_layers.empty()) out["ffn_layers"] = c.ffn_layers.count(c.num_hidden_layers);
+  for (const auto& [key, of] : {std::pair{"ffn_layers", &c.ffn_layers}, {"expert_layers", &c.expert_layers}})
+    if (!of->empty()) out[key] = of->count(c.num_hidden_layers);
   if (const delta_net_config& delta = c.delta_net; delta.key_heads != 0)
     out["linear_num_key_heads"] = delta.key_heads, out["linear_num_value_heads"] = delta.value_heads,
     out["linear_key_head_dim"] = delta.key_dim, out["linear_value_head_dim"] = delta.value_dim;
@@ -70,9 +73,6 @@ json config_json(const decoder_config& c) {
   if (c.attention_multiplier != 0.f) out["attention_multiplier"] = c.attention_multiplier;
   if (c.residual_multiplier != 1.f) out["residual_multiplier"] = c.residual_multiplier;
   if (c.logits_scaling != 1.f) out["logits_scaling"] = c.logits_scaling;
-  const auto count = [&](const char* key, std::uint32_t value) {
-    if (value != 0) out[key] = value;
-  };
   count("type_vocab_size", c.type_vocab_size);
   count("global_head_dim", c.global_head_dim);
   count("num_global_key_value_heads", c.num_global_key_value_heads);

@@ -402,7 +402,7 @@ TEST_CASE("Granite 4.0 H and Nemotron-H are planned with their states", "[famili
   const weight_types types{dtype::q8_0, dtype::q8_0, dtype::q8_0};
   for (const decoder_config* c :
        {&models::granite_4_h_350m_config, &models::granite_4_h_micro_config, &models::granite_4_h_tiny_config,
-        &models::nemotron_h_8b_config, &models::nemotron_nano_9b_v2_config})
+        &models::nemotron_h_8b_config, &models::nemotron_nano_9b_v2_config, &models::nemotron_3_nano_config})
     for (const plan::profile* target : {&plan::profiles::cpu, &plan::profiles::portable}) {
       const plan::planned made = planned_of(*c, types, "hybrid", *target, 4096);
       const plan::table& t = made.table();

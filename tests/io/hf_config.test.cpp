@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "files.hpp"
+#include "intaglio/models/nemotron_h.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using namespace intaglio;
@@ -593,8 +594,8 @@ TEST_CASE("hf_config: a Nemotron-H names the kind of each layer") {
   CHECK(read(with(R"("layers_block_type":["mamba","mlp","attention","mamba","mlp"])")).config == c);
   CHECK(read(with(R"("layer_types":["linear_attention","mlp","full_attention","linear_attention","mlp"])")).config ==
         c);
-  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"ME*M-")")),
-             ContainsSubstring("expected M, * and -, a letter a layer, found 'E' for layer 1"));
+  CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"MX*M-")")),
+             ContainsSubstring("expected M, *, - and E, a letter a layer, found 'X' for layer 1"));
   CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M*-","layers_block_type":["mamba","mlp","attention"])")),
              ContainsSubstring("expected the same kinds of layers"));
   CHECK_THAT(refusal(with(R"("num_hidden_layers":4,"hybrid_override_pattern":"M-*M-")")),
@@ -605,6 +606,52 @@ TEST_CASE("hf_config: a Nemotron-H names the kind of each layer") {
              ContainsSubstring("found 2 recurrent and 2 of FFNs of 4"));
   CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M-*","head_dim":64)")), ContainsSubstring("one value"));
   CHECK_THAT(refusal(with(R"("hybrid_override_pattern":"M-*","rms_norm_eps":1e-6)")), ContainsSubstring("one value"));
+}
+
+TEST_CASE("hf_config: a Nemotron-H with experts states their widths, their number and the router's factor") {
+  // As nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16 has it.
+  const std::string published =
+      R"({"architectures":["NemotronHForCausalLM"],"attention_bias":false,"attention_dropout":0.0,"bos_token_id":1,)"
+      R"("chunk_size":128,"conv_kernel":4,"eos_token_id":2,"expand":2,"head_dim":128,"hidden_dropout":0.0,)"
+      R"("hidden_size":2688,"initializer_range":0.02,"intermediate_size":1856,"layer_norm_epsilon":1e-05,)"
+      R"("mamba_head_dim":64,"mamba_hidden_act":"silu","mamba_num_heads":64,"mamba_proj_bias":false,)"
+      R"("mamba_ssm_cache_dtype":"float32","max_position_embeddings":262144,"mlp_bias":false,)"
+      R"("mlp_hidden_act":"relu2","model_type":"nemotron_h","moe_shared_expert_intermediate_size":3712,)"
+      R"("n_groups":8,"norm_eps":1e-05,"norm_topk_prob":true,"num_attention_heads":32,"num_experts_per_tok":6,)"
+      R"("num_key_value_heads":2,"num_logits_to_keep":1,"pad_token_id":0,"partial_rotary_factor":1.0,)"
+      R"("rescale_prenorm_residual":true,"residual_in_fp32":false,"rope_theta":10000,"routed_scaling_factor":2.5,)"
+      R"("sliding_window":null,"ssm_state_size":128,"tie_word_embeddings":false,"time_step_floor":0.0001,)"
+      R"("time_step_max":0.1,"time_step_min":0.001,"topk_group":1,"torch_dtype":"bfloat16","use_bias":false,)"
+      R"("use_cache":true,"use_conv_bias":true,"use_mamba_kernels":true,"vocab_size":131072)";
+  const std::string experts = R"(,"moe_intermediate_size":1856,"n_routed_experts":128)",
+                    one = R"(,"n_group":1,"n_shared_experts":1)",
+                    letters = R"(,"num_hidden_layers":52,"hybrid_override_pattern":)"
+                              R"("MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME")";
+  const auto found = read(published + experts + one + letters + "}");
+  CHECK((found.warnings.empty() && found.tie_word_embeddings == false));
+  decoder_config named = models::nemotron_3_nano_config;
+  named.tie_word_embeddings = found.config.tie_word_embeddings;
+  CHECK(found.config == named);
+
+  const auto few = [&](const std::string& pattern) { return R"(,"hybrid_override_pattern":")" + pattern + "\"}"; };
+  const decoder_config both = read(published + experts + one + few("M-*E")).config;
+  CHECK((both.ffn_layers == layer_set::all_but(4, 0, 2) && both.expert_layers == layer_set::all_but(4, 0, 1, 2)));
+  CHECK((both.has_experts(3) && !both.has_experts(1) && both.dense_intermediate_size == 1856));
+  CHECK(read(published + experts + one + R"(,"layers_block_type":["mamba","mlp","attention","moe"]})").config == both);
+  // Without such a layer its keys say nothing: Nemotron-H 4B states them.
+  const auto dense = read(published + experts + one + few("M-*"));
+  CHECK((dense.config.num_local_experts == 0 && dense.config.expert_layers.empty() && dense.warnings.empty()));
+
+  CHECK_THAT(refusal(published + experts + R"(,"n_group":2)" + few("M*E")),
+             ContainsSubstring("n_group: expected 1, found 2"));
+  CHECK_THAT(refusal(published + experts + R"(,"n_shared_experts":2)" + few("M*E")),
+             ContainsSubstring("n_shared_experts: expected 1, found 2"));
+  CHECK_THAT(refusal(published + experts + R"(,"moe_latent_size":1024)" + few("M*E")),
+             ContainsSubstring("moe_latent_size: expected none, found 1024"));
+  CHECK_THAT(refusal(published + R"(,"n_routed_experts":128)" + few("M*E")),
+             ContainsSubstring("moe_intermediate_size"));
+  CHECK_THAT(refusal(published + R"(,"moe_intermediate_size":64,"n_routed_experts":4)" + few("M*E")),
+             ContainsSubstring("num_experts_per_tok: expected 1 to 4, found 6"));
 }
 
 TEST_CASE("hf_config: ternary layers of a Llama do not become plain ones") {

@@ -3,10 +3,10 @@
 
   mamba2_hybrids.py OUT
 
-OUT/granite and OUT/granite_experts are as transformers' granitemoehybrid, OUT/nemotron as its nemotron_h; each has
-config.json, a tokenizer of bytes, model.safetensors, model.gguf with names and shapes of llama.cpp's converter,
-prompts.json and, for each prompt, NAME.logits, f32 [tokens, vocabulary]. The forward pass goes from token to token by
-the recurrences themselves.
+OUT/granite and OUT/granite_experts are as transformers' granitemoehybrid, OUT/nemotron and OUT/nemotron_experts as its
+nemotron_h; each has config.json, a tokenizer of bytes, model.safetensors, model.gguf with names and shapes of
+llama.cpp's converter, prompts.json and, for each prompt, NAME.logits, f32 [tokens, vocabulary]. The forward pass goes
+from token to token by the recurrences themselves.
 """
 
 import json
@@ -43,7 +43,7 @@ class Model:
                 c["mamba_n_heads"], c["mamba_d_head"], c["mamba_n_groups"], c["mamba_d_state"])
         self.inner = self.heads * self.wide
         self.conv_dim = self.inner + 2 * self.groups * self.state
-        self.experts = c.get("num_local_experts", 0)
+        self.experts = c.get("num_local_experts", c.get("n_routed_experts", 0))
         self.weights = self.made(np.random.default_rng(seed))
 
     def made(self, random):
@@ -75,8 +75,16 @@ class Model:
                     out[mixer + name + "_proj.weight"] = 1.5 * normal(heads * self.head_dim, hidden)
                 out[mixer + "o_proj.weight"] = normal(hidden, self.q_heads * self.head_dim)
             else:
-                out[mixer + "up_proj.weight"] = normal(self.config["intermediate_size"], hidden)
-                out[mixer + "down_proj.weight"] = normal(hidden, self.config["intermediate_size"])
+                units = {"": self.config["intermediate_size"]}
+                if kind == "E":
+                    units = {f"experts.{e}.": self.config["moe_intermediate_size"] for e in range(self.experts)}
+                    units["shared_experts."] = self.config["moe_shared_expert_intermediate_size"]
+                    out[mixer + "gate.weight"] = normal(self.experts, hidden)
+                    out[mixer + "gate.e_score_correction_bias"] = (
+                        random.uniform(-0.4, 0.4, self.experts).astype(np.float32))
+                for unit, inner in units.items():
+                    out[mixer + unit + "up_proj.weight"] = normal(inner, hidden)
+                    out[mixer + unit + "down_proj.weight"] = normal(hidden, inner)
             if self.nemotron:
                 continue
             out[p + "post_attention_layernorm.weight"] = near_one(hidden)
@@ -100,7 +108,7 @@ class Model:
             p = f"{root}layers.{i}."
             mixer = p + ("mixer." if self.nemotron else "mamba." if kind == "M" else "self_attn.")
             h = self.norm(x, w[p + ("norm.weight" if self.nemotron else "input_layernorm.weight")])
-            half = {"M": self.mamba, "*": self.attention, "-": self.relu2}[kind]
+            half = {"M": self.mamba, "*": self.attention, "-": self.relu2, "E": self.ungated_mixture}[kind]
             x = x + keep * half(h, mixer, w)
             if not self.nemotron:
                 h = self.norm(x, w[p + "post_attention_layernorm.weight"])
@@ -136,6 +144,21 @@ class Model:
 
     def relu2(self, x, p, w):
         return np.maximum(x @ w[p + "up_proj.weight"].T, 0) ** 2 @ w[p + "down_proj.weight"].T
+
+    def ungated_mixture(self, x, p, w):
+        """Experts of two matrices, chosen by a logistic of their logits and a bias, and one that every token has."""
+        scores = 1 / (1 + np.exp(-(x @ w[p + "gate.weight"].T)))
+        judged, top = scores + w[p + "gate.e_score_correction_bias"], self.config["num_experts_per_tok"]
+        order = np.argsort(-judged, -1)
+        ranked = np.take_along_axis(judged, order, -1)
+        self.gap = min(self.gap, (ranked[:, top - 1] - ranked[:, top]).min())
+        part = np.take_along_axis(scores, order[:, :top], -1)
+        part = part / (part.sum(-1, keepdims=True) + 1e-20) * self.config["routed_scaling_factor"]
+        y = self.relu2(x, p + "shared_experts.", w)
+        for t in range(len(x)):
+            for j in range(top):
+                y[t] += part[t, j] * self.relu2(x[t], p + f"experts.{order[t, j]}.", w)
+        return y
 
     def attention(self, x, p, w):
         heads = lambda name, n: (x @ w[p + name + "_proj.weight"].T).reshape(len(x), n, self.head_dim)
@@ -173,7 +196,14 @@ class Model:
 
     def gguf_tensors(self):
         root = "backbone." if self.nemotron else "model."
+        for i, kind in enumerate(self.kinds):
+            for name in ("up", "down") if kind == "E" else ():
+                experts = [self.weights[f"{root}layers.{i}.mixer.experts.{e}.{name}_proj.weight"]
+                           for e in range(self.experts)]
+                yield f"blk.{i}.ffn_{name}_exps.weight", np.stack(experts)
         for name, values in self.weights.items():
+            if ".mixer.experts." in name:
+                continue
             if name == "lm_head.weight":
                 yield "output.weight", values
                 continue
@@ -219,9 +249,17 @@ class Model:
                 "ssm.inner_size": self.inner, "ssm.time_step_rank": self.heads, "rope.scaling.finetuned": False,
                 "rope.dimension_count": self.hidden // self.q_heads}
         if self.nemotron:
-            keys.update({"feed_forward_length": [c["intermediate_size"] if kind == "-" else 0 for kind in self.kinds],
+            widths = {"-": c["intermediate_size"], "E": c.get("moe_intermediate_size")}
+            keys.update({"feed_forward_length": [widths.get(kind, 0) for kind in self.kinds],
                          "attention.key_length": self.head_dim, "attention.value_length": self.head_dim})
-            return "nemotron_h", keys
+            if not self.experts:
+                return "nemotron_h", keys
+            keys.update({"expert_count": self.experts, "expert_used_count": c["num_experts_per_tok"],
+                         "expert_feed_forward_length": c["moe_intermediate_size"],
+                         "expert_shared_feed_forward_length": c["moe_shared_expert_intermediate_size"],
+                         "expert_shared_count": 1, "expert_weights_norm": True, "expert_group_count": 1,
+                         "expert_weights_scale": c["routed_scaling_factor"]})
+            return "nemotron_h_moe", keys
         keys.update({"feed_forward_length": c["intermediate_size"],
                      "expert_shared_feed_forward_length": c["shared_intermediate_size"],
                      "embedding_scale": c["embedding_multiplier"], "residual_scale": c["residual_multiplier"],
@@ -234,7 +272,10 @@ class Model:
 GGUF_NAMES = (
     ("input_layernorm.weight", "attn_norm.weight"), ("post_attention_layernorm.weight", "ffn_norm.weight"),
     ("in_proj.weight", "ssm_in.weight"), ("conv1d.bias", "ssm_conv1d.bias"), ("dt_bias", "ssm_dt.bias"),
-    ("out_proj.weight", "ssm_out.weight"), ("v_proj.weight", "attn_v.weight"), ("o_proj.weight", "attn_output.weight"),
+    ("shared_experts.up_proj.weight", "ffn_up_shexp.weight"),
+    ("shared_experts.down_proj.weight", "ffn_down_shexp.weight"), ("mixer.gate.weight", "ffn_gate_inp.weight"),
+    ("gate.e_score_correction_bias", "exp_probs_b.bias"), ("out_proj.weight", "ssm_out.weight"),
+    ("v_proj.weight", "attn_v.weight"), ("o_proj.weight", "attn_output.weight"),
     ("up_proj.weight", "ffn_up.weight"), ("down_proj.weight", "ffn_down.weight"),
     ("shared_mlp.output_linear.weight", "{}.weight"), ("router.layer.weight", "ffn_gate_inp.weight"),
     ("block_sparse_moe.output_linear.weight", "ffn_down_exps.weight"), ("norm.weight", "attn_norm.weight"))
@@ -319,8 +360,7 @@ def granite(experts):
         "tie_word_embeddings": True, "time_step_limit": [0.0, {"__float__": "Infinity"}]}
 
 
-def nemotron():
-    kinds = "M-M*-MM*-"
+def nemotron(kinds="M-M*-MM*-", mixtures={}):
     return kinds, {
         "model_type": "nemotron_h",
         "architectures": ["NemotronHForCausalLM"],
@@ -350,7 +390,16 @@ def nemotron():
         "chunk_size": 128,
         "tie_word_embeddings": False,
         "time_step_limit": [0.0, float("inf")],
+        **mixtures,
     }
+
+
+# Of NVIDIA-Nemotron-3-Nano: an expert of its own width that every token has, and keys that state what others compute.
+NEMOTRON_MIXTURES = {
+    "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 36,
+    "moe_shared_expert_intermediate_size": 72, "routed_scaling_factor": 2.5, "norm_topk_prob": True, "n_group": 1,
+    "topk_group": 1, "moe_latent_size": None, "norm_eps": EPS, "sliding_window": None, "rope_theta": 10000,
+    "partial_rotary_factor": 1.0}
 
 
 def write_models(out, longer, models):
@@ -379,7 +428,8 @@ def write_models(out, longer, models):
 
 
 def main(out):
-    made = {"granite": granite(False), "granite_experts": granite(True), "nemotron": nemotron()}
+    made = {"granite": granite(False), "granite_experts": granite(True), "nemotron": nemotron(),
+            "nemotron_experts": nemotron("ME*M-E", NEMOTRON_MIXTURES)}
     write_models(
         out,
         100,

@@ -36,7 +36,7 @@ const std::filesystem::path& made() {
   static const std::filesystem::path out = [] {
     run_python("tests/runtime/mamba2_hybrids.py", {(folder / "models").string()});
     io::convert_options options;
-    for (const char* model : {"granite", "granite_experts", "nemotron"})
+    for (const char* model : {"granite", "granite_experts", "nemotron", "nemotron_experts"})
       for (const auto& [name, codec] : {std::pair{"converted.gguf", dtype::f32}, {"coded.gguf", dtype::q8_0}}) {
         options.codec = codec;
         io::convert(folder / "models" / model, folder / "models" / model / name, options);
@@ -62,7 +62,7 @@ std::vector<std::int32_t> drawn_of(basic_batch& from, const batch_handle& who) {
 }  // namespace
 
 TEST_CASE("hybrids of Mamba-2 and attention give numpy's logits, decoded and in chunks", "[once]") {
-  const std::string model = GENERATE("granite", "granite_experts", "nemotron"),
+  const std::string model = GENERATE("granite", "granite_experts", "nemotron", "nemotron_experts"),
                     form = GENERATE("", "model.gguf", "converted.gguf");
   INFO(model << " " << form);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);
@@ -84,7 +84,7 @@ TEST_CASE("hybrids of Mamba-2 and attention give numpy's logits, decoded and in 
 }
 
 TEST_CASE("a hybrid in Q8_0, with rows of other widths in f16, stays near numpy's logits", "[once]") {
-  const std::string model = GENERATE("granite", "granite_experts", "nemotron");
+  const std::string model = GENERATE("granite", "granite_experts", "nemotron", "nemotron_experts");
   INFO(model);
   const io::checkpoint file = io::checkpoint::open(made() / model / "coded.gguf");
   CHECK(file.find("blk.0.ssm_in_xbc.weight")->stored.type == dtype::q8_0);
@@ -151,6 +151,17 @@ TEST_CASE("what a GGUF of a hybrid states of its layers fits together, or is ref
   CHECK_THAT(refusal("nemotron", width, 9, list({0, 80, 0})), ContainsSubstring("found 3"));
   CHECK_THAT(refusal("nemotron", width, 9, list({0, 0, 0, 0, 0, 0, 0, 0, 0})),
              ContainsSubstring("intermediate_size: expected 1 to"));
+  const std::string mixture = "nemotron_h_moe.";
+  CHECK_THAT(refusal("nemotron_experts", mixture + "feed_forward_length", 9, list({0, 36, 0, 0, 80, 40})),
+             ContainsSubstring("40 in layer 5"));
+  CHECK_THAT(refusal("nemotron_experts", mixture + "expert_feed_forward_length", 4, number(40)),
+             ContainsSubstring("expected 36 as nemotron_h_moe.feed_forward_length of their layers, found 40"));
+  CHECK_THAT(refusal("nemotron_experts", mixture + "expert_count", 4, number(0)),
+             ContainsSubstring("expert_used_count': expected 0 without expert_count"));
+  CHECK_THAT(refusal("nemotron_experts", mixture + "expert_shared_count", 4, number(2)),
+             ContainsSubstring("expert_shared_count': expected 1, found 2"));
+  CHECK_THAT(refusal("nemotron_experts", mixture + "expert_group_count", 4, number(4)),
+             ContainsSubstring("expert_group_count': expected 1 or 0, found 4"));
 }
 
 TEST_CASE("a GGUF of a Granite without states says whether it is rotated, and its width twice", "[once]") {
@@ -172,7 +183,7 @@ TEST_CASE("a GGUF of a Granite without states says whether it is rotated, and it
 }
 
 TEST_CASE("a folder of a hybrid, its GGUF and what is converted have one config", "[once]") {
-  for (const char* model : {"granite", "granite_experts", "nemotron"}) {
+  for (const char* model : {"granite", "granite_experts", "nemotron", "nemotron_experts"}) {
     INFO(model);
     decoder_config folder = io::checkpoint::open(made() / model).config();
     CHECK(folder == io::checkpoint::open(made() / model / "converted.gguf").config());
@@ -212,7 +223,7 @@ TEST_CASE("a session of a hybrid goes on from copies of its states, saved and re
 }
 
 TEST_CASE("sessions of hybrids in a batch draw what they draw alone, from states of others too", "[runtime]") {
-  const std::string model = GENERATE("granite", "granite_experts", "nemotron");
+  const std::string model = GENERATE("granite", "granite_experts", "nemotron", "nemotron_experts");
   INFO(model);
   io::checkpoint file = io::checkpoint::open(made() / model);
   plan::planned plan = planned(file, plan::profiles::cpu, {.slot_count = 3, .page_size = 16});

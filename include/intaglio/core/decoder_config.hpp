@@ -154,6 +154,7 @@ struct decoder_config {
   std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
   layer_set recurrent_layers = {};        ///< with a state in the place of keys and values, whatever the position
   layer_set ffn_layers = {};              ///< that have an FFN alone, neither a state nor attention
+  layer_set expert_layers = {};           ///< of these, the layers whose FFN is a mixture of experts
   std::uint32_t conv_taps = 0;            ///< of theirs, tokens that a convolution sees, its own among them
   // Gemma 4's: layers that see all positions are global.
   std::uint32_t global_head_dim = 0;             ///< head_dim of global layers; 0: as the others
@@ -182,7 +183,7 @@ struct decoder_config {
   float routed_scaling_factor = 1.f;          ///< of what each expert counts
   bool use_expert_bias = false;               ///< experts are chosen with a bias, exp_probs_b
   std::uint32_t num_dense_layers = 0;         ///< layers in front whose FFNs have no experts
-  std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these
+  std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these, and of ffn_layers without experts
   // Of families of which some models alone have them (core/family.hpp).
   bool use_qk_norm = true;     ///< heads of q and k are normalised
   bool attention_bias = true;  ///< q, k and v have biases
@@ -209,7 +210,13 @@ struct decoder_config {
     return windowed || num_global_key_value_heads == 0 ? num_key_value_heads : num_global_key_value_heads;
   }
   /// Whether a layer has a mixture of experts.
-  constexpr bool has_experts(std::uint32_t layer) const { return num_local_experts != 0 && layer >= num_dense_layers; }
+  constexpr bool has_experts(std::uint32_t layer) const {
+    return num_local_experts != 0 && layer >= num_dense_layers && (expert_layers.empty() || expert_layers.has(layer));
+  }
+  /// Whether some layers have FFNs without experts beside others with experts.
+  constexpr bool has_dense_layers() const {
+    return num_dense_layers != 0 || (!expert_layers.empty() && expert_layers != ffn_layers);
+  }
   /// Width of a layer's FFN.  @param shares whether the layer has the keys and values of a layer before
   constexpr std::uint32_t intermediate_size_of(bool shares) const {
     return shares && shared_intermediate_size != 0 ? shared_intermediate_size : intermediate_size;

@@ -55,23 +55,22 @@ struct family {
   std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
   mixtures experts = mixtures::none;
   std::uint32_t default_experts = 0, default_experts_used = 0;  ///< of mixtures, where config.json states none
-  std::uint32_t default_expert_width = 0;   ///< where config.json has no moe_intermediate_size; 0: it has no such key
-  bool parts_of_all = false;                ///< experts count by a softmax over all of them, where files do not say it
-  bool logistic_router = false;             ///< experts count by a logistic of their own logit, not by a softmax
-  float router_added = 0.f;                 ///< of these: added to the sum by which parts are divided
-  std::uint32_t default_dense_layers = 0;   ///< of these: layers in front without experts, where files state none
-  bool gated_shared_expert = false;         ///< layers have an expert more, which every token has, with a gate
-  std::uint32_t default_shared_width = 0;   ///< of it, where config.json states none
-  bool shared_experts = false;              ///< layers have experts more, without a gate, which every token has; files
-                                            ///< count them, and they are one that is as wide as all of them
-  bool draft_layers = false;                ///< files may have layers behind the last one, which draft tokens
-  bool joint_gates = false;                 ///< betas and alphas of delta rules come by one matrix
-  recurrence recurrent = recurrence::none;  ///< of the config's recurrent_layers
-  bool single_halves = false;               ///< a layer has a state, attention or an FFN without a gate
-  bool ungated = false;                     ///< FFNs of all layers have no gate
-  bool embedding_norm = false;              ///< the last norm is token_embd_norm, not output_norm
-  bool multipliers = false;                 ///< of embedding, scores, what is added to the stream, and logits
-  bool softcaps = false;                    ///< scores and logits may be bounded by a scaled tanh
+  std::uint32_t default_expert_width = 0;  ///< where config.json has no moe_intermediate_size; 0: it has no such key
+  bool parts_of_all = false;               ///< experts count by a softmax over all of them, where files do not say it
+  bool logistic_router = false;            ///< experts count by a logistic of their own logit, not by a softmax
+  float router_added = 0.f;                ///< of these: added to the sum by which parts are divided
+  std::uint32_t default_dense_layers = 0;  ///< of these: layers in front without experts, where files state none
+  bool gated_shared_expert = false;        ///< layers have an expert more, which every token has, with a gate
+  std::uint32_t default_shared_width = 0;  ///< of it, where config.json states none
+  bool shared_experts = false;  ///< experts of all tokens, without a gate; files count them, here they are one
+  bool draft_layers = false;    ///< files may have layers behind the last one, which draft tokens
+  bool joint_gates = false;     ///< betas and alphas of delta rules come by one matrix
+  recurrence recurrent = recurrence::none;        ///< of the config's recurrent_layers
+  bool single_halves = false;                     ///< a layer has a state, attention or an FFN without a gate
+  bool ungated = false;                           ///< FFNs of all layers have no gate
+  bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
+  bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
+  bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
   bool encoder = false;            ///< tokens see each other, norms are LayerNorms behind the halves, there is no head:
                                    ///< texts have vectors and no next token
@@ -273,10 +272,13 @@ inline constexpr std::array<family, 34> families_table{{
      .multipliers = true},
     {.type = architecture::nemotron_h,
      .config_names = "nemotron_h",
-     .gguf_names = "nemotron_h",
+     .gguf_names = "nemotron_h nemotron_h_moe",
      .layers = "nemotron_h",
      .window = gguf_window::refused,
      .gguf_rows_in_pairs = true,
+     .experts = mixtures::some,
+     .logistic_router = true,
+     .router_added = 1e-20f,
      .recurrent = recurrence::mamba2,
      .single_halves = true,
      .default_head_dim = 128,

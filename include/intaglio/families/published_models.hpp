@@ -72,6 +72,7 @@ inline constexpr std::array published_models{
     coded_entry<models::granite_4_h_tiny>(),
     coded_entry<models::nemotron_h_8b>(),
     coded_entry<models::nemotron_nano_9b_v2>(),
+    coded_entry<models::nemotron_3_nano>(),
     coded_entry<models::olmo2_1b>(),
     coded_entry<models::olmo2_7b>(),
     coded_entry<models::phi_4>(),

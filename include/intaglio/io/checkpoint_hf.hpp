@@ -68,7 +68,7 @@ class hf_tensor_collector {
         return add_all_experts(tensor, file, tensor.name.substr(0, at), tensor.name.substr(at + own_experts.size()));
     if (config_.config.num_local_experts != 0)
       for (const std::string_view experts : expert_folders)
-        if (const auto expert = expert_of(tensor.name, "model.layers.", experts))
+        if (const auto expert = expert_of(tensor.name, layers_of_experts(experts), experts))
           return add_expert(tensor, file, *expert);
     const auto name = gguf_name(tensor.name, config_.config.model_type);
     if (!name) return builder_.fault("not part of the model: " + shown);

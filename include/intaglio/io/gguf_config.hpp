@@ -173,6 +173,11 @@ class gguf_config : public gguf_layers {
       return;
     }
     if (of == mixtures::none) refuse(key("expert_count"), "0", std::to_string(*experts));
+    if (family_of(config_.model_type).single_halves)
+      if (const auto width = value("expert_feed_forward_length"); width != config_.intermediate_size)
+        refuse(key("expert_feed_forward_length"),
+               std::to_string(config_.intermediate_size) + " as " + key("feed_forward_length") + " of their layers",
+               width ? std::to_string(*width) : "no such key");
     config_.num_local_experts = *experts;
     config_.norm_topk_prob = !family_of(config_.model_type).parts_of_all;
     if (family_of(config_.model_type).recurrent == recurrence::mamba2)
@@ -200,10 +205,12 @@ class gguf_config : public gguf_layers {
       refuse(key("expert_gating_func"), "2, a sigmoid", std::to_string(by));
     c.num_dense_layers = value("leading_dense_block_count").value_or(0);
     if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
+    std::uint32_t first = 0;
+    while (first < c.num_hidden_layers && !c.has_experts(first)) ++first;
     c.norm_topk_prob = file_.value<bool>(key("expert_weights_norm")).value_or(true);
     if (const float factor = real("expert_weights_scale").value_or(0.f); factor != 0.f)
       c.routed_scaling_factor = factor;
-    c.use_expert_bias = file_.find_tensor("blk." + std::to_string(c.num_dense_layers) + ".exp_probs_b.bias") != nullptr;
+    c.use_expert_bias = file_.find_tensor("blk." + std::to_string(first) + ".exp_probs_b.bias") != nullptr;
     if (!family_of(c.model_type).shared_experts) return;
     const std::uint64_t shared = std::uint64_t{value("expert_shared_count").value_or(0)} * c.intermediate_size;
     if (const auto width = value("expert_shared_feed_forward_length");
@@ -257,6 +264,7 @@ class gguf_config : public gguf_layers {
     float neutral = rule.neutral, absent = rule.absent;
     if (rule.use == gguf_key_use::causal && family_of(config_.model_type).encoder) neutral = absent = 0;
     if (rule.use == gguf_key_use::neutral_head_dim) neutral = absent = static_cast<float>(config_.head_dim);
+    if (rule.use == gguf_key_use::shared_experts && config_.shared_expert_intermediate_size != 0) neutral = absent = 1;
     if (rule.use == gguf_key_use::neutral_scale) {
       neutral = 1.f / std::sqrt(static_cast<float>(config_.attention_scalar())), absent = 0.f;
       if (std::fabs(found - neutral) <= 1e-5f * neutral) return;

@@ -27,7 +27,7 @@ enum class gguf_key_use : std::uint8_t {
   multiplier,        ///< as `neutral`; read where the family has multipliers
   logistic_router,   ///< as `neutral`; read where a family's routers are logistic
   shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
-  shared_experts,    ///< as `neutral`; read where the family has several of them, without a gate
+  shared_experts,    ///< as `neutral`; read where the family has several of them; 1 where it has one
   draft_layers,      ///< as `neutral`; read where files of the family may have layers that draft tokens
   layer_norm,        ///< read of encoders, unknown to others
   causal,            ///< as `neutral`; false of encoders
@@ -114,6 +114,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"moe_every_n_layers", gguf_key_use::neutral, 1.f, 0.f},
     {"nextn_predict_layers", gguf_key_use::draft_layers},
     {"expert_shared_count", gguf_key_use::shared_experts},
+    {"moe_latent_size", gguf_key_use::neutral},
     {"expert_shared_feed_forward_length", gguf_key_use::shared_expert},
     {"expert_group_count", gguf_key_use::neutral, 1.f, 0.f},
     {"expert_group_used_count", gguf_key_use::neutral, 1.f, 0.f},

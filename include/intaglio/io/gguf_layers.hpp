@@ -236,7 +236,8 @@ class gguf_layers : public gguf_rope {
     config_.recurrent_layers = layer_set::all_but_every(interval, layers);
   }
 
-  /// Mamba-2 beside attention, and in Nemotron-H layers of FFNs alone, which are those with a width.
+  /// Mamba-2 beside attention, and in Nemotron-H layers of FFNs alone, which are those with a width, and of mixtures,
+  /// which have a router too.
   [[gnu::cold]] void read_state_space() {
     decoder_config& c = config_;
     delta_net_config& sizes = c.delta_net;
@@ -255,13 +256,17 @@ class gguf_layers : public gguf_rope {
     const std::vector<std::uint32_t> each = numbers_of_layers(name, "a number for layers of FFNs and 0 for others");
     for (std::uint32_t layer = 0; layer < each.size(); ++layer) {
       if (each[layer] == 0) continue;
-      if (!c.recurrent_layers.has(layer) || (c.intermediate_size != 0 && c.intermediate_size != each[layer]))
+      const bool mixture = file_.find_tensor("blk." + std::to_string(layer) + ".ffn_gate_inp.weight") != nullptr;
+      std::uint32_t& width = mixture ? c.intermediate_size : c.dense_intermediate_size;
+      if (!c.recurrent_layers.has(layer) || (width != 0 && width != each[layer]))
         refuse(name, "0 where " + key("attention.head_count_kv") + " is not, and one other number",
                std::to_string(each[layer]) + " in layer " + std::to_string(layer));
       c.recurrent_layers.remove(layer);
       c.ffn_layers.add(layer);
-      c.intermediate_size = each[layer];
+      if (mixture) c.expert_layers.add(layer);
+      width = each[layer];
     }
+    if (c.expert_layers.empty()) c.intermediate_size = std::exchange(c.dense_intermediate_size, 0);
   }
 
   /// A key with a number for each layer, at most layer_pattern::max_period of them.

@@ -251,7 +251,8 @@ class hf_config_reader : public hf_encoder {
     if (gemma && !has_layer_inputs(family_of(c.model_type)))
       c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
-    if (halves) expect_same(text["rms_norm_eps"], text["layer_norm_epsilon"]);
+    for (const char* other : {"rms_norm_eps", "norm_eps"})
+      if (halves) expect_same(text[other], text["layer_norm_epsilon"]);
     c.rms_norm_eps = halves      ? text["layer_norm_epsilon"].present() ? text["layer_norm_epsilon"].real() : 1e-5f
                      : convolves ? text["norm_eps"].present() ? text["norm_eps"].real() : 1e-5f
                      : gemma && !text["rms_norm_eps"].present() ? 1e-6f

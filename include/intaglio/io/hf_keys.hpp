@@ -55,13 +55,20 @@ constexpr bool has_state_space(const family& of) { return of.recurrent == recurr
 constexpr bool has_single_halves(const family& of) { return of.single_halves; }
 constexpr bool has_layers_without_rope(const family& of) { return of.no_rope_interval != 0; }
 constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
-constexpr bool has_experts_alone(const family& of) { return of.experts == mixtures::all || may_share_expert(of); }
+constexpr bool has_experts_alone(const family& of) {
+  return of.experts == mixtures::all || may_share_expert(of) || of.single_halves;
+}
 constexpr bool has_logistic_router(const family& of) { return of.logistic_router; }
 constexpr bool has_optional_norms(const family& of) { return of.optional_norms; }
 constexpr bool has_shared_experts(const family& of) { return of.shared_experts; }
 constexpr bool has_draft_layers(const family& of) { return of.draft_layers; }
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
-constexpr bool has_narrow_experts(const family& of) { return of.default_expert_width != 0 || of.kinds_of_layers; }
+constexpr bool has_narrow_experts(const family& of) {
+  return of.default_expert_width != 0 || of.kinds_of_layers || of.single_halves;
+}
+constexpr bool has_counted_experts(const family& of) { return of.shared_experts || of.single_halves; }
+constexpr bool has_stated_parts(const family& of) { return has_plain_experts(of) || of.logistic_router; }
+constexpr bool has_stated_eps(const family& of) { return has_short_conv(of) || of.single_halves; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
 constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && of.norms_behind && !has_layer_inputs(of); }
 constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) || of.streams) && of.head_norms; }
@@ -139,7 +146,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"mamba_ssm_dtype", config_key_use::harmless},        // states are f32
     {"mtp_num_hidden_layers", config_key_use::harmless},  // of heads that draft tokens
     {"mtp_use_dedicated_embeddings", config_key_use::harmless},
-    {"norm_eps", config_key_use::read, {}, has_short_conv},
+    {"norm_eps", config_key_use::read, {}, has_stated_eps},
     {"tie_embedding", config_key_use::read, {}, has_short_conv},
     {"conv_L_cache", config_key_use::read, {}, has_short_conv},
     {"conv_bias", config_key_use::off},
@@ -245,15 +252,21 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"num_local_experts"},
     {"num_experts_per_tok", config_key_use::read, "mixtral", has_experts_alone},
     {"moe_intermediate_size", config_key_use::read, {}, has_narrow_experts},
-    {"norm_topk_prob", config_key_use::read, {}, has_plain_experts},
+    {"norm_topk_prob", config_key_use::read, {}, has_stated_parts},
+    // Of Nemotron-H's mixtures, which without such layers nobody reads; n_routed_experts and others are theirs too.
+    {"moe_shared_expert_intermediate_size", config_key_use::read, {}, has_single_halves},
+    {"moe_latent_size", config_key_use::read, {}, has_single_halves},
+    {"moe_shared_expert_overlap", config_key_use::harmless},  // how it is computed
+    {"mtp_layers_block_type", config_key_use::harmless},      // of heads that draft tokens
+    {"mtp_hybrid_override_pattern", config_key_use::harmless},
     {"num_dense_layers", config_key_use::read, "lfm2_moe"},
     {"use_expert_bias", config_key_use::read, "lfm2_moe"},
     {"routed_scaling_factor", config_key_use::read, {}, has_logistic_router},
-    {"n_routed_experts", config_key_use::read, {}, has_shared_experts},
-    {"n_shared_experts", config_key_use::read, {}, has_shared_experts},
+    {"n_routed_experts", config_key_use::read, {}, has_counted_experts},
+    {"n_shared_experts", config_key_use::read, {}, has_counted_experts},
     {"first_k_dense_replace", config_key_use::read, {}, has_shared_experts},
-    {"n_group", config_key_use::read, {}, has_shared_experts},
-    {"topk_group", config_key_use::read, {}, has_shared_experts},
+    {"n_group", config_key_use::read, {}, has_counted_experts},
+    {"topk_group", config_key_use::read, {}, has_counted_experts},
     {"num_nextn_predict_layers", config_key_use::read, {}, has_draft_layers},
     {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
     {"experts_per_token", config_key_use::read, {}, has_biased_experts},

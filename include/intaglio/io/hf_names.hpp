@@ -35,10 +35,20 @@ inline constexpr std::array<hf_part, 3> shared_expert_names{{{"mlp.shared_expert
 /// Names of tensors of families with Mamba-2.
 [[gnu::cold]] inline std::vector<hf_part> mamba2_parts(const family& of) {
   if (of.single_halves)
-    return {{"norm", "attn_norm"},          {"mixer.q_proj", "attn_q"},      {"mixer.k_proj", "attn_k"},
-            {"mixer.v_proj", "attn_v"},     {"mixer.o_proj", "attn_output"}, {"mixer.in_proj", "ssm_in"},
-            {"mixer.conv1d", "ssm_conv1d"}, {"mixer.norm", "ssm_norm"},      {"mixer.out_proj", "ssm_out"},
-            {"mixer.up_proj", "ffn_up"},    {"mixer.down_proj", "ffn_down"}};
+    return {{"norm", "attn_norm"},
+            {"mixer.q_proj", "attn_q"},
+            {"mixer.k_proj", "attn_k"},
+            {"mixer.v_proj", "attn_v"},
+            {"mixer.o_proj", "attn_output"},
+            {"mixer.in_proj", "ssm_in"},
+            {"mixer.conv1d", "ssm_conv1d"},
+            {"mixer.norm", "ssm_norm"},
+            {"mixer.out_proj", "ssm_out"},
+            {"mixer.up_proj", "ffn_up"},
+            {"mixer.down_proj", "ffn_down"},
+            {"mixer.gate", "ffn_gate_inp"},
+            {"mixer.shared_experts.up_proj", "ffn_up_shexp"},
+            {"mixer.shared_experts.down_proj", "ffn_down_shexp"}};
   return {{"input_layernorm", "attn_norm"},
           {"self_attn.q_proj", "attn_q"},
           {"self_attn.k_proj", "attn_k"},
@@ -156,7 +166,7 @@ inline constexpr std::array<hf_part, 5> hf_globals{
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
-inline constexpr std::array<hf_part, 10> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+inline constexpr std::array<hf_part, 11> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
                                                    {"layer_scalar", "layer_output_scale.weight"},
                                                    {"router.scale", "ffn_gate_inp.scale"},
                                                    {"router.per_expert_scale", "ffn_down_exps.scale"},
@@ -165,13 +175,15 @@ inline constexpr std::array<hf_part, 10> hf_tails{{{"altup.correct_output_scale"
                                                    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
                                                    {"mlp.experts.down_proj", "ffn_down_exps.weight"},
                                                    {"feed_forward.expert_bias", "exp_probs_b.bias"},
-                                                   {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"}}};
+                                                   {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+                                                   {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"}}};
 
 /// Whether layers of a family have such a tensor.
 constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0 && of.recurrent != recurrence::short_conv;
   if (hf == "mlp.gate.e_score_correction_bias") return of.logistic_router && of.shared_experts;
   if (hf == "feed_forward.expert_bias") return of.logistic_router && of.recurrent == recurrence::short_conv;
+  if (hf.starts_with("mixer.")) return of.single_halves;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
 }
 /// What matrices of streams begin with; a number and ".weight" are behind it.
@@ -245,9 +257,14 @@ struct expert_name {
   std::uint32_t number = 0;
 };
 inline constexpr std::string_view own_experts = ".mlp.experts.";  ///< in front of an expert whose matrices have names
+inline constexpr std::string_view mixer_experts = ".mixer.experts.";  ///< likewise, in layers that have nothing else
 /// What is in front of an expert's number.
-inline constexpr std::array<std::string_view, 3> expert_folders{".block_sparse_moe.experts.", ".feed_forward.experts.",
-                                                                own_experts};
+inline constexpr std::array<std::string_view, 4> expert_folders{".block_sparse_moe.experts.", ".feed_forward.experts.",
+                                                                own_experts, mixer_experts};
+/// What is in front of a layer's number where experts are in this folder.
+constexpr std::string_view layers_of_experts(std::string_view folder) {
+  return folder == mixer_experts ? "backbone.layers." : "model.layers.";
+}
 /// @param layers, experts what is in front of the two numbers
 [[gnu::cold]] inline std::optional<expert_name> expert_of(std::string_view name,
                                                           std::string_view layers = "model.layers.",
@@ -277,7 +294,7 @@ inline constexpr std::array<std::string_view, 3> expert_folders{".block_sparse_m
                                      {"gate_proj", ".ffn_gate_exps"},
                                      {"down_proj", ".ffn_down_exps"},
                                      {"up_proj", ".ffn_up_exps"}})
-    if (what == matrix && (what[0] == 'w') == (experts != own_experts))
+    if (what == matrix && (what[0] == 'w') == (experts != own_experts && experts != mixer_experts))
       return expert_name{"blk." + std::to_string(*layer) + std::string(gguf) + std::string(end), *expert};
   return std::nullopt;
 }

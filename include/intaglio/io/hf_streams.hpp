@@ -7,15 +7,15 @@
 #include <string>
 
 #include "intaglio/core/number_text.hpp"
-#include "intaglio/io/hf_layers.hpp"
+#include "intaglio/io/hf_hybrids.hpp"
 #include "intaglio/io/normal_quantile.hpp"
 
 namespace intaglio::io {
 
 /// Reads streams and what comes with them. Defaults: transformers' Gemma3nTextConfig.
-class hf_streams : public hf_layers {
+class hf_streams : public hf_hybrids {
  public:
-  using hf_layers::hf_layers;
+  using hf_hybrids::hf_hybrids;
 
  protected:
   [[gnu::cold]] void read_streams(const json_place& text) {

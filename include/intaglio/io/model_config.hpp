@@ -92,8 +92,7 @@ inline constexpr number_range number_ranges[] = {
      config_limits::num_local_experts, false, false, [](const decoder_config& c) { return c.num_local_experts != 0; }},
     {"routed_scaling_factor", [](const decoder_config& c) -> double { return c.routed_scaling_factor; }, 0, 0, true},
     {"intermediate_size of dense layers", [](const decoder_config& c) -> double { return c.dense_intermediate_size; },
-     1, config_limits::intermediate_size, false, false,
-     [](const decoder_config& c) { return c.num_dense_layers != 0; }},
+     1, config_limits::intermediate_size, false, false, [](const decoder_config& c) { return c.has_dense_layers(); }},
     {"linear_num_key_heads", [](const decoder_config& c) -> double { return c.delta_net.key_heads; }, 1, 1 << 12, false,
      false, [](const decoder_config& c) { return family_of(c.model_type).recurrent == recurrence::delta_net; }},
     {"linear_num_value_heads", [](const decoder_config& c) -> double { return c.delta_net.value_heads; }, 1, 1 << 12,
@@ -183,6 +182,16 @@ inline constexpr number_relation number_relations[] = {
               (alone != 0 ? "and " + std::to_string(alone) + " of FFNs " : "") + "of " +
               std::to_string(c.num_hidden_layers);
      }},
+    {"expert_layers",
+     [](const decoder_config& c) {
+       for (std::uint32_t layer = 0; layer < layer_pattern::max_period; ++layer)
+         if (c.expert_layers.has(layer) && !c.ffn_layers.has(layer)) return false;
+       return !family_of(c.model_type).single_halves || (c.num_local_experts != 0) != c.expert_layers.empty();
+     },
+     [](const decoder_config& c) {
+       return std::string(c.num_local_experts != 0 ? "layers of FFNs, some with experts" : "none without experts");
+     },
+     [](const decoder_config& c) { return std::to_string(c.expert_layers.count(c.num_hidden_layers)) + " layers"; }},
     {"head_dim", [](const decoder_config& c) { return c.head_dim % 2 == 0; },
      [](const decoder_config&) { return std::string("an even number"); },
      [](const decoder_config& c) { return std::to_string(c.head_dim); }},
@@ -411,6 +420,7 @@ template <class Compare>
   });
   compare("recurrent_layers", engraved.recurrent_layers, file.recurrent_layers, layers);
   compare("ffn_layers", engraved.ffn_layers, file.ffn_layers, layers);
+  compare("expert_layers", engraved.expert_layers, file.expert_layers, layers);
   compare("full_attention_layers", engraved.full_attention_layers, file.full_attention_layers, layers);
   compare("sparse_layers", engraved.sparse_layers, file.sparse_layers, layers);
   compare("activation_sparsity_scale", engraved.sparse_deviations, file.sparse_deviations, number_text);

@@ -188,6 +188,7 @@ void packed_fields(Stream& with, Index& index) {
   with.flag(c.attention_bias, "attention_bias");
   for (auto& word : c.recurrent_layers.words) with.number(word, "recurrent_layers");
   for (auto& word : c.ffn_layers.words) with.number(word, "ffn_layers");
+  for (auto& word : c.expert_layers.words) with.number(word, "expert_layers");
   with.number(c.conv_taps, "conv_taps");
   with.number(c.type_vocab_size, "type_vocab_size");
   for (auto* size : {&c.delta_net.key_heads, &c.delta_net.value_heads, &c.delta_net.key_dim, &c.delta_net.value_dim})

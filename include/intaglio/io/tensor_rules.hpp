@@ -105,6 +105,29 @@ void add_mamba2(const decoder_config& c, const std::string& prefix, std::vector<
   add("ssm_out", matrix, c.hidden_size, sizes.value_size());
 }
 
+/// Tensors of a layer that is an FFN without a gate, or a mixture of such FFNs beside one that every token has.
+/// @param add as of add_mamba2
+template <class Add>
+void add_ungated(const decoder_config& c, bool mixture, std::vector<tensor_rule>& out, const Add& add) {
+  using enum tensor_role;
+  const std::uint64_t inner = c.intermediate_size, hidden = c.hidden_size;
+  if (!mixture) {
+    const std::uint64_t alone = c.has_dense_layers() ? c.dense_intermediate_size : inner;
+    add("ffn_up", matrix, alone, hidden);
+    add("ffn_down", matrix, hidden, alone);
+    return;
+  }
+  const std::uint64_t experts = c.num_local_experts;
+  add("ffn_gate_inp", matrix, experts, hidden);
+  if (c.use_expert_bias) add("exp_probs_b", bias, 1, experts);
+  add("ffn_up_exps", matrix, experts * inner, hidden);
+  out.back().experts = c.num_local_experts;
+  add("ffn_down_exps", matrix, experts * hidden, inner);
+  out.back().experts = c.num_local_experts;
+  add("ffn_up_shexp", matrix, c.shared_expert_intermediate_size, hidden);
+  add("ffn_down_shexp", matrix, hidden, c.shared_expert_intermediate_size);
+}
+
 /// All tensors of an encoder, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> encoder_rules(const decoder_config& c) {
   using enum tensor_role;
@@ -194,8 +217,7 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
     if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::mamba2) {
       add_mamba2(c, prefix, out, add);
     } else if (c.ffn_layers.has(layer)) {
-      add("ffn_up", matrix, inner, hidden);
-      add("ffn_down", matrix, hidden, inner);
+      add_ungated(c, c.has_experts(layer), out, add);
     } else if (c.recurrent_layers.has(layer) && facts.recurrent == recurrence::delta_net) {
       add_delta_net(c, prefix, out, add);
     } else if (c.recurrent_layers.has(layer)) {

@@ -25,6 +25,23 @@ struct gated_experts {
   }
 };
 
+/// down_e(act(up_e x)) of the experts e that a token has, one behind the other: experts of two matrices. Tensors
+/// ffn_up_exps and ffn_down_exps hold all experts.
+/// @shape  as gated_experts
+/// @source transformers, NemotronHMLP in NemotronHMOE
+template <dtype W>
+struct ungated_experts {
+  std::uint32_t hidden_size, intermediate_size, num_local_experts;  ///< columns, rows, and number of the experts
+  activation act;                                                   ///< the config's
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id choice) const {
+    const ir::value_id up =
+        t.expert_matmul(x, choice, "ffn_up_exps.weight", num_local_experts, intermediate_size, hidden_size, W);
+    return t.expert_matmul(t.activated(up, act), choice, "ffn_down_exps.weight", num_local_experts, hidden_size,
+                           intermediate_size, W);
+  }
+};
+
 /// gated_experts whose products have biases. Tensors ffn_gate_exps.bias, ffn_up_exps.bias and ffn_down_exps.bias, of
 /// all experts one behind the other.
 template <dtype W>

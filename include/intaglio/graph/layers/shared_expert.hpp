@@ -43,31 +43,40 @@ struct residual_moe_with_shared {
   }
 };
 
-/// x + mixture(norm(x)) + shared(norm(x)). Tensors ffn_gate_shexp, ffn_up_shexp and ffn_down_shexp.
+/// A shared expert without its last product: act(Wgate h) * (Wup h).
+/// @shape  h: [tokens, hidden_size]; out: [tokens, intermediate_size] f32
+template <dtype W>
+struct gated_shared {
+  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the matrices
+  shader::activation_function act;               ///< of the gates
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id h) const {
+    return shared_gates<W>(t, h, hidden_size, intermediate_size, act);
+  }
+};
+
+/// x + mixture(norm(x)) + Wdown inner(norm(x)). Tensor ffn_down_shexp, and those of `inner`.
 /// @shape  x: [tokens, hidden_size]; out: [tokens, hidden_size] f32
-/// @source transformers, models/granitemoeshared
-template <dtype W, class Mixture>
+/// @source transformers, models/granitemoeshared and models/nemotron_h
+/// @tparam W of the last product's matrix
+template <dtype W, class Mixture, layer Inner>
 struct residual_moe_beside_shared {
-  rms_norm norm;                                 ///< of what all of them read
-  Mixture mixture;                               ///< a moe
-  std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the shared expert
-  shader::activation_function act;               ///< of its gates
+  rms_norm norm;    ///< of what all of them read
+  Mixture mixture;  ///< a moe
+  Inner inner;      ///< the shared expert without its last product: gated_shared, or an ungated_ffn
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = norm.forward(t, x);
-    const ir::value_id inner = shared_gates<W>(t, h, hidden_size, intermediate_size, act);
+    const ir::value_id its = inner.forward(t, h);
     const ir::value_id chosen = t.add(x, mixture.forward(t, h));
-    return t.add(chosen, t.matmul(inner, "ffn_down_shexp.weight", hidden_size, intermediate_size, W));
+    return t.add(chosen, t.matmul(its, "ffn_down_shexp.weight", inner.hidden_size, inner.intermediate_size, W));
   }
 };
-/// @{
-/// Deduces the type of the mixture.
-template <dtype W, class Mixture>
-constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, std::uint32_t hidden_size,
-                                 std::uint32_t intermediate_size, shader::activation_function act) {
-  return residual_moe_beside_shared<W, Mixture>{norm, mixture, hidden_size, intermediate_size, act};
+/// Deduces the types of the mixture and of the shared expert.
+template <dtype W, class Mixture, layer Inner>
+constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, const Inner& inner) {
+  return residual_moe_beside_shared<W, Mixture, Inner>{norm, mixture, inner};
 }
-/// @}
 
 /// What a config's experts count by their scores.
 constexpr ir::router_gate router_gate_of(const decoder_config& c) {
@@ -101,8 +110,8 @@ struct ffn_or_mixture {
       return residual_moe_with_shared<W, std::remove_const_t<decltype(experts)>>{
           norm, experts, c->hidden_size, c->shared_expert_intermediate_size, c->hidden_act}
           .forward(t, x);
-    return moe_beside_shared<W>(norm, experts, c->hidden_size, c->shared_expert_intermediate_size, c->hidden_act)
-        .forward(t, x);
+    const gated_shared<W> shared{c->hidden_size, c->shared_expert_intermediate_size, c->hidden_act};
+    return moe_beside_shared<W>(norm, experts, shared).forward(t, x);
   }
 };
 

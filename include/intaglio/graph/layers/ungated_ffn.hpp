@@ -6,7 +6,7 @@
 
 namespace intaglio::graph {
 
-/// act(Wup x + b); without a bias where none is named. Tensor ffn_up.
+/// act(Wup x + b); without a bias where none is named. Tensor ffn_up, or another one.
 /// @shape  x: [tokens, hidden_size]; bias: [intermediate_size] f32; out: [tokens, intermediate_size] f32
 /// @source Vaswani et al. 2017; transformers, BertIntermediate and NemotronHMLP
 template <dtype W, dtype A = input_type<W>>
@@ -14,10 +14,11 @@ struct ungated_ffn {
   std::uint32_t hidden_size, intermediate_size;  ///< columns and rows of the matrix
   activation act;                                ///< the config's
   std::string_view bias{};                       ///< the name of the bias; empty: none
+  std::string_view weight = "ffn_up.weight";     ///< the name of the matrix
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id h = activations<A>(t, x, "ffn_up.weight");
-    const ir::value_id up = t.matmul(h, "ffn_up.weight", intermediate_size, hidden_size, W);
+    const ir::value_id h = activations<A>(t, x, weight);
+    const ir::value_id up = t.matmul(h, weight, intermediate_size, hidden_size, W);
     return t.activated(bias.empty() ? up : t.bias(up, bias), act);
   }
 };

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Layers of config.json with Mamba-2, attention, FFNs or mixtures of experts: Granite 4.0 H and Nemotron-H.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "intaglio/core/family.hpp"
+#include "intaglio/io/hf_layers.hpp"
+
+namespace intaglio::io {
+
+/// Reads which layers a hybrid has, and their sizes.
+class hf_hybrids : public hf_layers {
+ public:
+  using hf_layers::hf_layers;
+
+ protected:
+  /// Kinds of layers by the letters of Nemotron-H's hybrid_override_pattern, of which lists are another spelling: M is
+  /// recurrent, * attention, - an FFN alone, E a mixture of experts alone; nothing where the file states none.
+  [[gnu::cold]] std::string hybrid_kinds(const json_place& text) const {
+    const json_place types = text["layer_types"].present() ? text["layer_types"] : text["layers_block_type"],
+                     letters = text["hybrid_override_pattern"];
+    const bool halves = family_of(out_.config.model_type).single_halves;
+    std::string listed;
+    for (const json_place& layer : types.elements()) {
+      const std::string& kind = layer.text();
+      if (kind == "mamba" || kind == "linear_attention") listed += 'M';
+      else if (kind == "attention" || kind == "full_attention") listed += '*';
+      else if (kind == "mlp" && halves) listed += '-';
+      else if (kind == "moe" && halves) listed += 'E';
+      else layer.refuse(halves ? "mamba, attention, mlp or moe" : "mamba or attention");
+    }
+    if (!halves || !letters.present()) return listed;
+    if (const auto other = letters.text().find_first_not_of("M*-E"); other != std::string::npos)
+      document_.refuse(letters.where(), "M, *, - and E, a letter a layer",
+                       "'" + printable(letters.text().substr(other, 1)) + "' for layer " + std::to_string(other));
+    if (types.present() && listed != letters.text())
+      document_.refuse(letters.where() + " and " + types.where(), "the same kinds of layers", "others");
+    return letters.text();
+  }
+
+  /// Whether a GraniteMoeHybridConfig of transformers has no layer with a state, so that it is a Granite, or one with
+  /// experts.
+  bool is_dense_hybrid(const json_place& text) const { return hybrid_kinds(text).find('M') == std::string::npos; }
+
+  [[gnu::cold]] void read_dense_hybrid(const json_place& text) {
+    if (hybrid_kinds(text).empty()) document_.refuse("layer_types", "attention in all layers", "no such key");
+    if (text["position_embedding_type"].text_or("none") != "rope")
+      document_.refuse("position_embedding_type", "rope",
+                       "'" + printable(text["position_embedding_type"].text_or("none"), 40) + "'");
+    if (out_.config.model_type == architecture::granite)
+      out_.config.intermediate_size = size(text["shared_intermediate_size"]);
+  }
+
+  /// Mamba-2 beside attention. Defaults: transformers' GraniteMoeHybridConfig and NemotronHConfig.
+  [[gnu::cold]] void read_state_space(const json_place& text) {
+    decoder_config& c = out_.config;
+    const bool halves = family_of(c.model_type).single_halves;
+    const std::string kinds = hybrid_kinds(text);
+    if (kinds.size() != c.num_hidden_layers || kinds.size() > layer_pattern::max_period)
+      document_.refuse(halves ? "hybrid_override_pattern" : "layer_types",
+                       std::to_string((std::min)(c.num_hidden_layers, layer_pattern::max_period)) + " layers",
+                       std::to_string(kinds.size()));
+    for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+      if (kinds[layer] == 'M') c.recurrent_layers.add(layer);
+      if (kinds[layer] == '-' || kinds[layer] == 'E') c.ffn_layers.add(layer);
+      if (kinds[layer] == 'E') c.expert_layers.add(layer);
+    }
+    if (!c.expert_layers.empty()) read_expert_layers(text);
+    const auto size_or = [&](const char* key, std::uint32_t absent) {
+      return text[key].present() ? size(text[key]) : absent;
+    };
+    c.conv_taps = size_or(halves ? "conv_kernel" : "mamba_d_conv", 4);
+    const json_place heads = text[halves ? "mamba_num_heads" : "mamba_n_heads"];
+    c.delta_net = {.key_heads = halves ? size_or("n_groups", 8) : size_or("mamba_n_groups", 1),
+                   .value_heads = heads.present() ? size(heads) : 128,
+                   .key_dim = halves ? size_or("ssm_state_size", 128) : size_or("mamba_d_state", 256),
+                   .value_dim = halves ? size_or("mamba_head_dim", 64) : granite_head(text)};
+    if (c.delta_net.key_heads == 0 || c.delta_net.value_heads % c.delta_net.key_heads != 0)
+      document_.refuse(heads.where(), "a multiple of the groups of heads, " + std::to_string(c.delta_net.key_heads),
+                       std::to_string(c.delta_net.value_heads));
+    for (const char* key : {"mamba_conv_bias", "use_conv_bias"})
+      if (!text[key].boolean_or(true)) text[key].refuse("true");
+    if (const json_place act = text["mamba_hidden_act"]; act.text_or("silu") != "silu") act.refuse("silu");
+    if (halves && c.hidden_act != activation::relu_squared) text["mlp_hidden_act"].refuse("relu2");
+    const bool turns = !halves && text["position_embedding_type"].text_or("none") == "rope";
+    c.no_rope_layer_interval = turns ? 0 : 1;
+    const auto limits = text["time_step_limit"].elements();
+    if (limits.empty()) return;
+    constexpr double never = 1e18;  // far above what a step of a working model comes to
+    const bool open =
+        limits.size() == 2 && limits[0].number() <= 0 &&
+        (limits[1].is_object() ? limits[1]["__float__"].text_or("") == "Infinity" : limits[1].number() >= never);
+    if (!open) text["time_step_limit"].refuse("0 and Infinity");
+  }
+  /// Mixtures of layers that have nothing else. Their shared expert has a width of its own, whatever its number.
+  [[gnu::cold]] void read_expert_layers(const json_place& text) {
+    decoder_config& c = out_.config;
+    if (const json_place latent = text["moe_latent_size"]; latent.present()) latent.refuse("none");
+    for (const char* key : {"n_shared_experts", "n_group", "topk_group"})
+      if (const json_place stated = text[key]; stated.present() && stated.natural() != 1) stated.refuse("1");
+    if (c.has_dense_layers()) c.dense_intermediate_size = c.intermediate_size;
+    c.intermediate_size = size(text["moe_intermediate_size"]);
+    c.shared_expert_intermediate_size = size(text["moe_shared_expert_intermediate_size"]);
+    c.num_local_experts = size(text["n_routed_experts"]);
+    if (c.num_local_experts == 0) text["n_routed_experts"].refuse("a number above 0");
+    c.num_experts_per_tok = size(text["num_experts_per_tok"]);
+    c.norm_topk_prob = text["norm_topk_prob"].boolean_or(true);
+    c.use_expert_bias = true;
+    if (const json_place factor = text["routed_scaling_factor"]; factor.present())
+      c.routed_scaling_factor = factor.real();
+  }
+  /// mamba_d_head, which mamba_expand says too.
+  [[gnu::cold]] std::uint32_t granite_head(const json_place& text) const {
+    const json_place wide = text["mamba_d_head"];
+    const std::uint64_t expand = text["mamba_expand"].present() ? size(text["mamba_expand"]) : 2,
+                        heads = text["mamba_n_heads"].present() ? size(text["mamba_n_heads"]) : 128;
+    if (expand > 64) text["mamba_expand"].refuse("at most 64");
+    const std::uint64_t inner = expand * out_.config.hidden_size;
+    if (heads == 0 || inner % heads != 0)
+      document_.refuse("mamba_n_heads", "a divisor of mamba_expand * hidden_size " + std::to_string(inner),
+                       std::to_string(heads));
+    if (wide.present() && !(wide.is_string() && wide.text() == "auto") && size(wide) != inner / heads)
+      wide.refuse(std::to_string(inner / heads) + " as mamba_expand * hidden_size / mamba_n_heads");
+    return static_cast<std::uint32_t>(inner / heads);
+  }
+};
+
+}  // namespace intaglio::io
