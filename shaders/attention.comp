@@ -33,7 +33,7 @@ layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 14) const uint narrow = 0;
 layout(constant_id = 15) const float softcap = 0.0;
 layout(constant_id = 16) const uint has_sinks = 0;
-layout(constant_id = 17) const uint both_ways = 0;
+layout(constant_id = 17) const uint ahead = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -42,6 +42,7 @@ layout(local_size_x_id = 0) in;
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "attention_range.glsl"
 #include "coded_cache.glsl"
 
 // What workgroups exchange: a row of head_dim sums, maximum, total and two words of nothing for each token, head
@@ -311,8 +312,8 @@ void store_partial(uint first_quad, uint s, uint row) {
   if (has_quad(s, row)) partials.at[first_quad + row_limit * row + quad_in_row(s)] = sums[sum_place(s, row)];
 }
 
-void attend(uint token, uint head, uint count) {
-  uint start = first_seen(count), first_span = start / span_positions,
+void attend(uint token, uint head, uint start, uint count) {
+  uint first_span = start / span_positions,
        spans = (count + span_positions - 1u) / span_positions - first_span;
   uint split = splits > 1u ? gl_WorkGroupID.z : 0u;
   uint token_head = token * heads + head, kv_head = head / (heads / kv_heads);
@@ -371,18 +372,19 @@ void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
   uint token = gl_WorkGroupID.y;
   if (token >= now.y) return;
-  uint count = seen_before(now.x + (both_ways != 0u ? now.y : token + 1u));
+  uvec2 range = seen_by(now.x, token, now.y);
   if (batched) {
     own_slot = slot_at(token);
     now = word_pair(state, own_slot / 2u);
-    count = min(now.x + 1u, limit_of(own_slot));
-    if (now.y == 0u || count == 0u) return;
+    range.y = min(now.x + 1u, limit_of(own_slot));
+    range.x = first_seen(range.y);
+    if (now.y == 0u || range.y == 0u) return;
   }
-  if (splits > 1u && (first_seen(count) / span_positions + gl_WorkGroupID.z) * span_positions >= count) return;
-  if (together) attend_together(token, gl_WorkGroupID.x, count);
+  if (splits > 1u && (range.x / span_positions + gl_WorkGroupID.z) * span_positions >= range.y) return;
+  if (together) attend_together(token, gl_WorkGroupID.x, range.x, range.y);
   else
     for (uint h = 0u; h < heads_together; ++h) {
-      attend(token, gl_WorkGroupID.x * heads_together + h, count);
+      attend(token, gl_WorkGroupID.x * heads_together + h, range.x, range.y);
       if (h + 1u < heads_together) barrier();
     }
 }

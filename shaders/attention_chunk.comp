@@ -28,7 +28,7 @@ layout(constant_id = 8) const uint window = 0;
 layout(constant_id = 9) const uint ring = 0;
 layout(constant_id = 10) const float softcap = 0.0;
 layout(constant_id = 11) const uint has_sinks = 0;
-layout(constant_id = 12) const uint both_ways = 0;
+layout(constant_id = 12) const uint ahead = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it
 #include "subgroup.glsl"
@@ -38,6 +38,7 @@ const uint subgroup_width = 0u;  // nothing here depends on it
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "attention_range.glsl"
 #include "coded_cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
@@ -63,13 +64,12 @@ const uint tiles_of_halves = head_dim > 128u ? 4u : 8u;  // of a workgroup of at
 shared float octet_totals[tile * 32u], group_totals[4u * tile], maxima[tile];
 shared vec2 weights[2u * tile];  // maximum and total of the spans so far, by turns
 
-uint first_token, tokens, first_count;
+uint first_token, tokens, before;
 
-// Positions that a token of the tile sees; behind the last one of the pass it again.
-uint count_of(uint token) {
-  return seen_before(first_count + (both_ways != 0u ? tokens - 1u : min(token, tokens - 1u)));
-}
-bool is_seen(uint position, uint count) { return position < count && (window == 0u || position >= first_seen(count)); }
+// The first position that a token of the tile sees, and the one behind its last; behind the last token of the pass what
+// that one sees.
+uvec2 range_of(uint token) { return seen_by(before, min(token, tokens - 1u), tokens); }
+bool is_seen(uint position, uvec2 range) { return position < range.y && (window == 0u || position >= range.x); }
 
 // The party's scores, positions 64 * group + place + 16 j of the span; `end`: where the positions of the tile end.
 void find_scores(uint v, uint kv_head, uint first, uint end) {
@@ -108,13 +108,13 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
       }
     }
     LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
-      uint count = count_of(first_token + token + t);
+      uvec2 range = range_of(first_token + token + t);
       LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
         uint position = 64u * group + place + 16u * j;
         precise float whole = lower[t][j] + sum[t][j];
         float score = scaled_score(whole);
         scores[(token + t) * 64u + position / 4u][position & 3u] = score;
-        if (is_seen(first + position, count)) greatest[t] = max(greatest[t], score);
+        if (is_seen(first + position, range)) greatest[t] = max(greatest[t], score);
       }
     }
   }
@@ -124,7 +124,8 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
 
 // Probabilities of one token and two octets, and their totals.
 void find_probabilities(uint v, uint first, uint end) {
-  uint token = v / 16u, count = count_of(first_token + token);
+  uint token = v / 16u;
+  uvec2 range = range_of(first_token + token);
   vec4 four = vec4(minus_infinity);
   for (uint i = 0u; i < 16u; ++i) four = max(four, sums[token * 16u + i]);
   float greatest = max(max(four.x, four.y), max(four.z, four.w));
@@ -135,7 +136,7 @@ void find_probabilities(uint v, uint first, uint end) {
       uint at = token * 64u + 2u * octet + i;
       precise vec4 below = scores[at] - greatest;
       LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) p[i][c] =
-          is_seen(first + 8u * octet + 4u * i + c, count) ? canonical_exp(below[c]) : 0.0;
+          is_seen(first + 8u * octet + 4u * i + c, range) ? canonical_exp(below[c]) : 0.0;
       scores[at] = p[i];
     }
     octet_totals[token * 32u + octet] = octet_total(p[0], p[1]);
@@ -151,11 +152,11 @@ void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
     vec4 p[2];
     p[0] = scores[t * 64u + 2u * octet];
     p[1] = scores[t * 64u + 2u * octet + 1u];
-    uint count = mixed ? count_of(first_token + t) : 0u;
+    uvec2 range = mixed ? range_of(first_token + t) : uvec2(0u);
     precise vec4 a = vec4(0.0);
     LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) {
       precise vec4 product = p[r / 4u][r & 3u] * value[r];
-      if (mixed && !is_seen(position + r, count)) product = vec4(0.0);
+      if (mixed && !is_seen(position + r, range)) product = vec4(0.0);
       a = a + product;
     }
     precise vec4 sum = group_sums[t] + a;
@@ -176,7 +177,7 @@ void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
                     min(quad, quads - 1u));
     vec4 value[8];
     LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) value[r] = widened_cached_value(raw[r]);
-    if (position + 8u > count_of(first_token) || (window != 0u && position < first_seen(end)))
+    if (position + 8u > range_of(first_token).y || (window != 0u && position < range_of(first_token + tile - 1u).x))
       add_octet(value, octet, position, true);
     else add_octet(value, octet, position, false);
   }
@@ -192,9 +193,10 @@ void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
 // Takes the span into the output, which holds sums until the token's last span divides them.
 void merge_span(uint head, uint span, uint row) {
   for (uint i = gl_LocalInvocationIndex; i < tile * row_quads; i += workgroup_size) {
-    uint t = i / row_quads, quad = 32u * row + i % row_quads, token = first_token + t, count = count_of(token),
-         first_span = first_seen(count) / span_positions;
-    if (token >= tokens || quad >= quads || span * span_positions >= count || span < first_span) continue;
+    uint t = i / row_quads, quad = 32u * row + i % row_quads, token = first_token + t;
+    uvec2 range = range_of(token);
+    uint first_span = range.x / span_positions;
+    if (token >= tokens || quad >= quads || span * span_positions >= range.y || span < first_span) continue;
     uint place = (token * heads + head) * quads + quad;
     precise vec4 all =
         (sums[i] + sums[i + tile * row_quads]) + (sums[i + 2u * tile * row_quads] + sums[i + 3u * tile * row_quads]);
@@ -208,7 +210,7 @@ void merge_span(uint head, uint span, uint row) {
     }
     if (quad == 0u) weights[span % 2u * tile + t] = weight;
     vec4 result = attended(all, weight, has_sinks != 0u ? sinks.at[head] : 0.0);
-    FloatQuads(output_).at[place] = (span + 1u) * span_positions >= count ? result : all;
+    FloatQuads(output_).at[place] = (span + 1u) * span_positions >= range.y ? result : all;
   }
 }
 
@@ -223,9 +225,9 @@ void load_queries(uint head) {
 
 // The tokens from first_token on.
 void attend(uint head) {
-  uint kv_head = head / (heads / kv_heads), end = count_of(first_token + tile - 1u);
+  uint kv_head = head / (heads / kv_heads), end = range_of(first_token + tile - 1u).y;
   if (!shares_sums) load_queries(head);
-  for (uint first = first_seen(count_of(first_token)) / span_positions * span_positions; first < end;
+  for (uint first = range_of(first_token).x / span_positions * span_positions; first < end;
        first += span_positions) {
     if (shares_sums) load_queries(head);
     each_party(v) find_scores(v, kv_head, first, end);
@@ -245,7 +247,7 @@ void main() {
   uvec2 now = word_pair(state, 0u);                                              // position and count
   first_token = TOGETHER * tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
   tokens = min(now.y, max_tokens);
-  first_count = now.x + 1u;
+  before = now.x;
   if (TOGETHER == 1) {
     if (first_token < tokens) attend(gl_WorkGroupID.x);
   } else {

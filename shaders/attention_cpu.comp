@@ -30,7 +30,7 @@ layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 15) const float softcap = 0.0;
 layout(constant_id = 16) const uint has_sinks = 0;
-layout(constant_id = 17) const uint both_ways = 0;
+layout(constant_id = 17) const uint ahead = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -39,6 +39,7 @@ layout(local_size_x_id = 0) in;
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "attention_range.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Words query, keys, values, output_, state, partials, counters;
@@ -70,11 +71,12 @@ void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;
-  uint count = seen_before(state.at[state_position] + (both_ways != 0u ? state.at[state_count] : token + 1u));
+  uvec2 range = seen_by(state.at[state_position], token, state.at[state_count]);
   if (batched) {
     own_slot = slot_at(token);
-    count = min(state.at[own_slot + state_position] + 1u, limit_of(own_slot));
-    if (state.at[own_slot + state_count] == 0u || count == 0u) return;
+    range.y = min(state.at[own_slot + state_position] + 1u, limit_of(own_slot));
+    range.x = first_seen(range.y);
+    if (state.at[own_slot + state_count] == 0u || range.y == 0u) return;
   }
-  attend(token, gl_WorkGroupID.x * heads_together, count);
+  attend(token, gl_WorkGroupID.x * heads_together, range.x, range.y);
 }

@@ -27,7 +27,7 @@ layout(constant_id = 10) const uint slot_words = 0;
 layout(constant_id = 11) const uint page_size = 0;
 layout(constant_id = 12) const float softcap = 0.0;
 layout(constant_id = 13) const uint has_sinks = 0;
-layout(constant_id = 14) const uint both_ways = 0;
+layout(constant_id = 14) const uint ahead = 0;
 layout(local_size_x_id = 0) in;
 #define attention_window window
 #define attention_ring ring
@@ -35,6 +35,7 @@ layout(local_size_x_id = 0) in;
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "attention_range.glsl"
 #include "coded_cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
@@ -244,19 +245,22 @@ void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
   uint token = gl_WorkGroupID.y, first_head = gl_WorkGroupID.x * heads_together;
   if (token >= now.y) return;
-  uint end = seen_before(now.x + (both_ways != 0u ? now.y : token + 1u)), own_slot = 0u;
+  uvec2 range = seen_by(now.x, token, now.y);
+  uint own_slot = 0u;
   if (batched) {
     own_slot = slot_at(token);
     now = word_pair(state, own_slot / 2u);
-    end = min(now.x + 1u, limit_of(own_slot));
+    range.y = min(now.x + 1u, limit_of(own_slot));
+    range.x = first_seen(range.y);
     if (now.y == 0u) return;
   }
+  uint start = range.x, end = range.y;
   if (end == 0u) return;
   uint first_quad = (token * heads + first_head) * quads, kv_head = first_head / (heads / kv_heads);
   for (uint item = own; item < heads_together * quads; item += workgroup_size)
     queries[item] = FloatQuads(query).at[first_quad + item];
   barrier();
-  uint start = first_seen(end), last = (end - 1u) / span_positions;
+  uint last = (end - 1u) / span_positions;
   for (uint span = start / span_positions; span <= last; ++span) {
     uint first = span * span_positions;
     uint slot = batched ? 0u : span_slot(first);

@@ -37,7 +37,7 @@ layout(constant_id = 8) const uint window = 0;
 layout(constant_id = 9) const uint ring = 0;
 layout(constant_id = 10) const float softcap = 0.0;
 layout(constant_id = 11) const uint has_sinks = 0;
-layout(constant_id = 12) const uint both_ways = 0;
+layout(constant_id = 12) const uint ahead = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 32u;
 #include "subgroup.glsl"
@@ -47,6 +47,7 @@ const uint subgroup_width = 32u;
 #define attention_softcap softcap
 #define attention_sinks has_sinks
 #include "attention.glsl"
+#include "attention_range.glsl"
 #include "coded_cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
@@ -69,8 +70,8 @@ shared uvec4 spread[4u * 64u];
 const uint items = tile * chunks, slots = items / 128u + (items % 128u != 0u ? 1u : 0u);
 uvec4 coming[slots];  // eight channels of a position
 
-// Positions that a token sees. now: position and count of the pass.
-uint count_of(uvec2 now, uint token) { return seen_before(now.x + (both_ways != 0u ? now.y : token + 1u)); }
+// The first position that a token sees, and the one behind its last. now: position and count of the pass.
+uvec2 range_of(uvec2 now, uint token) { return seen_by(now.x, token, now.y); }
 
 uint rounded(vec2 pair) { return packFloat2x16(f16vec2(pair)); }
 uvec4 rounded(key_chunk k) {
@@ -223,17 +224,18 @@ void main() {
        first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
   if (first_token >= tokens) return;
   uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), last_token = min(first_token + tile, tokens) - 1u;
-  uint end = count_of(now, last_token), first;
-  lowest = first_seen(count_of(now, first_token));
+  uint end = range_of(now, last_token).y, first;
+  lowest = range_of(now, first_token).x;
   first = lowest / tile * tile;
-  uint own_token = SUBGROUP * 16u, least = count_of(now, min(first_token + own_token, last_token));
+  uint own_token = SUBGROUP * 16u, least = range_of(now, min(first_token + own_token, last_token)).y;
   uvec2 counts, firsts;
   LATER_UNROLLED for (uint h = 0u; h < 2u; ++h) {
     uint token = first_token + own_token + LANE / 4u + 8u * h;
-    counts[h] = count_of(now, min(token, last_token));
-    firsts[h] = window == 0u ? 0u : first_seen(counts[h]);
+    uvec2 range = range_of(now, min(token, last_token));
+    firsts[h] = range.x;
+    counts[h] = range.y;
   }
-  uint highest_first = window == 0u ? 0u : first_seen(count_of(now, min(first_token + own_token + 15u, last_token)));
+  uint highest_first = range_of(now, min(first_token + own_token + 15u, last_token)).x;
   find_order();
   load_keys(kv_head, first, end);
   for (uint item = gl_LocalInvocationIndex; item < items; item += 128u) {
@@ -318,15 +320,15 @@ void main() {
        first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
   if (first_token >= tokens) return;
   uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), last_token = min(first_token + tile, tokens) - 1u;
-  uint end = count_of(now, last_token), first;
-  lowest = first_seen(count_of(now, first_token));
+  uint end = range_of(now, last_token).y, first;
+  lowest = range_of(now, first_token).x;
   first = lowest / tile * tile;
   uint part = gl_SubgroupID % parts, own_token = gl_SubgroupID / parts * 16u,
        first_channel = part * fragments * 2u;  // in chunks
   // Two lanes have a token's row of scores, quads of positions by turns.
   uint row = gl_SubgroupInvocationID / 2u, side = gl_SubgroupInvocationID & 1u;
-  uint own_count = count_of(now, min(first_token + own_token + row, last_token)),
-       own_first = window == 0u ? 0u : first_seen(own_count);
+  uvec2 own_range = range_of(now, min(first_token + own_token + row, last_token));
+  uint own_first = own_range.x, own_count = own_range.y;
   uint own_scores = gl_SubgroupID * 16u * score_stride, own_spread = gl_SubgroupID * 64u;
 
   load_keys(kv_head, first, end);

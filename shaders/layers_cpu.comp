@@ -128,7 +128,8 @@ void product(uint at, uint columns_in, uint rows_out, uint how) {
 
 void attention() {
   uint count = min(state.at[state_position] + 1u, context);
-  for (uint head = part * heads_together; head < heads; head += parts * heads_together) attend(0u, head, count);
+  for (uint head = part * heads_together; head < heads; head += parts * heads_together)
+    attend(0u, head, first_seen(count), count);
 }
 
 // A loop around the body even for one part: llvmpipe runs what stands behind an `if` in any case, masked.

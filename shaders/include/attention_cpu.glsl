@@ -129,8 +129,8 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
   each_head(h) span_weight[h] = vec2(greatest[h], total[h]);
 }
 
-// A token's heads from first_head on.
-void attend(uint token, uint first_head, uint count) {
+// A token's heads from first_head on. It sees positions from `start` on, those below `count`.
+void attend(uint token, uint first_head, uint start, uint count) {
   uint kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads;
   each_head(h) {  // each quad is read once
     vec4 own[slots];
@@ -138,7 +138,7 @@ void attend(uint token, uint first_head, uint count) {
     LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] =
         subgroupShuffle(own[i / subgroup_size], i % subgroup_size);
   }
-  uint start = first_seen(count), begin = start & ~(span_positions - 1u);
+  uint begin = start & ~(span_positions - 1u);
   for (uint first = begin; first < count; first += span_positions) {
     attend_span(kv_head, slot_of_span(first), min(count - first, span_positions), max(start, first) - first);
     each_head(h) {

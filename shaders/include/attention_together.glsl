@@ -162,10 +162,10 @@ vec4 merged_together(uint first, uint spans, uint quad) {
 }
 
 // One span of the heads of a group; the workgroup of a group that comes last merges them all.
-void attend_together(uint token, uint group, uint count) {
+void attend_together(uint token, uint group, uint start, uint count) {
   uint kv_head = group / head_groups, first_of_group = group % head_groups * heads_together,
        first_head = kv_head * sharing + first_of_group, own_heads = min(heads_together, sharing - first_of_group);
-  uint start = first_seen(count), first_span = start / span_positions,
+  uint first_span = start / span_positions,
        spans = (count + span_positions - 1u) / span_positions - first_span, split = gl_WorkGroupID.z;
   uint first = (first_span + split) * span_positions, slot = span_slot(first);
   seen = window != 0u && start > first ? start - first : 0u;

@@ -144,7 +144,8 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
         sizes{{.heads = 4, .kv_heads = 2, .head_dim = 80, .context = 70, .cache_element = element::q8_0}, 60},
         sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150, .cache_element = element::q4_0}, 140},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70, .cache_element = element::q4_0}, 62},
-        sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 300, .both_ways = true}, 254}}) {
+        sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 300, .ahead = ir::all_ahead}, 254},
+        sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 300, .window = 5, .ahead = 1}, 254}}) {
     const attention_problem p = attention_problem::make(random, shape, position, 3, 4);
     // Compiling is the time: all numbers of subgroups at one shape, then one of them in turn.
     const auto widths = on.widths();

@@ -45,7 +45,8 @@ TEST_CASE("attention_chunk: the reference's bits wherever tiles and spans end, r
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 800, .cache_element = element::f32}, 765, 16},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 96, .context = 300, .cache_element = element::q8_0}, 250, 16},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 70, .cache_element = element::q4_0}, 51, 16},
-        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 32, .context = 300, .both_ways = true}, 243, 25}}) {
+        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 32, .context = 300, .ahead = ir::all_ahead}, 243, 25},
+        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 32, .context = 300, .window = 7, .ahead = 6}, 245, 27}}) {
     const attention_problem p = attention_problem::make(random, shape, position, tokens, 29);
     for (const std::uint32_t subgroups : {1u, 4u, 16u}) {
       INFO("head_dim " << shape.head_dim << ", position " << position << ", " << tokens << " tokens, " << subgroups

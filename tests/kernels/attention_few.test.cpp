@@ -43,7 +43,8 @@ TEST_CASE(
         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300, .cache_element = element::q8_0}, 260, 2, 8},
         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 64, .context = 300, .cache_element = element::q4_0}, 260, 2, 8},
         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 0, 1, 1},
-        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 32, .context = 300, .both_ways = true}, 254, 1, 4},
+        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 32, .context = 300, .ahead = ir::all_ahead}, 254, 1, 4},
+        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 32, .context = 300, .window = 4, .ahead = 1}, 254, 1, 4},
         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 208, .context = 300}, 254, 2, 2},
         sizes{{.heads = 3, .kv_heads = 1, .head_dim = 104, .context = 40}, 31, 1, 4},
         sizes{

@@ -51,7 +51,8 @@ TEST_CASE("attention_halves: every module, heads of all sizes, windows, rings an
     for (
         const auto& [shape, position, tokens] :
         {sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 390}, 235, 70},
-         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 64, .context = 390, .both_ways = true}, 235, 70},
+         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 64, .context = 390, .ahead = ir::all_ahead}, 235, 70},
+         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 64, .context = 390, .window = 20, .ahead = 19}, 235, 70},
          sizes{{.heads = 2, .kv_heads = 2, .head_dim = 128, .context = 100}, 0, 66},
          sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 150}, 61, 40},
          sizes{{.heads = 1, .kv_heads = 1, .head_dim = 80, .context = 40, .cache_element = kernels::element::f32},
@@ -105,6 +106,7 @@ TEST_CASE(
   };
   for (const auto& [shape, position, tokens] :
        {sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 390}, 135, 70},
+        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 64, .context = 390, .window = 20, .ahead = 19}, 235, 70},
         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 128, .context = 100}, 0, 66},
         sizes{
             {.heads = 1, .kv_heads = 1, .head_dim = 80, .context = 40, .cache_element = kernels::element::f32}, 30, 10},

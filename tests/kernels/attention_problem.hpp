@@ -2,6 +2,7 @@
 // What the tests of the kernels of attention share: a problem and its solution.
 #pragma once
 
+#include "intaglio/ir/op.hpp"
 #include "intaglio/reference/attention.hpp"
 #include "kernels/kernel_device.hpp"
 
@@ -19,7 +20,7 @@ inline std::vector<named_value> attention_constants(const reference::attention_s
           {"ring", s.ring ? 1u : 0u},
           {"softcap", s.softcap},
           {"has_sinks", s.sinks.empty() ? 0u : 1u},
-          {"both_ways", s.both_ways ? 1u : 0u}};
+          {"ahead", s.ahead}};
 }
 /// Sinks of heads, among them some that take most of a softmax and some that take nothing.
 inline constexpr std::array<float, 4> some_sinks{0.5f, -3.f, 7.f, 1.25f};

@@ -47,10 +47,10 @@ class mixer_trace : public trace_writer {
 
   /// @param scale of the scores, 0: 1 / sqrt(head_dim)  @param window as of cache_write
   /// @param softcap bound of scores, 0: none  @param sinks tensor [heads] of what each softmax has besides; empty: none
-  /// @param both_ways whether a token sees those behind it in the pass
+  /// @param ahead positions of the pass behind its own that a token sees; all_ahead: all
   constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
                                float scale = 0, std::uint32_t window = 0, float softcap = 0,
-                               std::string_view sinks = {}, bool both_ways = false) {
+                               std::string_view sinks = {}, std::uint32_t ahead = 0) {
     if (head_dim == 0 || head_dim % 8 != 0)
       fail(where("self_attention").view(), "head_dim in multiples of ", 8, "", head_dim);
     if (kv_heads == 0 || heads % kv_heads != 0)
@@ -68,9 +68,7 @@ class mixer_trace : public trace_writer {
          .head_dim = head_dim,
          .window = window,
          .softcap = softcap,
-         .both_ways = both_ways};
-    if (both_ways && window != 0)
-      fail(where("self_attention").view(), "no window where tokens see both ways, but ", 0, "", window);
+         .ahead = ahead};
     return push(o, "attention", "self_attention", dtype::f32, width(query));
   }
 

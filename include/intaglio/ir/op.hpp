@@ -32,9 +32,9 @@ enum class op_kind : std::uint8_t {
   bias,         ///< x + weight, [width]; with experts: of each that the second operand chose
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
-  attention,    ///< grouped-query, causal or both ways, over the cache, scores times scale; of the last `window`
-                ///< positions unless that is 0; with a weight, [heads], each head's softmax has one score more, whose
-                ///< value is 0
+  attention,    ///< grouped-query over the cache, scores times scale; of the last `window` positions unless that is 0,
+              ///< and of `ahead` positions of the pass behind them; with a weight, [heads], each head's softmax has one
+              ///< score more, whose value is 0
   gated,        ///< act of gate and up
   short_conv,   ///< of each channel over its last `taps` tokens: weight [width, taps], second: a bias, or none
   delta_net,    ///< the gated delta rule over q, k and v, beta and alpha; weight: how fast heads fade, second: a shift
@@ -61,6 +61,9 @@ constexpr std::string_view name(stream_step step) {
   return names[static_cast<std::size_t>(step)];
 }
 inline constexpr std::uint32_t most_streams = 8;
+
+/// `ahead` of an attention that sees all positions of its pass.
+inline constexpr std::uint32_t all_ahead = 0xffffffffu;
 
 /// Where an op runs: once before the layers, once a layer, once after them.
 enum class section : std::uint8_t { prologue, period, epilogue };
@@ -94,9 +97,9 @@ struct op {
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
-  float softcap = 0;       ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay
-  bool both_ways = false;  ///< attention: tokens see those behind them in the pass too
-  std::uint32_t taps = 0;  ///< short_conv: tokens that it sees, its own among them
+  float softcap = 0;        ///< attention: scores s become softcap * tanh(s / softcap); 0: they stay
+  std::uint32_t ahead = 0;  ///< attention: positions of the pass behind its own that a token sees
+  std::uint32_t taps = 0;   ///< short_conv: tokens that it sees, its own among them
   delta_net_config delta{};
   bool logistic = false;    ///< head_gate: by sigmoid(gate), not silu(gate); route: by sigmoid(logit), not a softmax;
                             ///< `second` is a bias of the choice, `eps` is added to the sum, `scale` is a factor

@@ -15,11 +15,11 @@ namespace intaglio::kernels {
 /// one; the last of a head's workgroups to come merges what they left in `partials`, f32 [tokens, heads, splits,
 /// head_dim + 4], and finds that by counters u32 [tokens, heads], which are 0 before and after. With splits 1, one
 /// workgroup goes through all spans; partials and counters are then unused. scale: what scores are multiplied with, 0
-/// for 1 / sqrt(head_dim). window: how many positions a token sees, itself the last, 0 for all; splits are then those
-/// of a window (attention_window_spans). ring 1: position p is in slot p % context of the cache, context being a
-/// multiple of 256. narrow 1: the same sums in half of the shared memory. softcap: scores s are
-/// softcap * tanh(s / softcap), 0 for none. With has_sinks 1 a head's softmax has one score more, sinks f32 [heads],
-/// whose value is 0. With both_ways 1 each token sees those behind it in the pass too.
+/// for 1 / sqrt(head_dim). window: how many positions up to its own a token sees, 0 for all; splits are then those of
+/// these and of `ahead` (attention_window_spans). ahead: how many positions of the pass behind its own a token sees, 0
+/// for none. ring 1: position p is in slot p % context of the cache, context being a multiple of 256. narrow 1: the
+/// same sums in half of the shared memory. softcap: scores s are softcap * tanh(s / softcap), 0 for none. With
+/// has_sinks 1 a head's softmax has one score more, sinks f32 [heads], whose value is 0.
 inline constexpr kernel_interface attention_interface{
     "attention",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}, {"sinks"}}},
@@ -40,7 +40,7 @@ inline constexpr kernel_interface attention_interface{
       {"narrow"},
       {"softcap", field_type::f32},
       {"has_sinks"},
-      {"both_ways"}}}};
+      {"ahead"}}}};
 
 /// Channels that a head may have, and up to how many the forms for several tokens take it: wider ones are attended to
 /// token by token.
@@ -83,7 +83,7 @@ struct attention_kernel {
     std::uint32_t narrow{};
     float softcap{};
     std::uint32_t has_sinks{};
-    std::uint32_t both_ways{};
+    std::uint32_t ahead{};
   };
 };
 

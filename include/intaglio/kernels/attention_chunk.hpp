@@ -25,7 +25,7 @@ inline constexpr kernel_interface attention_chunk_interface{
       {"ring"},
       {"softcap", field_type::f32},
       {"has_sinks"},
-      {"both_ways"}}}};
+      {"ahead"}}}};
 inline constexpr std::uint32_t attention_tile = 8;
 
 struct attention_chunk_kernel {
@@ -46,7 +46,7 @@ struct attention_chunk_kernel {
     std::uint32_t ring{};
     float softcap{};
     std::uint32_t has_sinks{};
-    std::uint32_t both_ways{};
+    std::uint32_t ahead{};
   };
 };
 

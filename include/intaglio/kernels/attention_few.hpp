@@ -27,7 +27,7 @@ inline constexpr kernel_interface attention_few_interface{
       {"page_size"},
       {"softcap", field_type::f32},
       {"has_sinks"},
-      {"both_ways"}}}};
+      {"ahead"}}}};
 inline constexpr std::uint32_t attention_few_heads = 2;
 
 struct attention_few_kernel {
@@ -49,7 +49,7 @@ struct attention_few_kernel {
     std::uint32_t page_size{};
     float softcap{};
     std::uint32_t has_sinks{};
-    std::uint32_t both_ways{};
+    std::uint32_t ahead{};
   };
 };
 

@@ -26,7 +26,7 @@ inline constexpr kernel_interface attention_halves_interface{
       {"ring"},
       {"softcap", field_type::f32},
       {"has_sinks"},
-      {"both_ways"}}}};
+      {"ahead"}}}};
 constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
 
 struct attention_halves_kernel {
@@ -49,7 +49,7 @@ struct attention_halves_kernel {
     std::uint32_t ring{};
     float softcap{};
     std::uint32_t has_sinks{};
-    std::uint32_t both_ways{};
+    std::uint32_t ahead{};
   };
   static constexpr rounding rounds(const constants&) { return rounding::halves; }
 

@@ -123,7 +123,7 @@ class coded_layers_in_one : public one_dispatch {
       return false;
     if (!turns_alike(of)) return false;
     const dispatch &attends = at(of.attends), &first = at(blocks_[0].attends);
-    if (constant(attends, "has_sinks") != 0 ||
+    if (constant(attends, "has_sinks") != 0 || constant(attends, "ahead") != 0 ||
         constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
         constant(attends, "scale") != constant(first, "scale") ||
         constant(attends, "softcap") != constant(first, "softcap"))

@@ -120,14 +120,15 @@ constexpr bool normalises_heads(const dispatch& d) {
   return c.norms == kernels::turn_norms::each_head && c.biased == 0;
 }
 
-/// Whether an attention of one or a few tokens has scores that resident layers compute: without bounds and sinks.
+/// Whether an attention of one or a few tokens has scores that resident layers compute: without bounds, sinks and
+/// positions behind a token.
 constexpr bool has_plain_scores(const dispatch& d) {
   if (d.kernel == kernels::kernel::attention) {
     const auto c = kernels::constants_of<kernels::attention_kernel>(d.specialization);
-    return c.softcap == 0.f && c.has_sinks == 0;
+    return c.softcap == 0.f && c.has_sinks == 0 && c.ahead == 0;
   }
   const auto c = kernels::constants_of<kernels::attention_few_kernel>(d.specialization);
-  return c.softcap == 0.f && c.has_sinks == 0;
+  return c.softcap == 0.f && c.has_sinks == 0 && c.ahead == 0;
 }
 
 /// Layers whose exchange holds the not-written pattern before the pass; where these are not all, workgroups

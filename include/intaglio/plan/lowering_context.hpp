@@ -62,11 +62,11 @@ struct lowering_context {
                          : (std::min)(context, kernels::ring_slots(window, (std::min)(target.prefill_tokens, context)));
   }
   constexpr bool is_ring(std::uint32_t window) const { return !batched() && cache_positions(window) < context; }
-  /// Workgroups that share a head's spans of positions.
-  constexpr std::uint32_t splits(std::uint32_t window) const {
+  /// Workgroups that share a head's spans of positions. @param window, ahead as of an attention
+  constexpr std::uint32_t splits(std::uint32_t window, std::uint32_t ahead) const {
     if (!target.attention_splits || tokens != 1) return 1;
     const std::uint32_t all = kernels::attention_spans(context);
-    return window == 0 ? all : (std::min)(all, kernels::attention_window_spans(window));
+    return window == 0 || ahead >= context ? all : (std::min)(all, kernels::attention_window_spans(window + ahead));
   }
 };
 

@@ -59,7 +59,7 @@ struct node {
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   float softcap = 0;               ///< of attention
-  bool both_ways = false;          ///< of attention
+  std::uint32_t ahead = 0;         ///< of attention
   ir::weight_id sinks = ir::none;  ///< of attention
   shader::activation_function act{};
   bool walk = false;                    ///< one token's features may be walked: walk_gate_up, walk_down

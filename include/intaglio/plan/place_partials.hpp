@@ -16,7 +16,7 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
   p.partials.assign(nodes.size(), 0);
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const node& n = nodes[i];
-    const std::uint32_t splits = c.splits(n.window);
+    const std::uint32_t splits = c.splits(n.window, n.ahead);
     if (n.kernel != kernels::kernel::attention || splits == 1) continue;
     placed_value partials{text<32>{"partials"},
                           dtype::f32,

@@ -20,11 +20,11 @@ struct attention_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   kernels::element cache_element = kernels::element::f16;
   float scale = 0;                 ///< of scores; 0: 1 / sqrt(head_dim)
-  std::uint32_t window = 0;        ///< positions that a token sees; 0: all
+  std::uint32_t window = 0;        ///< positions up to its own that a token sees; 0: all
+  std::uint32_t ahead = 0;         ///< positions of the pass behind its own that a token sees
   bool ring = false;               ///< position p is in slot p % context, context being a multiple of a span
   float softcap = 0;               ///< scores s are softcap * tanh(s / softcap); 0: they stay
   std::span<const float> sinks{};  ///< [heads]: a score more in each head's softmax, whose value is 0; empty: none
-  bool both_ways = false;          ///< each token sees those behind it in the pass too
 };
 
 /// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values
@@ -101,32 +101,41 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
   return out;
 }
 
-/// output[token, head, :] = softmax(q k^T * scale) v over positions 0 .. position + token, or those of all tokens, as
-/// far as they are below context or in the window.
-/// @shape query, output: [tokens, heads, head_dim]; keys, values: a layer's cache of cache_element
-/// (kernels/cache_layout.hpp)
+/// Attention of one token of a pass over `tokens` from `position` on, over the positions that its shape lets it see, as
+/// far as they are below context.
+/// @shape query, output: [heads, head_dim]; keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp)
+inline void attend_token(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
+                         std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens,
+                         std::uint32_t token, std::span<float> output) {
+  const std::size_t d = shape.head_dim;
+  const auto below = [&](std::uint32_t end) { return shape.ring ? end : (std::min)(end, shape.context); };
+  const std::uint32_t own = below(position + token + 1),
+                      end = below(position + token + 1 + (std::min)(shape.ahead, tokens - 1 - token)),
+                      start = shape.window != 0 && own > shape.window ? own - shape.window : 0,
+                      begin = start / kernels::attention_span * kernels::attention_span;
+  for (std::uint32_t head = 0; head < shape.heads; ++head) {
+    const std::size_t at = head * d;
+    const auto span_at = [&](std::uint32_t first) {
+      return attend_span(shape, query.subspan(at, d), keys, values, head / (shape.heads / shape.kv_heads), first,
+                         (std::min)(end - first, kernels::attention_span), first < start ? start - first : 0);
+    };
+    attention_sums all = span_at(begin);
+    for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span)
+      all.merge(span_at(first));
+    if (!shape.sinks.empty()) all.merge({shape.sinks[head], 1, std::vector<float>(d)});
+    for (std::size_t c = 0; c < d; ++c) output[at + c] = all.values[c] / all.total;
+  }
+}
+
+/// output[token, head, :] = softmax(q k^T * scale) v of each token of a pass, as attend_token has it.
+/// @shape query, output: [tokens, heads, head_dim]; keys, values as of attend_token
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
                       std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens,
                       std::span<float> output) {
-  const std::size_t d = shape.head_dim;
+  const std::size_t width = std::size_t{shape.heads} * shape.head_dim;
   for (std::uint32_t token = 0; token < tokens; ++token)
-    for (std::uint32_t head = 0; head < shape.heads; ++head) {
-      const std::size_t at = (std::size_t{token} * shape.heads + head) * d;
-      const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads),
-                          seen = position + (shape.both_ways ? tokens : token + 1),
-                          end = shape.ring ? seen : (std::min)(seen, shape.context);
-      const std::uint32_t start = shape.window != 0 && end > shape.window ? end - shape.window : 0,
-                          begin = start / kernels::attention_span * kernels::attention_span;
-      const auto span_at = [&](std::uint32_t first) {
-        return attend_span(shape, query.subspan(at, d), keys, values, kv_head, first,
-                           (std::min)(end - first, kernels::attention_span), first < start ? start - first : 0);
-      };
-      attention_sums all = span_at(begin);
-      for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span)
-        all.merge(span_at(first));
-      if (!shape.sinks.empty()) all.merge({shape.sinks[head], 1, std::vector<float>(d)});
-      for (std::size_t c = 0; c < d; ++c) output[at + c] = all.values[c] / all.total;
-    }
+    attend_token(shape, query.subspan(token * width, width), keys, values, position, tokens, token,
+                 output.subspan(token * width, width));
 }
 
 }  // namespace intaglio::reference

@@ -22,6 +22,7 @@ namespace intaglio::runtime::proofs {
                                    static_cast<kernels::element>(trial.constant(call, "cache_element")),
                                    trial.real(call, "scale"),
                                    trial.constant(call, "window"),
+                                   trial.constant(call, "ahead"),
                                    trial.constant(call, "ring") != 0,
                                    trial.real(call, "softcap")};
   const std::size_t size = std::size_t{shape.heads} * shape.head_dim;
@@ -75,9 +76,8 @@ namespace intaglio::runtime::proofs {
       if (t % 7 != 0 && t + 8 < trial.tokens)
         continue;  // of many tokens some of each tile and the last ones: the reference takes long
       std::vector<float> its(size);
-      const std::uint32_t last = trial.constant(call, "both_ways") != 0 ? trial.tokens - 1 : t;  // that it sees
-      reference::attention(shape, std::span(query).subspan(t * size, size), keys.mapped(), values.mapped(),
-                           first + last, 1, its);
+      reference::attend_token(shape, std::span(query).subspan(t * size, size), keys.mapped(), values.mapped(), first,
+                              trial.tokens, t, its);
       const auto row = read<float>(out, t * size, size);
       expected.insert(expected.end(), its.begin(), its.end());
       found.insert(found.end(), row.begin(), row.end());

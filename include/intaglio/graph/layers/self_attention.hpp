@@ -11,13 +11,20 @@ namespace intaglio::graph {
 /// Positions that a layer's attention sees, and its rotary embedding.
 struct attention_reach {
   rope_parameters rope;      ///< of q and k
-  std::uint32_t window = 0;  ///< positions that it sees, its own among them; 0: all
-  bool both_ways = false;    ///< a token sees those behind it too, all of one pass
+  std::uint32_t window = 0;  ///< positions up to its own that a token sees; 0: all
+  std::uint32_t ahead = 0;   ///< positions of the pass behind its own that a token sees; ir::all_ahead: all
 };
-/// Reach of a windowed layer: the last sliding_window positions, with the rotary base of windowed layers.
-constexpr attention_reach sliding(const decoder_config& c) { return {c.local_rope(), c.sliding_window}; }
-/// Reach of a layer that sees all positions.
-constexpr attention_reach full(const decoder_config& c) { return {c.rope()}; }
+/// Reach of a windowed layer: the last sliding_window positions, of an encoder half of them before a token and half
+/// behind it, with the rotary base of windowed layers.
+constexpr attention_reach sliding(const decoder_config& c) {
+  const std::uint32_t half = c.sliding_window / 2;
+  if (family_of(c.model_type).encoder) return {c.local_rope(), half + 1, half};
+  return {c.local_rope(), c.sliding_window};
+}
+/// Reach of a layer that sees all positions, of an encoder those behind a token too.
+constexpr attention_reach full(const decoder_config& c) {
+  return {c.rope(), 0, family_of(c.model_type).encoder ? ir::all_ahead : 0};
+}
 
 /// Norms of q and k before the rotary embedding: of every head for itself, or of all heads at once.
 enum class qk_norm : std::uint8_t { none, rms, rms_all };
@@ -28,8 +35,8 @@ enum class qkv_bias : bool { none, added };
 /// Whether each head's softmax has a learned score more, whose value is 0.
 enum class attention_sink : bool { none, learned };
 
-/// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache or both ways, of the
-/// last `window` positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm
+/// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), over the last `window` positions of the
+/// cache and `ahead` positions behind them in the pass. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm
 /// and attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added attn_q.bias, attn_k.bias
 /// and attn_v.bias, f32 as wide as what they are added to. A config whose use_qk_norm or attention_bias is false has
 /// none of these. Scores s are softcap * tanh(s / softcap) where the config
@@ -50,8 +57,7 @@ struct self_attention {
 
   /// Attention of a model whose layers are all alike.
   constexpr self_attention(const decoder_config& c)
-      : self_attention(c, {c.rope(), c.sliding_window, family_of(c.model_type).encoder}) {
-  }  // NOLINT: a config is what describes it
+      : self_attention(c, {c.rope(), c.sliding_window, full(c).ahead}) {}  // NOLINT: a config is what describes it
   /// Attention of one kind of layer.
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
       : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
@@ -92,7 +98,7 @@ struct self_attention {
     k = t.rope(k, "attn_k", head_dim, reach.rope);
     t.cache_write(k, v, num_key_value_heads, head_dim, reach.window);
     return t.attention(q, num_attention_heads, num_key_value_heads, head_dim, scale, reach.window, softcap,
-                       Sink == attention_sink::learned ? "attn_sinks.weight" : "", reach.both_ways);
+                       Sink == attention_sink::learned ? "attn_sinks.weight" : "", reach.ahead);
   }
 };
 

@@ -196,7 +196,7 @@ class stream_rules : public graph_reader {
     n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim;
     n.scale = o.scale, n.window = o.window;
     n.softcap = o.softcap, n.sinks = o.weight;
-    n.both_ways = o.both_ways;
+    n.ahead = o.ahead;
     return n;
   }
 

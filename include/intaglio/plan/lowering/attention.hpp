@@ -27,7 +27,7 @@ struct attention_lowering : dispatch_builder {
     k.scale = n.scale;
     k.window = n.window;
     k.softcap = n.softcap;
-    k.both_ways = n.both_ways ? 1u : 0u;
+    k.ahead = n.ahead;
     if (n.sinks != ir::none) {
       bind_norm(n.sinks, "sinks");
       k.has_sinks = 1u;
@@ -63,7 +63,7 @@ struct attention_lowering : dispatch_builder {
       d_->subgroups = 8;
       d_->groups = {n.heads / together, c_.tokens, 1};
     } else {
-      const std::uint32_t splits = c_.splits(n.window);
+      const std::uint32_t splits = c_.splits(n.window, n.ahead);
       k.splits = splits;
       if (splits > 1) {
         bind("partials", {region::arena, 0, partials()},

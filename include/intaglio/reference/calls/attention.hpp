@@ -20,10 +20,10 @@ struct attention_call : dispatch_call {
         element("cache_element"),
         real("scale"),
         constant("window"),
+        constant("ahead"),
         constant("ring") != 0,
         real("softcap"),
-        constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{},
-        constant("both_ways") != 0};
+        constant("has_sinks") != 0 ? weight<float>("sinks").first(constant("heads")) : std::span<const float>{}};
     const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
     reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"),
                          memory<std::byte>("values"), position(), tokens(), memory<float>("output").first(width));
