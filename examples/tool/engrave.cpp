@@ -56,7 +56,9 @@ std::string number(float value) {
 }
 
 std::string_view enumerator(architecture value) {
-  return value == architecture::gptoss ? "gptoss" : value == architecture::nomic_bert ? "nomic_bert" : name(value);
+  if (value == architecture::gptoss) return "gptoss";
+  if (value == architecture::gemma_embedding) return "gemma_embedding";
+  return value == architecture::nomic_bert ? "nomic_bert" : name(value);
 }
 std::string_view enumerator(rope_type value) { return value == rope_type::plain ? "plain" : name(value); }
 std::string_view enumerator(activation value) {
@@ -123,6 +125,7 @@ void last_fields(const decoder_config& c, const Field& field) {
   if (!c.norm_topk_prob) field("norm_topk_prob", "false");
   if (c.routed_scaling_factor != 1.f) field("routed_scaling_factor", number(c.routed_scaling_factor));
   if (c.use_expert_bias) field("use_expert_bias", "true");
+  if (c.dense_features != 0) field("dense_features", std::to_string(c.dense_features));
   if (c.has_dense_layers()) {
     field("num_dense_layers", std::to_string(c.num_dense_layers));
     field("dense_intermediate_size", std::to_string(c.dense_intermediate_size));

@@ -185,8 +185,13 @@ TEST_CASE("hf_config: Gemma's activation under its old name and its new one") {
   CHECK(read(gemma(R"("query_pre_attn_scalar":168)")).config.query_pre_attn_scalar == 168);
   CHECK_THAT(refusal(gemma(R"("final_logit_softcapping":30.0)")),
              ContainsSubstring("final_logit_softcapping: expected none, found 30.0"));
-  CHECK_THAT(refusal(gemma(R"("use_bidirectional_attention":true)")),
-             ContainsSubstring("use_bidirectional_attention: expected false, found true"));
+  // Its tokens see each other: an encoder with the same layers.
+  const auto encoder = read(gemma(R"("use_bidirectional_attention":true,"sliding_window":512)")).config;
+  CHECK((encoder.model_type == architecture::gemma_embedding && plain.model_type == architecture::gemma3));
+  CHECK((encoder.sliding_window == 512 && encoder.sliding_window_pattern == 6 && encoder.dense_features == 0));
+  CHECK((encoder.rope_local_base_freq == 10'000.f && encoder.head_dim == 256));
+  CHECK_THAT(refusal(gemma(R"("use_bidirectional_attention":"all")")),
+             ContainsSubstring("use_bidirectional_attention"));
   CHECK_THAT(refusal(gemma(R"("hidden_activation":"relu")")),
              ContainsSubstring("hidden_activation: expected relu2, silu or gelu_pytorch_tanh, found 'relu'"));
 }

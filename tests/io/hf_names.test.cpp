@@ -110,7 +110,7 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
 TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
   for (const intaglio::family& of : intaglio::families_table) {
     const architecture family = of.type;
-    if (of.encoder) {
+    if (of.layer_norms) {
       const encoder_names& names = encoder_names_of(of);
       for (const char* end : {".weight", ".bias"}) {
         for (const auto& [hf, gguf] : names.parts)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Encoders from folders and from GGUF: tokens and embeddings against numpy in float64 (encoder.py).
+// Encoders from folders and from GGUF: tokens and embeddings against numpy in float64 (encoder.py,
+// windowed_encoder.py).
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -26,16 +27,24 @@ namespace {
 /// Whether a model has one kind of texts, and positions of its padding in front.
 bool is_roberta(const std::string_view model) { return model == "xlmr" || model == "roberta"; }
 
+/// Whether a model's products are matrices behind its last norm too, and pooling a mean.
+bool is_gemma_embedding(const std::string_view model) { return model == "gemma"; }
+
+/// Whether a model is written as safetensors: the folder of a RoBERTa has rows of positions that GGUF has not, that of
+/// an EmbeddingGemma has files for its last products.
+bool becomes_folder(const std::string_view model) { return !is_roberta(model) && !is_gemma_embedding(model); }
+
 /// Folder of the models, made once.
 const std::filesystem::path& made() {
   static const temporary_folder folder;
   static const std::filesystem::path out = [] {
     run_python("tests/runtime/encoder.py", {(folder / "models").string()});
-    for (const char* model : {"bert", "cross", "nomic", "xlmr", "roberta"}) {
+    run_python("tests/runtime/windowed_encoder.py", {(folder / "models" / "gemma").string()});
+    for (const char* model : {"bert", "cross", "nomic", "xlmr", "roberta", "gemma"}) {
       io::convert_options options;
       options.codec = dtype::f32;
       io::convert(folder / "models" / model, folder / "models" / model / "converted.gguf", options);
-      if (is_roberta(model)) continue;  // its folder has rows of positions that GGUF has not
+      if (!becomes_folder(model)) continue;
       const std::filesystem::path written = folder / "models" / model / "converted";
       std::filesystem::create_directory(written);
       std::filesystem::copy(folder / "models" / model / "1_Pooling", written / "1_Pooling");
@@ -75,7 +84,7 @@ basic_session session_of(const gpu::device& on, const plan::planned& plan, const
 }  // namespace
 
 TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]") {
-  const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta");
+  const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta", "gemma");
   // By tiles of tokens, as GPUs do it: with the bits of floats, and with halves.
   static const plan::profile tiles = plan::with_cache(plan::profiles::exact, kernels::element::f32);
   struct way {
@@ -87,11 +96,12 @@ TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]")
       GENERATE(way{"", &plan::profiles::cpu, 2e-5}, way{"model.gguf", &tiles, 2e-5},
                way{"model.gguf", &plan::profiles::portable, 2e-2}, way{"converted.gguf", &plan::profiles::cpu, 2e-5},
                way{"converted", &plan::profiles::cpu, 2e-5});
-  if (is_roberta(model) && form == "converted") return;
+  if (!becomes_folder(model) && form == "converted") return;
+  const bool mean = model == "nomic" || is_gemma_embedding(model);
   CAPTURE(model, form, target->name);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);
   CHECK(file.warnings().empty());
-  CHECK(file.pooling() == (model == "nomic" ? pooling::mean : pooling::first));
+  CHECK(file.pooling() == (mean ? pooling::mean : pooling::first));
   const plan::planned plan = families::planned_of(file.config(), families::types_of(file).types, model, *target, 320);
   checked_device on;
   basic_session session = session_of(on.device, plan, file);
@@ -109,7 +119,7 @@ TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]")
     double length = 0;
     for (const float x : whole) length += double{x} * x;
     CHECK(std::abs(length - 1) < 1e-6);
-    CHECK(apart(whole, each[model == "nomic" ? "mean" : "first"])[0] < tolerance * tolerance);
+    CHECK(apart(whole, each[mean ? "mean" : "first"])[0] < tolerance * tolerance);
   }
 }
 

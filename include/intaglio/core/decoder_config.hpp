@@ -48,10 +48,11 @@ enum class architecture : std::uint8_t {
   qwen2moe,
   ernie4_5,
   glm4moe,
-  glm4
+  glm4,
+  gemma_embedding
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::glm4;
+inline constexpr architecture last_architecture = architecture::gemma_embedding;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator.
@@ -137,7 +138,8 @@ struct decoder_config {
   /// architecture "bitnet").
   dtype activation_type = dtype::i8;
   bool ternary = false;  ///< linear layers of a family with other ones are ternary (quantization_config), as BitNet's
-  std::uint32_t sliding_window = 0;  ///< keys that a query sees, itself included; 0: all
+  std::uint32_t sliding_window = 0;  ///< keys that a query sees, itself included; 0: all. Of encoders halves of it are
+                                     ///< before a query and behind it
   std::uint32_t sliding_window_pattern =
       0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does
   float rope_local_base_freq =
@@ -177,6 +179,8 @@ struct decoder_config {
   delta_net_config delta_net = {};     ///< of theirs
   std::uint32_t shared_expert_intermediate_size = 0;  ///< a gated unit beside a layer's experts; 0: none
   std::uint32_t type_vocab_size = 0;  ///< of encoders: kinds of texts, a row of token_types each; 0: none
+  std::uint32_t dense_features = 0;   ///< of encoders: between two products behind the last norm (Dense of
+                                      ///< sentence-transformers); 0: there are none
   bool norm_topk_prob = true;         ///< what a token's experts count adds up to 1; else: softmax over all experts, or
                                       ///< of a logistic router what each one counts by itself
   // Of routers that are logistic (core/family.hpp).
@@ -243,7 +247,7 @@ constexpr std::string_view name(architecture value) {
       "granite",    "olmo2",   "phi3",      "lfm2",          "gemma2",     "gemma4", "gemma3n",
       "gpt-oss",    "qwen35",  "qwen3next", "granitehybrid", "nemotron_h", "bert",   "nomic-bert",
       "granitemoe", "olmoe",   "qwen35moe", "lfm2moe",       "gemma",      "arcee",  "seed_oss",
-      "mistral3",   "exaone4", "qwen2moe",  "ernie4_5",      "glm4moe",    "glm4"};
+      "mistral3",   "exaone4", "qwen2moe",  "ernie4_5",      "glm4moe",    "glm4",   "gemma-embedding"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

@@ -72,8 +72,9 @@ struct family {
   bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
   bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
-  bool encoder = false;            ///< tokens see each other, norms are LayerNorms behind the halves, there is no head:
-                                   ///< texts have vectors and no next token
+  bool encoder = false;            ///< tokens see each other and there is no head: texts have vectors, no next token
+  bool layer_norms = false;        ///< norms are LayerNorms, with BERT's names: encoders
+  bool dense_products = false;     ///< two products may be behind the last norm of an encoder
   bool learned_positions = false;  ///< position_embd: a row of each position, added to the embedding; no rotation
   bool biases = false;             ///< all matrices of an encoder have biases, and its FFN has no gate
   bool kinds_of_layers = false;    ///< heads, caches and FFNs of a layer are of its kind; each has a factor; experts
@@ -90,7 +91,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 34> families_table{{
+inline constexpr std::array<family, 35> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -291,6 +292,7 @@ inline constexpr std::array<family, 34> families_table{{
      .norms_before = false,
      .window = gguf_window::refused,
      .encoder = true,
+     .layer_norms = true,
      .learned_positions = true,
      .biases = true,
      .no_rope_interval = 1,
@@ -302,7 +304,8 @@ inline constexpr std::array<family, 34> families_table{{
      .norms_before = false,
      .window = gguf_window::refused,
      .fused_qkv = true,
-     .encoder = true},
+     .encoder = true,
+     .layer_norms = true},
     {.type = architecture::granitemoe,
      .config_names = "granitemoe granitemoeshared",
      .gguf_names = "granitemoe",
@@ -453,6 +456,19 @@ inline constexpr std::array<family, 34> families_table{{
      .gguf_rows_in_pairs = true,
      .hf_rows_in_pairs = true,
      .default_head_dim = 128},
+    {.type = architecture::gemma_embedding,
+     .config_names = "",  // a gemma3_text with use_bidirectional_attention
+     .gguf_names = "gemma-embedding",
+     .layers = "gemma_embedding",
+     .head_norms = true,
+     .norms_behind = true,
+     .window_interval = 6,
+     .default_window = 4096,
+     .hf_norm_addend = 1.f,
+     .encoder = true,
+     .dense_products = true,
+     .default_head_dim = 256,
+     .act = activation::gelu_tanh},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
@@ -478,7 +494,7 @@ constexpr bool has_values_in_turn(const family& of) { return of.recurrent == rec
 /// Whether a model is one of Gemma's.
 constexpr bool is_gemma(architecture type) {
   return type == architecture::gemma || type == architecture::gemma2 || type == architecture::gemma3 ||
-         type == architecture::gemma4 || type == architecture::gemma3n;
+         type == architecture::gemma4 || type == architecture::gemma3n || type == architecture::gemma_embedding;
 }
 
 /// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.

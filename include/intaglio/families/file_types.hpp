@@ -131,7 +131,7 @@ struct file_types {
 };
 /// A matrix outside of the layers whose codec is its own, neither the embedding nor the head.
 constexpr bool is_global_matrix(std::string_view name) {
-  return name.starts_with("per_layer_") || name.starts_with("altup_");
+  return name.starts_with("per_layer_") || name.starts_with("altup_") || name.starts_with("dense_");
 }
 inline file_types types_of(const io::checkpoint& file) {
   file_types out;

@@ -20,6 +20,7 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/gemma3n.hpp"
 #include "intaglio/models/gemma4.hpp"
+#include "intaglio/models/gemma_embedding.hpp"
 #include "intaglio/models/glm4.hpp"
 #include "intaglio/models/glm4moe.hpp"
 #include "intaglio/models/gptoss.hpp"
@@ -203,6 +204,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::gemma3:
       models::gemma3_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::gemma_embedding:
+      models::gemma_embedding_graph<any>(c, types.embedding).forward(t);
       break;
     case architecture::gptoss:
       models::gptoss_graph<any, any>(c, types.head, types.embedding).forward(t);

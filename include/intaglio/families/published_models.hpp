@@ -110,6 +110,7 @@ inline constexpr std::array published_models{
     coded_entry<models::gemma4_26b_a4b>(),
     coded_entry<models::gptoss_20b>(),
     coded_entry<models::gptoss_120b>(),
+    coded_entry<models::embeddinggemma_300m>(),
     coded_entry<models::bge_small>(),
     coded_entry<models::bge_base>(),
     coded_entry<models::bge_large>(),

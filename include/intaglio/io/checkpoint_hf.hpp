@@ -12,6 +12,7 @@
 #include "intaglio/io/checkpoint_builder.hpp"
 #include "intaglio/io/fused_tensors.hpp"
 #include "intaglio/io/hf_config.hpp"
+#include "intaglio/io/hf_modules.hpp"
 #include "intaglio/io/hf_names.hpp"
 #include "intaglio/io/hf_tokenizer.hpp"
 #include "intaglio/io/original_names.hpp"
@@ -55,7 +56,7 @@ class hf_tensor_collector {
   [[gnu::cold]] void add(const Tensor& tensor, const mapped_file* file) {
     if (is_unread(tensor.name)) return;
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
-    if (family_of(config_.config.model_type).encoder) {
+    if (family_of(config_.config.model_type).layer_norms) {
       if (is_position_list(tensor.name)) return;
       if (is_encoder_head(tensor.name) && !is_score_head(tensor.name, score_)) {
         ++heads_;
@@ -326,6 +327,35 @@ class hf_tensor_collector {
   score_layers score_ = score_layers::none;
 };
 
+/// Gives the files of weights to the builder, which keeps them.
+template <class File>
+[[gnu::cold]] std::vector<const mapped_file*> adopt_files(weight_files<File> model, checkpoint_builder& builder) {
+  std::vector<const mapped_file*> files;
+  for (File& file : std::move(model).release_files()) {
+    if constexpr (requires { file.members(); }) {
+      const auto members = file.members();
+      files.push_back(builder.adopt(std::move(file).release_file()));
+      builder.checksums(files.back(), members);
+    } else {
+      files.push_back(builder.adopt(std::move(file).release_file()));
+    }
+  }
+  return files;
+}
+
+/// The matrix of a product behind the last norm. @param number 2 for the first one
+template <class File>
+[[gnu::cold]] void collect_dense_module(weight_files<File> model, std::size_t number, checkpoint_builder& builder,
+                                        const hf_config& config) {
+  std::vector<typename File::tensor> tensors = model.tensors();
+  const auto files = adopt_files(std::move(model), builder);
+  hf_tensor_collector collector(builder, config);
+  for (auto& tensor : tensors) {
+    tensor.name = std::to_string(number) + "_Dense." + tensor.name;
+    collector.add(tensor, files[tensor.file]);
+  }
+}
+
 /// Weights of one form into the builder, and what they say of the head.
 template <class File>
 [[gnu::cold]] void collect_hf_weights(weight_files<File> model, checkpoint_builder& builder, hf_config& config) {
@@ -343,16 +373,7 @@ template <class File>
   }
   builder.config() = config.config;
   for (const std::string& line : model.warnings()) builder.add_warning(line);
-  std::vector<const mapped_file*> files;
-  for (File& file : std::move(model).release_files()) {
-    if constexpr (requires { file.members(); }) {
-      const auto members = file.members();
-      files.push_back(builder.adopt(std::move(file).release_file()));
-      builder.checksums(files.back(), members);
-    } else {
-      files.push_back(builder.adopt(std::move(file).release_file()));
-    }
-  }
+  const auto files = adopt_files(std::move(model), builder);
   hf_tensor_collector collector(builder, config);
   for (const auto& tensor : tensors)
     if (family_of(config.config.model_type).learned_positions && tensor.shape.size() == 2 && tensor.shape[0] == 1) {
@@ -418,6 +439,7 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
   checkpoint_builder builder(folder.string(), options);
   hf_config config = read_hf_config(folder / "config.json");
   builder.stated_architecture() = config.model_type;
+  const std::vector<dense_module> dense = read_modules(folder, config.config, config.warnings);
   for (const std::string& line : config.warnings) builder.add_warning(line);
   if (const auto path = folder / "generation_config.json"; std::filesystem::exists(path))
     for (const std::string& line : read_generation_config(path).warnings) builder.add_warning(line);
@@ -435,6 +457,12 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
         folder.string(), std::nullopt, "no weights in this folder",
         "model.safetensors, pytorch_model.bin or " + safetensors_model::index_name() + ", " + torch_model::index_name(),
         "none of them");
+  for (std::size_t i = 0; i < dense.size(); ++i) {
+    const std::filesystem::path& where = dense[i].folder;
+    if (torch_model::are_in(where) && !safetensors_model::are_in(where))
+      collect_dense_module(torch_model::open(where), i + 2, builder, config);
+    else collect_dense_module(safetensors_model::open(where), i + 2, builder, config);
+  }
   return std::move(builder).finish();
 }
 

@@ -81,6 +81,9 @@ class model_converter {
           "output",
           "a .gguf for " + printable(model_.stated_architecture()) + ", whose first rows of positions are not read",
           printable(out.string()));
+    if (model_.config().dense_features != 0)
+      throw argument_error("output", "a .gguf for a model whose last products are in files of their own",
+                           printable(out.string()));
     if (model_.config().num_local_experts != 0)
       throw argument_error("output", "a .gguf for a mixture of experts, whose tensors hold all experts",
                            printable(out.string()));

@@ -76,8 +76,9 @@ class gguf_config : public gguf_layers {
     judge_keys();
   }
   void read() {
-    if (family_of(config_.model_type).encoder) return read_encoder();
-    const bool bitnet = config_.model_type == architecture::bitnet, gemma = config_.model_type == architecture::gemma3;
+    if (family_of(config_.model_type).layer_norms) return read_encoder();
+    const bool bitnet = config_.model_type == architecture::bitnet,
+               gemma = is_gemma(config_.model_type) && family_of(config_.model_type).head_norms;
     config_.hidden_size = required("embedding_length");
     config_.num_hidden_layers = required("block_count");
     const family& facts = family_of(config_.model_type);
@@ -102,6 +103,7 @@ class gguf_config : public gguf_layers {
     if (kinds) read_kinds();
     else read_head_dim();
     if (facts.streams) read_streams();
+    if (facts.dense_products) read_dense_products();
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
     config_.hidden_act = architecture_ == "bitnet" ? activation::silu : facts.act;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
@@ -231,7 +233,9 @@ class gguf_config : public gguf_layers {
       else if (std::any_of(std::begin(gguf_free_prefixes), std::end(gguf_free_prefixes),
                            [&](std::string_view free) { return each.key.starts_with(free); }))
         continue;
-      if (rule != nullptr && rule->use == gguf_key_use::layer_norm && !family_of(config_.model_type).encoder)
+      if (rule != nullptr && rule->use == gguf_key_use::layer_norm && !family_of(config_.model_type).layer_norms)
+        rule = nullptr;
+      if (rule != nullptr && rule->use == gguf_key_use::dense_products && !family_of(config_.model_type).dense_products)
         rule = nullptr;
       if (rule != nullptr) judge(*rule);
       else if (++unknown <= named) warn("key '" + printable(each.key, 100) + "' is unknown and not read");
@@ -239,7 +243,8 @@ class gguf_config : public gguf_layers {
     if (unknown > named) warn("and " + std::to_string(unknown - named) + " more keys are unknown and not read");
   }
   void judge(const gguf_key_rule& rule) const {
-    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless || rule.use == gguf_key_use::layer_norm)
+    if (rule.use == gguf_key_use::read || rule.use == gguf_key_use::harmless || rule.use == gguf_key_use::layer_norm ||
+        rule.use == gguf_key_use::dense_products)
       return;
     if (rule.use == gguf_key_use::shared_expert && config_.shared_expert_intermediate_size != 0) return;
     // Of a Granite without experts it is the width of its FFN, as converters write it.

@@ -29,7 +29,8 @@ enum class gguf_key_use : std::uint8_t {
   shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
   shared_experts,    ///< as `neutral`; read where the family has several of them; 1 where it has one
   draft_layers,      ///< as `neutral`; read where files of the family may have layers that draft tokens
-  layer_norm,        ///< read of encoders, unknown to others
+  layer_norm,        ///< read where norms are LayerNorms, unknown to others
+  dense_products,    ///< read where products may be behind the last norm, unknown to others
   causal,            ///< as `neutral`; false of encoders
   scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
@@ -82,6 +83,10 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.yarn_beta_slow"},
     {"rope.scaling.finetuned", gguf_key_use::harmless},  // how the weights were made; of Granites read: false is none
     {"pooling_type"},
+    {"dense_2_feat_in", gguf_key_use::dense_products},
+    {"dense_2_feat_out", gguf_key_use::dense_products},
+    {"dense_3_feat_in", gguf_key_use::dense_products},
+    {"dense_3_feat_out", gguf_key_use::dense_products},
     // Of writers.
     {"tensor_data_layout", gguf_key_use::harmless},
     {"dropout", gguf_key_use::harmless},

@@ -153,6 +153,21 @@ class gguf_layers : public gguf_rope {
     return {one, found[1].value_or(one) == one ? 0 : *found[1]};
   }
 
+  /// Two products behind the last norm, hidden_size to some width and back, where the file has them.
+  [[gnu::cold]] void read_dense_products() {
+    const gguf_tensor* const first = file_.find_tensor("dense_2.weight");
+    if (first == nullptr)
+      return warn("no dense_2.weight and dense_3.weight: embeddings are those in front of these products");
+    config_.dense_features =
+        static_cast<std::uint32_t>((std::min)(first->rows(), config_limits::intermediate_size + 1));
+    for (const auto& [tail, expected] : {std::pair{"dense_2_feat_in", config_.hidden_size},
+                                         {"dense_2_feat_out", config_.dense_features},
+                                         {"dense_3_feat_in", config_.dense_features},
+                                         {"dense_3_feat_out", config_.hidden_size}})
+      if (const auto stated = value(tail); stated.value_or(expected) != expected)
+        refuse(key(tail), std::to_string(expected), std::to_string(*stated));
+  }
+
   void read_windows(bool gemma) {
     const auto window = value("attention.sliding_window");
     const gguf_window meaning = family_of(config_.model_type).window;

@@ -219,13 +219,19 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
 [[gnu::cold]] inline void write_norms_and_pooling(gguf_writer& out, const checkpoint& model,
                                                   const std::string& prefix) {
   const decoder_config& c = model.config();
-  if (family_of(c.model_type).encoder) {
+  if (family_of(c.model_type).encoder) out.set(prefix + "attention.causal", false);
+  if (family_of(c.model_type).layer_norms) {
     out.set(prefix + "attention.layer_norm_epsilon", c.rms_norm_eps);
-    out.set(prefix + "attention.causal", false);
     out.set("tokenizer.ggml.token_type_count", c.type_vocab_size);
   } else {
     out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
   }
+  if (c.dense_features != 0)
+    for (const auto& [key, features] : {std::pair{"dense_2_feat_in", c.hidden_size},
+                                        {"dense_2_feat_out", c.dense_features},
+                                        {"dense_3_feat_in", c.dense_features},
+                                        {"dense_3_feat_out", c.hidden_size}})
+      out.set(prefix + key, features);
   if (const auto how = model.pooling())
     out.set(prefix + "pooling_type", *how == pooling::mean ? 1u : *how == pooling::first ? 2u : 3u);
 }

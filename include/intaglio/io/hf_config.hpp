@@ -30,13 +30,10 @@ class hf_config_reader : public hf_encoder {
     // Multimodal repositories keep the text model's fields in an object of their own.
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
-    const family* found = family_named(out_.model_type);
-    if (found == nullptr) {
-      const auto [expected, stated] = unknown_family(out_.model_type, &family::config_names);
-      document_.refuse("model_type", expected, stated);
-    }
+    const family* found = stated_family(text);
+    const bool both_ways = found->encoder;
     out_.config.model_type = found->type;
-    if (found->encoder) {
+    if (found->layer_norms) {
       read_encoder(text);
       judge_keys(root, text);
       check_config(out_.config, document_.path());
@@ -61,7 +58,7 @@ class hf_config_reader : public hf_encoder {
     if (found->streams) read_streams(text);
     // "vision" is among the tokens of an image, of which a text model has none.
     if (const json_place both = text["use_bidirectional_attention"];
-        !(found->kinds_of_layers && both.is_string() && both.text() == "vision") && both.boolean_or(false))
+        !(found->kinds_of_layers && both.is_string() && both.text() == "vision") && both.boolean_or(false) != both_ways)
       document_.refuse("use_bidirectional_attention", "false", "true");
     for (const char* key : {"attention_bias", "attention_out_bias", "mlp_bias", "mamba_proj_bias", "use_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
@@ -86,6 +83,17 @@ class hf_config_reader : public hf_encoder {
   }
 
  private:
+  /// The family of model_type; a Gemma 3 whose tokens see each other is one of its own.
+  [[gnu::cold]] const family* stated_family(const json_place& text) const {
+    const family* const found = family_named(out_.model_type);
+    if (found == nullptr) {
+      const auto [expected, stated] = unknown_family(out_.model_type, &family::config_names);
+      document_.refuse("model_type", expected, stated);
+    }
+    const bool both_ways = found->type == architecture::gemma3 && text["use_bidirectional_attention"].boolean_or(false);
+    return both_ways ? &family_of(architecture::gemma_embedding) : found;
+  }
+
   /// Warns of every key that nobody reads.
   [[gnu::cold]] void judge_keys(const json_place& root, const json_place& text) {
     const auto judge = [&](const json_place& object, std::span<const config_key_rule> rules, std::string_view family) {

@@ -73,8 +73,8 @@ constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_ta
 constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && of.norms_behind && !has_layer_inputs(of); }
 constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) || of.streams) && of.head_norms; }
 constexpr bool has_window_interval(const family& of) { return has_local_rope(of) || of.globals_stand; }
-constexpr bool has_positions(const family& of) { return of.encoder && of.learned_positions; }
-constexpr bool has_layer_norms(const family& of) { return of.encoder; }
+constexpr bool has_positions(const family& of) { return of.learned_positions; }
+constexpr bool has_layer_norms(const family& of) { return of.layer_norms; }
 /// A window, or a key of one that is inert.
 constexpr bool has_window(const family& of) {
   return of.window_interval != 0 || of.windows || of.no_rope_interval != 0 ||

@@ -160,12 +160,14 @@ inline std::vector<hf_part> hf_parts(const family& of) {
 }
 
 /// Tensors outside of the layers, but for the head; of a layer a name without an ending.
-inline constexpr std::array<hf_part, 5> hf_globals{
+inline constexpr std::array<hf_part, 7> hf_globals{
     {{"embed_tokens.weight", "token_embd.weight"},
      {"norm.weight", "output_norm.weight"},
      {"embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
      {"per_layer_model_projection.weight", "per_layer_model_proj.weight"},
-     {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"}}};
+     {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
+     {"2_Dense.linear.weight", "dense_2.weight"},
+     {"3_Dense.linear.weight", "dense_3.weight"}}};
 inline constexpr std::array<hf_part, 11> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
                                                    {"layer_scalar", "layer_output_scale.weight"},
                                                    {"router.scale", "ffn_gate_inp.scale"},
@@ -197,7 +199,7 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
 /// for other names.
 [[gnu::cold]] inline std::optional<std::string> gguf_name(std::string_view name, architecture type) {
-  if (family_of(type).encoder) return encoder_gguf_name(name, family_of(type));
+  if (family_of(type).layer_norms) return encoder_gguf_name(name, family_of(type));
   if (name == "lm_head.weight" || name == "language_model.lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
   const bool halves = family_of(type).single_halves;
@@ -301,7 +303,7 @@ constexpr std::string_view layers_of_experts(std::string_view folder) {
 
 /// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.
 inline std::string hf_name(std::string_view name, architecture type) {
-  if (family_of(type).encoder) return encoder_hf_name(name, family_of(type));
+  if (family_of(type).layer_norms) return encoder_hf_name(name, family_of(type));
   if (name == "token_embd.weight") return "model.embed_tokens.weight";
   if (name == "output_norm.weight") return "model.norm.weight";
   if (name == "token_embd_norm.weight") return "model.embedding_norm.weight";

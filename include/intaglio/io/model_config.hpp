@@ -125,6 +125,8 @@ inline constexpr number_range number_ranges[] = {
     {"activation_sparsity_pattern, activation_sparsity_scale",
      [](const decoder_config& c) -> double { return c.sparse_deviations; }, -9, 9},
     {"type_vocab_size", [](const decoder_config& c) -> double { return c.type_vocab_size; }, 1, 1 << 10, false, true},
+    {"out_features of 2_Dense", [](const decoder_config& c) -> double { return c.dense_features; }, 1,
+     config_limits::intermediate_size, false, true},
     {"conv_L_cache", [](const decoder_config& c) -> double { return c.conv_taps; }, 2, 8, false, false,
      [](const decoder_config& c) { return !c.recurrent_layers.empty(); }},
     {"rope_scaling.factor", [](const decoder_config& c) -> double { return c.rope_scaling.factor; }, 1, 0, false, false,
@@ -360,6 +362,7 @@ template <class Compare>
   compare("use_expert_bias", engraved.use_expert_bias, file.use_expert_bias, truth);
   compare("num_dense_layers", engraved.num_dense_layers, file.num_dense_layers, number);
   compare("dense_intermediate_size", engraved.dense_intermediate_size, file.dense_intermediate_size, number);
+  compare("dense_features", engraved.dense_features, file.dense_features, number);
 }
 
 /// One line for each field that differs, as "num_hidden_layers: engraved 30, file 24".

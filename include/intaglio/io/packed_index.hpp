@@ -145,6 +145,7 @@ void packed_mixture(Stream& with, Config& c) {
   with.flag(c.use_expert_bias, "use_expert_bias");
   with.number(c.num_dense_layers, "num_dense_layers");
   with.number(c.dense_intermediate_size, "dense_intermediate_size");
+  with.number(c.dense_features, "dense_features");
 }
 
 /// All fields of an index in their order. @tparam Index packed_index, const where it is written

@@ -179,9 +179,15 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
   add("laurel_post_norm", norm, 1, hidden);
 }
 
+/// The two products between the last norm and a text's vector.
+inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>& out) {
+  out.push_back({"dense_2.weight", tensor_role::matrix, c.dense_features, c.hidden_size});
+  out.push_back({"dense_3.weight", tensor_role::matrix, c.hidden_size, c.dense_features});
+}
+
 /// All tensors of a model, layer by layer.
 [[gnu::cold]] inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
-  if (family_of(c.model_type).encoder) return encoder_rules(c);
+  if (family_of(c.model_type).layer_norms) return encoder_rules(c);
   using enum tensor_role;
   const std::uint64_t hidden = c.hidden_size, input = c.hidden_size_per_layer_input;
   const family& facts = family_of(c.model_type);
@@ -287,6 +293,7 @@ void add_stream_rules(const decoder_config& c, const Add& add) {
     if (facts.kinds_of_layers) add("layer_output_scale", norm, 1, 1);
   }
   out.push_back({facts.embedding_norm ? "token_embd_norm.weight" : "output_norm.weight", norm, 1, hidden});
+  if (c.dense_features != 0) add_dense_products(c, out);
   // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.
   out.push_back({"output.weight", embedding, c.vocab_size, hidden, c.tie_word_embeddings, c.tie_word_embeddings});
   // The config's rope_scaling holds the same.

@@ -34,7 +34,7 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
                 .coded_cache = kernels::is_coded(target.cache_element)}};
   std::vector<node> nodes = fusion.run(failure);
   if (!failure.empty()) return {};
-  if (!kind.head)
+  if (!kind.head && !family_of(config.model_type).encoder)  // what an encoder has behind its layers belongs to states
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
   const bool few = is_few(target, kind.tokens, kind.batch.slot_count != 0);
   // Where the context has no whole tiles, matmul stays.
@@ -76,6 +76,11 @@ constexpr void keep(drafted_sequence& out, const std::vector<dispatch>& prologue
   out.period.assign(period, "dispatches in a period", failure);
   out.epilogue.assign(epilogue, "dispatches after the layers", failure);
   out.values.assign(values, "values", failure);
+}
+
+/// What a pass leaves of its tokens: the stream behind the layers, of an encoder what is made of it behind them.
+constexpr ir::value_id stream_of(const ir::graph& g, const std::vector<node>& nodes, sequence_kind kind) {
+  return !kind.head && nodes.back().where == ir::section::epilogue ? nodes.back().out : g.stream_out;
 }
 
 constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target,
@@ -120,7 +125,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   } else if (keeps_firsts) {
     lower.keep_firsts(epilogue.back(), places.firsts);
   }
-  out.residual_offset = p.offset(g.stream_out);
+  out.residual_offset = p.offset(stream_of(g, nodes, kind));
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
     const bool drafts = kind.tokens > 1 && kind.batch.slot_count == 0;

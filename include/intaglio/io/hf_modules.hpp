@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// modules.json of a folder of sentence-transformers: what stands behind a model's states besides pooling. Source:
+// sentence-transformers, models/Dense.py and SentenceTransformer.py.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/core/family.hpp"
+#include "intaglio/io/strict_json.hpp"
+#include "intaglio/platform/path_text.hpp"
+
+namespace intaglio::io {
+
+/// A product of a folder, W x without a bias and an activation.
+struct dense_module {
+  std::filesystem::path folder;  ///< where its config.json and its weights are
+  std::uint32_t in = 0, out = 0;
+};
+
+/// Reads a Dense module's config.json. @error file_error: a bias, an activation
+[[gnu::cold]] inline dense_module read_dense_module(const std::filesystem::path& folder) {
+  strict_json document((folder / "config.json").string());
+  document.read_file(folder / "config.json");
+  const json_place root(document.path(), "", &document.root());
+  if (!root.is_object()) document.refuse("config.json", "a JSON object", document.root().type_name());
+  const auto features = [&](const char* key) {
+    const std::uint64_t value = root[key].natural();
+    if (value == 0 || value > (std::numeric_limits<std::uint32_t>::max)()) root[key].refuse("a number from 1");
+    return static_cast<std::uint32_t>(value);
+  };
+  if (root["bias"].boolean_or(true)) document.refuse("bias", "false", "true");
+  const std::string act = root["activation_function"].text_or("torch.nn.modules.activation.Tanh");
+  if (!act.ends_with(".Identity")) document.refuse("activation_function", "Identity", "'" + printable(act, 80) + "'");
+  return {folder, features("in_features"), features("out_features")};
+}
+
+/// The products of a folder, none or two: hidden_size to some width and back, which becomes the config's
+/// dense_features. Modules that are neither these nor pooling and a norm of the vector are named in a warning.
+/// @error file_error: malformed, a Dense module of a family that has none, another number or other widths
+[[gnu::cold]] inline std::vector<dense_module> read_modules(const std::filesystem::path& folder, decoder_config& c,
+                                                            std::vector<std::string>& warnings) {
+  const auto path = folder / "modules.json";
+  std::vector<dense_module> out;
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return out;
+  strict_json document(path.string());
+  document.read_file(path);
+  const json_place root(document.path(), "", &document.root());
+  for (const json_place& module : root.elements()) {
+    const std::string type = module["type"].text(), name = type.substr(type.rfind('.') + 1);
+    if (name == "Transformer" || name == "Pooling" || name == "Normalize") continue;
+    if (name != "Dense") {
+      warnings.push_back(
+          in_file(path.string(), "module '" + printable(type, 80) + "' is not computed: vectors are those without it"));
+      continue;
+    }
+    const std::string within = module["path"].text();
+    if (within.empty() || within.find_first_of("/\\:") != within.npos || within.front() == '.')
+      module["path"].refuse("the name of a folder");
+    if (!family_of(c.model_type).dense_products)
+      document.refuse("modules", "no Dense module behind this family", "'" + printable(within, 60) + "'");
+    out.push_back(read_dense_module(folder / platform::path_of(within)));
+  }
+  if (out.empty()) return out;
+  if (out.size() != 2) document.refuse("Dense modules", "none or 2", std::to_string(out.size()));
+  if (out[0].in != c.hidden_size || out[1].in != out[0].out || out[1].out != c.hidden_size)
+    document.refuse("Dense modules",
+                    "hidden_size " + std::to_string(c.hidden_size) + " to some features and back to hidden_size",
+                    std::to_string(out[0].in) + " to " + std::to_string(out[0].out) + " and " +
+                        std::to_string(out[1].in) + " to " + std::to_string(out[1].out));
+  c.dense_features = out[0].out;
+  return out;
+}
+
+}  // namespace intaglio::io
