@@ -121,14 +121,14 @@ TEST_CASE(
   for (both* const b : {&coded, &dense}) {
     const auto ids = some_ids(20, 3, b->plan.table().config->vocab_size);
     for (const batch_options& options :
-         {batch_options{{.temperature = 4.f, .seed = 5}, 24}, batch_options{{.temperature = 0}, 24}})
+         {batch_options{{.temperature = 4.f, .seed = 5}, 12}, batch_options{{.temperature = 0}, 6}})
       CHECK(drawn_in(b->batch, ids, options, 3) == b->drawn_alone(ids, options));
     // Logits of who is alone, then beside another; the host puts tokens of its own in the place of some.
     for (const bool beside : {false, true}) {
       batch_handle other;
       if (beside) other = b->batch.join(some_ids(9, 4, 512), {{}, 40});
       const batch_handle who = b->batch.join(ids, {{}, 20, true});
-      for (std::uint32_t drawn = 0; drawn < 10;) {
+      for (std::uint32_t drawn = 0; drawn < 7;) {
         b->batch.step();
         if (b->batch.history(who).size() == ids.size()) continue;
         if (++drawn % 3 == 1) b->batch.set_next(who, static_cast<std::int32_t>(100 + drawn));

@@ -36,39 +36,41 @@ void check_shared(const char* model, const plan::profile& profile, bool embeds) 
   CHECK(b.plan.table().batch_recurrent_bytes() != 0);
   const std::uint32_t vocabulary = b.plan.table().config->vocab_size;
   const auto ids = some_ids(90, 5, vocabulary);
-  const batch_options options{{.temperature = 0.8f, .seed = 3}, 60};
+  const batch_options options{{.temperature = 0.8f, .seed = 3}, 42}, short_ones{{.temperature = 0.8f, .seed = 3}, 8};
   const auto expected = b.drawn_alone(ids, options);
-  const auto answer = [&](const std::vector<std::int32_t>& prompt, std::uint32_t cached, std::uint32_t tokens) {
-    const batch_handle who = b.batch.join(prompt, options);
+  const auto answer = [&](const std::vector<std::int32_t>& prompt, std::uint32_t cached, std::uint32_t tokens,
+                          const batch_options& of) {
+    const batch_handle who = b.batch.join(prompt, of);
     const auto drawn = drawn_of(b.batch, tokens)[who.number];
     CHECK(b.batch.cached_tokens(who) == cached);
     return drawn;
   };
-  CHECK(answer(ids, 0, 1) == expected);
-  CHECK(answer(ids, 80, 7) == expected);  // all but what stands behind its last full page
+  CHECK(answer(ids, 0, 1, options) == expected);
+  CHECK(answer(ids, 80, 7, options) == expected);  // all but what stands behind its last full page
   // Another turn goes on behind the answer, here from what was copied at 128 while it was drawn.
   auto turn = ids;
   turn.insert(turn.end(), expected.begin(), expected.end());
   turn.insert(turn.end(), {5, 6, 7});
-  CHECK(answer(turn, 128, 3) == b.drawn_alone(turn, options));
+  CHECK(answer(turn, 128, 3, short_ones) == b.drawn_alone(turn, short_ones));
   // One that parts goes on from the end of the chunk before.
   const std::uint32_t chunk = b.plan.table().prefill.max_tokens;
   for (const std::uint32_t parts_at : {40u, 85u}) {
     auto branch = ids;
     branch[parts_at] = 7;
-    CHECK(answer(branch, parts_at > 80 ? 80 : parts_at / chunk * chunk, 1) == b.drawn_alone(branch, options));
+    CHECK(answer(branch, parts_at > 80 ? 80 : parts_at / chunk * chunk, 1, short_ones) ==
+          b.drawn_alone(branch, short_ones));
   }
   // Two at once, of which the second finds what the first is fed; the state may be lost between two chunks.
   const auto other = some_ids(75, 8, vocabulary);
-  const batch_handle one = b.batch.join(other, options), two = b.batch.join(other, options),
-                     three = b.batch.join(std::span(ids).first(1), options);
+  const batch_handle one = b.batch.join(other, short_ones), two = b.batch.join(other, short_ones),
+                     three = b.batch.join(std::span(ids).first(1), short_ones);
   b.batch.step();
   if (embeds) (void)b.batch.embed(some_ids(40, 2, vocabulary), {});
   auto drawn = drawn_of(b.batch, 2);
-  const auto alone = b.drawn_alone(other, options);
+  const auto alone = b.drawn_alone(other, short_ones);
   CHECK(drawn[one.number] == alone);
   CHECK(drawn[two.number] == alone);
-  CHECK(drawn[three.number] == b.drawn_alone({ids[0]}, options));
+  CHECK(drawn[three.number] == b.drawn_alone({ids[0]}, short_ones));
   CHECK(b.batch.cached_tokens(two) == 64);
 }
 
