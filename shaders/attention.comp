@@ -313,8 +313,7 @@ void store_partial(uint first_quad, uint s, uint row) {
 }
 
 void attend(uint token, uint head, uint start, uint count) {
-  uint first_span = start / span_positions,
-       spans = (count + span_positions - 1u) / span_positions - first_span;
+  uint first_span = start / span_positions, spans = (count + span_positions - 1u) / span_positions - first_span;
   uint split = splits > 1u ? gl_WorkGroupID.z : 0u;
   uint token_head = token * heads + head, kv_head = head / (heads / kv_heads);
   uint end = splits > 1u ? split + 1u : spans;

@@ -227,8 +227,7 @@ void load_queries(uint head) {
 void attend(uint head) {
   uint kv_head = head / (heads / kv_heads), end = range_of(first_token + tile - 1u).y;
   if (!shares_sums) load_queries(head);
-  for (uint first = range_of(first_token).x / span_positions * span_positions; first < end;
-       first += span_positions) {
+  for (uint first = range_of(first_token).x / span_positions * span_positions; first < end; first += span_positions) {
     if (shares_sums) load_queries(head);
     each_party(v) find_scores(v, kv_head, first, end);
     barrier();

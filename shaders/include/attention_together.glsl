@@ -165,8 +165,8 @@ vec4 merged_together(uint first, uint spans, uint quad) {
 void attend_together(uint token, uint group, uint start, uint count) {
   uint kv_head = group / head_groups, first_of_group = group % head_groups * heads_together,
        first_head = kv_head * sharing + first_of_group, own_heads = min(heads_together, sharing - first_of_group);
-  uint first_span = start / span_positions,
-       spans = (count + span_positions - 1u) / span_positions - first_span, split = gl_WorkGroupID.z;
+  uint first_span = start / span_positions, spans = (count + span_positions - 1u) / span_positions - first_span,
+       split = gl_WorkGroupID.z;
   uint first = (first_span + split) * span_positions, slot = span_slot(first);
   seen = window != 0u && start > first ? start - first : 0u;
   together_span at = together_span(key_index(kv_head, slot, 0u), kv_head * value_rows + slot,
