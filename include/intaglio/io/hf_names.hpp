@@ -92,6 +92,9 @@ constexpr std::string_view router_name(const family& of) {
 inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
   const bool gemma = of.norms_behind && !of.norms_by_half;
+  const char* const behind_attention = gemma              ? "post_attention_layernorm"
+                                       : of.norms_by_half ? "post_self_attn_layernorm"
+                                                          : "pre_feedforward_layernorm";
   if (of.recurrent == recurrence::delta_net)
     return {{"input_layernorm", "attn_norm"},
             {"self_attn.q_proj", "attn_q"},
@@ -119,40 +122,36 @@ inline std::vector<hf_part> hf_parts(const family& of) {
             {"mlp.up_proj", "ffn_up"},
             {"mlp.down_proj", "ffn_down"}};
   if (of.recurrent == recurrence::short_conv) return short_conv_parts();
-  std::vector<hf_part> out{
-      {"input_layernorm", "attn_norm"},
-      {"self_attn.qkv_proj", "attn_qkv"},
-      {"self_attn.q_proj", "attn_q"},
-      {"self_attn.k_proj", "attn_k"},
-      {"self_attn.v_proj", "attn_v"},
-      {"self_attn.o_proj", "attn_output"},
-      {"self_attn.q_norm", "attn_q_norm"},
-      {"self_attn.k_norm", "attn_k_norm"},
-      {"self_attn.attn_sub_norm", "attn_sub_norm"},
-      {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
-      {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
-      {"post_feedforward_layernorm", "post_ffw_norm"},
-      {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
-      {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
-      {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
-      {router_name(of), "ffn_gate_inp"},
-      {"mlp.gate_proj", "ffn_gate"},
-      {of.fused || of.fused_gate_up ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
-      {"mlp.down_proj", "ffn_down"},
-      {"mlp.ffn_sub_norm", "ffn_sub_norm"},
-      {"per_layer_input_gate", "inp_gate"},
-      {"per_layer_projection", "proj"},
-      {"post_per_layer_input_norm", "post_norm"},
-      {"laurel.linear_left", "laurel_l"},
-      {"laurel.linear_right", "laurel_r"},
-      {"laurel.post_laurel_norm", "laurel_post_norm"},
-      {"altup.modality_router", "altup_router"},
-      {"altup.router_norm", "altup_router_norm"},
-      {"altup.prediction_coefs", "altup_predict_coef"},
-      {"altup.correction_coefs", "altup_correct_coef"}};
-  if (of.norms_by_half)  // in front: by these names folders are written
-    out.insert(out.begin(),
-               {{"post_self_attn_layernorm", "post_attention_norm"}, {"post_mlp_layernorm", "post_ffw_norm"}});
+  std::vector<hf_part> out{{"input_layernorm", "attn_norm"},
+                           {"self_attn.qkv_proj", "attn_qkv"},
+                           {"self_attn.q_proj", "attn_q"},
+                           {"self_attn.k_proj", "attn_k"},
+                           {"self_attn.v_proj", "attn_v"},
+                           {"self_attn.o_proj", "attn_output"},
+                           {"self_attn.q_norm", "attn_q_norm"},
+                           {"self_attn.k_norm", "attn_k_norm"},
+                           {"self_attn.attn_sub_norm", "attn_sub_norm"},
+                           {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
+                           {behind_attention, of.norms_behind ? "post_attention_norm" : "ffn_norm"},
+                           {of.norms_by_half ? "post_mlp_layernorm" : "post_feedforward_layernorm", "post_ffw_norm"},
+                           {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+                           {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+                           {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+                           {router_name(of), "ffn_gate_inp"},
+                           {"mlp.gate_proj", "ffn_gate"},
+                           {of.fused || of.fused_gate_up ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
+                           {"mlp.down_proj", "ffn_down"},
+                           {"mlp.ffn_sub_norm", "ffn_sub_norm"},
+                           {"per_layer_input_gate", "inp_gate"},
+                           {"per_layer_projection", "proj"},
+                           {"post_per_layer_input_norm", "post_norm"},
+                           {"laurel.linear_left", "laurel_l"},
+                           {"laurel.linear_right", "laurel_r"},
+                           {"laurel.post_laurel_norm", "laurel_post_norm"},
+                           {"altup.modality_router", "altup_router"},
+                           {"altup.router_norm", "altup_router_norm"},
+                           {"altup.prediction_coefs", "altup_predict_coef"},
+                           {"altup.correction_coefs", "altup_correct_coef"}};
   if (may_share_expert(of)) out.insert(out.end(), granite_experts.begin(), granite_experts.end());
   if (has_shared_expert(of)) out.insert(out.end(), gated_shared_expert.begin(), gated_shared_expert.end());
   if (of.shared_experts) out.insert(out.end(), shared_expert_names.begin(), shared_expert_names.end());
