@@ -105,7 +105,10 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::gemma2_27b, dtype::q4_k>();
   check_in<models::gptoss_20b, dtype::bf16>();
   check_in<models::gptoss_120b, dtype::q8_0>();
-  check_in<models::embeddinggemma_300m, dtype::q8_0>();
+  for (const plan::profile& target : {plan::profiles::cpu, plan::profiles::portable})
+    check_equal<models::embeddinggemma_300m<dtype::q8_0>>(
+        {dtype::q8_0, dtype::q8_0, dtype::q8_0, {}, {{"dense_2.weight", dtype::q8_0}, {"dense_3.weight", dtype::q8_0}}},
+        target, 512);
   check_in<models::bge_small, dtype::q8_0>();
   check_in<models::bge_base, dtype::f16>();
   check_in<models::bge_large, dtype::q4_k>();
