@@ -63,7 +63,7 @@ class terminal {
  private:
   bool read_more() {
     pollfd input{side_, POLLIN, 0};
-    if (::poll(&input, 1, 60'000) != 1) return false;
+    if (::poll(&input, 1, 240'000) != 1) return false;
     char piece[4096];
     const ssize_t count = ::read(side_, piece, sizeof piece);
     if (count > 0) out_.append(piece, static_cast<std::size_t>(count));
