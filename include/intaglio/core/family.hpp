@@ -48,7 +48,7 @@ struct family {
   bool fused_qkv = false;                 ///< files have q, k and v as one matrix, but not gate and up
   bool fused_gate_up = false;             ///< files have gate and up as one matrix, but not q, k and v
   bool partial_rotary = false;            ///< the first channels of a head may turn alone, by factors of longrope
-  std::uint32_t default_rotary_part = 0;  ///< of these, where config.json states none: one in so many channels; 0: all
+  std::uint32_t default_rotary_part = 0;  ///< of these, where config.json states none: a head's n-th part turns; 0: all
   bool gguf_rows_in_pairs = false;        ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   bool hf_rows_in_pairs = false;          ///< safetensors have them so too: neighbouring channels turn together
   float hf_norm_addend = 0.f;             ///< safetensors has norm weights less this

@@ -233,11 +233,7 @@ class gguf_config : public gguf_layers {
       else if (std::any_of(std::begin(gguf_free_prefixes), std::end(gguf_free_prefixes),
                            [&](std::string_view free) { return each.key.starts_with(free); }))
         continue;
-      if (rule != nullptr && rule->use == gguf_key_use::layer_norm && !family_of(config_.model_type).layer_norms)
-        rule = nullptr;
-      if (rule != nullptr && rule->use == gguf_key_use::dense_products && !family_of(config_.model_type).dense_products)
-        rule = nullptr;
-      if (rule != nullptr) judge(*rule);
+      if (rule != nullptr && knows(family_of(config_.model_type), rule->use)) judge(*rule);
       else if (++unknown <= named) warn("key '" + printable(each.key, 100) + "' is unknown and not read");
     }
     if (unknown > named) warn("and " + std::to_string(unknown - named) + " more keys are unknown and not read");

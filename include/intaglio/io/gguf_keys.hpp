@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "intaglio/core/family.hpp"
+
 namespace intaglio::io {
 
 /// The key with the type of inputs of a Llama's ternary layers, where the codec does not say it: i8 or f32.
@@ -35,6 +37,12 @@ enum class gguf_key_use : std::uint8_t {
   scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
+
+/// Whether a family knows keys of that use.
+constexpr bool knows(const family& of, gguf_key_use use) {
+  return (use != gguf_key_use::layer_norm || of.layer_norms) &&
+         (use != gguf_key_use::dense_products || of.dense_products);
+}
 
 /// One key without its prefix.
 struct gguf_key_rule {

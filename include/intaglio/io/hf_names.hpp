@@ -88,6 +88,35 @@ constexpr std::string_view router_name(const family& of) {
           {"feed_forward.w3", "ffn_up"},
           {"feed_forward.w2", "ffn_down"}};
 }
+/// Names of attention, of all families but LFM2, hybrids of Mamba-2 and encoders; and of the norm in front of it.
+inline constexpr std::array<hf_part, 7> attention_parts{{{"input_layernorm", "attn_norm"},
+                                                         {"self_attn.q_proj", "attn_q"},
+                                                         {"self_attn.k_proj", "attn_k"},
+                                                         {"self_attn.v_proj", "attn_v"},
+                                                         {"self_attn.o_proj", "attn_output"},
+                                                         {"self_attn.q_norm", "attn_q_norm"},
+                                                         {"self_attn.k_norm", "attn_k_norm"}}};
+/// Names of a layer of Qwen3.5 and Qwen3-Next besides attention's.
+inline std::vector<hf_part> delta_net_parts() {
+  return {{"linear_attn.in_proj_qkv", "attn_qkv"},
+          {"linear_attn.in_proj_qkvz", "attn_qkvz"},
+          {"linear_attn.in_proj_z", "attn_gate"},
+          {"linear_attn.in_proj_b", "ssm_beta"},
+          {"linear_attn.in_proj_a", "ssm_alpha"},
+          {"linear_attn.in_proj_ba", "ssm_ba"},
+          {"linear_attn.conv1d", "ssm_conv1d"},
+          {"linear_attn.norm", "ssm_norm"},
+          {"linear_attn.out_proj", "ssm_out"},
+          {"post_attention_layernorm", "post_attention_norm"},
+          {"mlp.gate", "ffn_gate_inp"},
+          {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+          {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+          {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+          {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+          {"mlp.gate_proj", "ffn_gate"},
+          {"mlp.up_proj", "ffn_up"},
+          {"mlp.down_proj", "ffn_down"}};
+}
 /// Names of a layer's tensors. One name means the norm before the FFN in Llama and the norm after attention in Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
@@ -95,63 +124,36 @@ inline std::vector<hf_part> hf_parts(const family& of) {
   const char* const behind_attention = gemma              ? "post_attention_layernorm"
                                        : of.norms_by_half ? "post_self_attn_layernorm"
                                                           : "pre_feedforward_layernorm";
-  if (of.recurrent == recurrence::delta_net)
-    return {{"input_layernorm", "attn_norm"},
-            {"self_attn.q_proj", "attn_q"},
-            {"self_attn.k_proj", "attn_k"},
-            {"self_attn.v_proj", "attn_v"},
-            {"self_attn.o_proj", "attn_output"},
-            {"self_attn.q_norm", "attn_q_norm"},
-            {"self_attn.k_norm", "attn_k_norm"},
-            {"linear_attn.in_proj_qkv", "attn_qkv"},
-            {"linear_attn.in_proj_qkvz", "attn_qkvz"},
-            {"linear_attn.in_proj_z", "attn_gate"},
-            {"linear_attn.in_proj_b", "ssm_beta"},
-            {"linear_attn.in_proj_a", "ssm_alpha"},
-            {"linear_attn.in_proj_ba", "ssm_ba"},
-            {"linear_attn.conv1d", "ssm_conv1d"},
-            {"linear_attn.norm", "ssm_norm"},
-            {"linear_attn.out_proj", "ssm_out"},
-            {"post_attention_layernorm", "post_attention_norm"},
-            {"mlp.gate", "ffn_gate_inp"},
-            {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
-            {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
-            {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
-            {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
-            {"mlp.gate_proj", "ffn_gate"},
-            {"mlp.up_proj", "ffn_up"},
-            {"mlp.down_proj", "ffn_down"}};
   if (of.recurrent == recurrence::short_conv) return short_conv_parts();
-  std::vector<hf_part> out{{"input_layernorm", "attn_norm"},
-                           {"self_attn.qkv_proj", "attn_qkv"},
-                           {"self_attn.q_proj", "attn_q"},
-                           {"self_attn.k_proj", "attn_k"},
-                           {"self_attn.v_proj", "attn_v"},
-                           {"self_attn.o_proj", "attn_output"},
-                           {"self_attn.q_norm", "attn_q_norm"},
-                           {"self_attn.k_norm", "attn_k_norm"},
-                           {"self_attn.attn_sub_norm", "attn_sub_norm"},
-                           {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
-                           {behind_attention, of.norms_behind ? "post_attention_norm" : "ffn_norm"},
-                           {of.norms_by_half ? "post_mlp_layernorm" : "post_feedforward_layernorm", "post_ffw_norm"},
-                           {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
-                           {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
-                           {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
-                           {router_name(of), "ffn_gate_inp"},
-                           {"mlp.gate_proj", "ffn_gate"},
-                           {of.fused || of.fused_gate_up ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
-                           {"mlp.down_proj", "ffn_down"},
-                           {"mlp.ffn_sub_norm", "ffn_sub_norm"},
-                           {"per_layer_input_gate", "inp_gate"},
-                           {"per_layer_projection", "proj"},
-                           {"post_per_layer_input_norm", "post_norm"},
-                           {"laurel.linear_left", "laurel_l"},
-                           {"laurel.linear_right", "laurel_r"},
-                           {"laurel.post_laurel_norm", "laurel_post_norm"},
-                           {"altup.modality_router", "altup_router"},
-                           {"altup.router_norm", "altup_router_norm"},
-                           {"altup.prediction_coefs", "altup_predict_coef"},
-                           {"altup.correction_coefs", "altup_correct_coef"}};
+  std::vector<hf_part> out(attention_parts.begin(), attention_parts.end());
+  const auto add = [&out](const std::vector<hf_part>& more) { out.insert(out.end(), more.begin(), more.end()); };
+  if (of.recurrent == recurrence::delta_net) {
+    add(delta_net_parts());
+    return out;
+  }
+  add({{"self_attn.qkv_proj", "attn_qkv"},
+       {"self_attn.attn_sub_norm", "attn_sub_norm"},
+       {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
+       {behind_attention, of.norms_behind ? "post_attention_norm" : "ffn_norm"},
+       {of.norms_by_half ? "post_mlp_layernorm" : "post_feedforward_layernorm", "post_ffw_norm"},
+       {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+       {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+       {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+       {router_name(of), "ffn_gate_inp"},
+       {"mlp.gate_proj", "ffn_gate"},
+       {of.fused || of.fused_gate_up ? "mlp.gate_up_proj" : "mlp.up_proj", "ffn_up"},
+       {"mlp.down_proj", "ffn_down"},
+       {"mlp.ffn_sub_norm", "ffn_sub_norm"},
+       {"per_layer_input_gate", "inp_gate"},
+       {"per_layer_projection", "proj"},
+       {"post_per_layer_input_norm", "post_norm"},
+       {"laurel.linear_left", "laurel_l"},
+       {"laurel.linear_right", "laurel_r"},
+       {"laurel.post_laurel_norm", "laurel_post_norm"},
+       {"altup.modality_router", "altup_router"},
+       {"altup.router_norm", "altup_router_norm"},
+       {"altup.prediction_coefs", "altup_predict_coef"},
+       {"altup.correction_coefs", "altup_correct_coef"}});
   if (may_share_expert(of)) out.insert(out.end(), granite_experts.begin(), granite_experts.end());
   if (has_shared_expert(of)) out.insert(out.end(), gated_shared_expert.begin(), gated_shared_expert.end());
   if (of.shared_experts) out.insert(out.end(), shared_expert_names.begin(), shared_expert_names.end());
