@@ -65,8 +65,12 @@ class generations_reply : public pending_reply {
         out["accepted_prediction_tokens"] = accepted;
         out["rejected_prediction_tokens"] = drafted - accepted;
       }
-      if (shifts != 0) out["context_shifts"] = shifts, out["discarded_tokens"] = discarded;
+      tell_shifts(out);
       return out;
+    }
+    /// Shifts of the context and tokens that they dropped, if there were any.
+    void tell_shifts(json& in) const {
+      if (shifts != 0) in["context_shifts"] = shifts, in["discarded_tokens"] = discarded;
     }
   };
 

@@ -172,10 +172,12 @@ class messages_reply : public generations_reply {
   json head() const { return {{"id", id_}, {"type", "message"}, {"role", "assistant"}, {"model", model_}}; }
   json usage() const {
     const token_counts all = counted();
-    return {{"input_tokens", all.prompt - all.cached},
-            {"cache_creation_input_tokens", 0},
-            {"cache_read_input_tokens", all.cached},
-            {"output_tokens", all.completion}};
+    json out{{"input_tokens", all.prompt - all.cached},
+             {"cache_creation_input_tokens", 0},
+             {"cache_read_input_tokens", all.cached},
+             {"output_tokens", all.completion}};
+    all.tell_shifts(out);
+    return out;
   }
   std::string open(const char* kind, json block) {
     if (open_ == kind) return {};
@@ -226,6 +228,7 @@ json chat_of_messages(const json& body, const limits& limit) {
                 {"top_k", "top_k"},
                 {"stop_sequences", "stop"},
                 {"stream", "stream"}});
+  take_context_shift(from, out);
   // A last message of the assistant's is what the answer begins with.
   if (out["messages"].back()["role"] == "assistant") out["continue_final_message"] = true;
   take_tools(from, limit.ignore_unknown, out);

@@ -32,6 +32,10 @@ inline void take_members(const fields& from, json& to,
   for (const auto& [theirs, ours] : names)
     if (const json* const value = from.find(theirs)) to[ours] = *value;
 }
+/// What APIs that know nothing of it say of a text that goes on behind the context's end (context_shift.hpp).
+inline void take_context_shift(const fields& from, json& to) {
+  take_members(from, to, {{"context_shift", "context_shift"}, {"n_keep", "n_keep"}, {"n_discard", "n_discard"}});
+}
 
 inline http_reply json_reply(const json& body) { return {.body = json_text(body), .fields = {}, .pending = nullptr}; }
 

@@ -218,10 +218,12 @@ class response_reply : public generations_reply {
     out["usage"] = nullptr;
     if (std::string_view(status) == "in_progress") return out;
     const token_counts all = counted();
+    json details = all.completion_details();
+    details["reasoning_tokens"] = all.thought;
     out["usage"] = {{"input_tokens", all.prompt},
                     {"input_tokens_details", all.prompt_details()},
                     {"output_tokens", all.completion},
-                    {"output_tokens_details", {{"reasoning_tokens", all.thought}}},
+                    {"output_tokens_details", std::move(details)},
                     {"total_tokens", all.prompt + all.completion}};
     return out;
   }
@@ -273,6 +275,7 @@ json chat_of_response(const json& body, const limits& limit) {
                 {"tool_choice", "tool_choice"},
                 {"truncation", "truncation"},
                 {"chat_template_kwargs", "chat_template_kwargs"}});
+  take_context_shift(from, out);
   if (const json* const reasoning = from.find("reasoning")) {
     const fields inside(*reasoning, "reasoning");
     take_members(inside, out, {{"effort", "reasoning_effort"}});

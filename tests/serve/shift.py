@@ -77,6 +77,16 @@ check.equal(chat["usage"]["prompt_tokens"], chat_ids["count"], "the chat's promp
 texts, shifts, dropped = expected(server, words, chat_ids["tokens"], CONTEXT, {"max_tokens": 60, "temperature": 0})
 check.equal(chat["choices"][0]["message"]["content"], "".join(texts), "a chat")
 check.equal(shifts_of(chat), (shifts, dropped), "a chat's usage")
+told_shifts = {"context_shifts": shifts, "discarded_tokens": dropped}
+for path, body, text, usage in (
+    ("/v1/responses", {"input": "Hi", "max_output_tokens": 60},
+     lambda of: of["output"][0]["content"][0]["text"], lambda of: of["output_tokens_details"]),
+    ("/v1/messages", {"messages": talk["messages"], "max_tokens": 60},
+     lambda of: of["content"][0]["text"], lambda of: of),
+):
+    answer = ask({**body, "temperature": 0, "context_shift": True}, path=path)
+    check.equal(text(answer), "".join(texts), f"{path}: its text")
+    check.equal({**usage(answer["usage"]), **told_shifts}, usage(answer["usage"]), f"{path}: its usage")
 ollama = {"prompt": "Once upon a time there was", "raw": True, "stream": False, "shift": True}
 told = ask({**ollama, "options": {"num_predict": 50, "temperature": 0}}, path="/api/generate")
 check.equal((told["response"], told["eval_count"]), ("".join(wanted[0][0][:50]), 50), "Ollama's shift")
@@ -92,6 +102,8 @@ check(shifts_of(answer)[0] > 0 and answer["choices"][0]["finish_reason"] == "sto
 fine = {"prompt": "Once", "context_shift": True, "max_tokens": 60}
 for path, body, field in (
     (CHAT, {"messages": talk["messages"], "context_shift": True}, "context_shift"),
+    ("/v1/responses", {"input": "Hi", "context_shift": True}, "context_shift"),
+    ("/v1/messages", {"messages": talk["messages"], "max_tokens": 9, "n_keep": 4}, "n_keep"),
     (TEXT, {**fine, "max_tokens": -1}, "context_shift"),
     (TEXT, {**fine, "max_tokens": (1 << 20) + 1}, "context_shift"),
     (TEXT, {**fine, "context_shift": "yes"}, "context_shift"),
