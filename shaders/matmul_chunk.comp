@@ -220,6 +220,9 @@ vec4 sums[slots * 4u];
 vec4 as_halves(vec4 w) { return vec4(unpackHalf2x16(pack_halves(w.x, w.y)), unpackHalf2x16(pack_halves(w.z, w.w))); }
 
 void multiply(uint first_row, uint first_token, uint end_token) {
+  // A tile's last tokens may not be there: nothing is multiplied for these, but for the rest of a round of invocations.
+  uint tokens = min(end_token - first_token, tile_tokens),
+       wanted = min(((tokens + 3u) / 4u * (tile_rows / 4u) + workgroup_size - 1u) / workgroup_size, slots);
   for (uint i = 0u; i < slots * 4u; ++i) sums[i] = vec4(0.0);
   for (uint quad = 0u; quad < columns / 4u; quad += step_quads) {
     barrier();  // the columns before have been read
@@ -228,14 +231,14 @@ void multiply(uint first_row, uint first_token, uint end_token) {
       staged[i % step_quads * tile_height + i / step_quads] =
           as_halves(load_columns(weight, 4u * chunk.first_group + row, quad + i % step_quads));
     }
-    for (uint i = gl_LocalInvocationIndex; i < tile_tokens * step_quads; i += workgroup_size) {
+    for (uint i = gl_LocalInvocationIndex; i < tokens * step_quads; i += workgroup_size) {
       uvec2 words =
           word_pair(input_, min(first_token + i / step_quads, end_token - 1u) * (columns / 4u) + quad + i % step_quads);
       staged[i % step_quads * tile_height + tile_rows + i / step_quads] =
           vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)).xzyw;
     }
     barrier();
-    for (uint slot = 0u; slot < slots; ++slot) {
+    for (uint slot = 0u; slot < wanted; ++slot) {
       uint item = gl_LocalInvocationIndex + slot * workgroup_size, row = 4u * (item % (tile_rows / 4u)),
            token = tile_rows + 4u * (item / (tile_rows / 4u));
       if (item < items) {

@@ -11,8 +11,21 @@
 using namespace intaglio;
 using namespace intaglio::testing;
 
+namespace {
+/// Mesa 22 asks the CPU to round vectors of 16 only where it has AVX-512, and else rounds halves away from zero.
+bool rounds_to_even(const kernel_device& on) {
+#if defined(__x86_64__)
+  return on.subgroup_size() != 16 || __builtin_cpu_supports("avx512f");
+#else
+  return on.subgroup_size() != 16;
+#endif
+}
+}  // namespace
+
 TEST_CASE("fixed: the reference's words, token by token or tiled; later tokens untouched") {
   kernel_device on;
+  if (!rounds_to_even(on))
+    SKIP("NOT RUN: needs AVX-512, without which lavapipe of Mesa 22 rounds halves away from zero in subgroups of 16");
   on.fixed_width = GENERATE(false, true);
   random_numbers random(3);
   constexpr std::uint32_t tokens = 11, room = 16, untouched = 0xa5a5a5a5u;
