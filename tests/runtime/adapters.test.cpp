@@ -96,21 +96,20 @@ TEST_CASE("a session with an adapter that it chose has the logits of the model w
         base.reset(), session.reset(), session.use_adapter({});
         CHECK(session.logits(ids, chunk).logits == base.logits(ids, chunk).logits);
       }
-      for (const std::size_t which : {0u, 1u})
-        for (const float scale : {1.f, -0.5f}) {
-          const io::checkpoint merged = model.merged(which, scale);
-          basic_session expected(on.device, of_plain, merged, {.cache_folder = "", .prove_kernels = false});
-          const auto wanted = expected.logits(ids).logits;
-          session.reset(), session.use_adapter({static_cast<std::uint32_t>(which + 1), scale});
-          const auto found = session.logits(ids).logits;
-          // Products are summed in another order; a cache of f16 rounds what differs, and blocks round the merged sum.
-          const double within = std::string(type) != "f32" ? 0.05 : target == &plan::profiles::cpu ? 1e-5 : 1e-4;
-          CHECK(apart(found, wanted) < within);
-          base.reset();
-          CHECK(apart(found, base.logits(ids).logits) > 0.01);
-          session.reset();
-          CHECK(session.logits(ids, 1).logits == found);
-        }
+      for (const auto& [which, scale] : {std::pair{0u, 1.f}, std::pair{1u, -0.5f}}) {
+        const io::checkpoint merged = model.merged(which, scale);
+        basic_session expected(on.device, of_plain, merged, {.cache_folder = "", .prove_kernels = false});
+        const auto wanted = expected.logits(ids).logits;
+        session.reset(), session.use_adapter({which + 1, scale});
+        const auto found = session.logits(ids).logits;
+        // Products are summed in another order; a cache of f16 rounds what differs, and blocks round the merged sum.
+        const double within = std::string(type) != "f32" ? 0.05 : target == &plan::profiles::cpu ? 1e-5 : 1e-4;
+        CHECK(apart(found, wanted) < within);
+        base.reset();
+        CHECK(apart(found, base.logits(ids).logits) > 0.01);
+        session.reset();
+        CHECK(session.logits(ids, 1).logits == found);
+      }
     }
 }
 

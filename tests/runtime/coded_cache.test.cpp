@@ -138,7 +138,7 @@ TEST_CASE("a coded cache of profiles for GPUs: prompts by chunks of halves, wind
   const plan::planned coded = windows(plan::with_cache(plan::profiles::cpu, element::q8_0)),
                       whole = windows(plan::profiles::cpu);
   CHECK(coded.table().caches[0].positions < 512);
-  std::vector<std::int32_t> longer(400);
+  std::vector<std::int32_t> longer(240);
   for (std::size_t i = 0; i < longer.size(); ++i) longer[i] = static_cast<std::int32_t>((i * 104'729 + 7) % 1000);
   basic_session four = session_of(on, whole.table(), gemma), five = session_of(on, coded.table(), gemma);
   four.prefill(longer), five.prefill(longer);

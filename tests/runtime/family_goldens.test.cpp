@@ -282,7 +282,7 @@ TEST_CASE("a ring that went round goes back as far as it holds, and is fed anew 
   REQUIRE(ring.positions < ids.size() - 200);  // it goes round
   const generate_options greedy{.max_tokens = 6, .stop_at_end = false};
   std::size_t held = 0;
-  for (const std::uint32_t cut : {899u, 870u, 640u, 300u, 30u}) {
+  for (const std::uint32_t cut : {899u, 640u, 30u}) {
     INFO("back to " << cut);
     used.generate(ids, greedy);
     held += ring.holds(cut, 905);
@@ -292,7 +292,7 @@ TEST_CASE("a ring that went round goes back as far as it holds, and is fed anew 
     CHECK(used.generate(other, greedy).ids == fresh.generate(other, greedy).ids);
   }
   CHECK(held >= 1);
-  CHECK(held <= 4);
+  CHECK(held <= 2);
 }
 
 // BCML1 has its rows in panels; they are taken as Q4_1's blocks of the same values.

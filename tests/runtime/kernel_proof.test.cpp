@@ -17,8 +17,7 @@ TEST_CASE("every kernel of every sequence proves itself; one that does half its 
   faults::sharing_device on;
   const auto story = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")),
              older = io::checkpoint::open(conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf");
-  for (const plan::table* table :
-       {&fable_table(), &fable_portable_table(), &bitnet_tiny_silu_table(), &bitnet_tiny_silu_portable_table()}) {
+  for (const plan::table* table : {&fable_table(), &bitnet_tiny_silu_portable_table()}) {
     const auto& from = table->config->activation_type == dtype::f32 ? older : story;
     const auto weights = runtime::load_weights(on.device, *table, from);
     for (const auto& each_class : runtime::usable_classes(on.device)) {

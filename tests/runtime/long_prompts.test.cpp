@@ -82,6 +82,5 @@ void check(const plan::planned& made) {
 
 TEST_CASE("chunks of a long prompt at once leave the bits of chunks one by one", "[once]") {
   check(plan::planned::of<models::llama<llama_tiny, dtype::q8_0>>(three_at_once, context));
-  check(plan::planned::of<models::llama<llama_tiny, dtype::f16>>(three_at_once, context));
   check(plan::planned::of<models::fable>(three_at_once, context));
 }
