@@ -26,8 +26,10 @@ constexpr bool runs(const dispatch& all, const device_class& device) {
 }
 
 /// Subgroups of a workgroup whose work any number of them can do. Where subgroups are wide, the number that a
-/// plan has for 32 lanes would leave an invocation 64 registers (Radeons before RDNA: 1,024 invocations).
+/// plan has for 32 lanes would leave an invocation 64 registers (Radeons before RDNA: 1,024 invocations). CPU drivers
+/// compute for subgroups without rows what those with rows compute, and leave it.
 constexpr std::uint32_t fewer_subgroups(std::uint32_t planned, const device_class& device) {
+  if (device.is_cpu) return (std::min)(planned, 2u);
   const std::uint32_t most = device.registers_are_shared() ? 256u : device.workgroup_invocations,
                       room = (std::max)(1u, (std::min)(most, device.workgroup_invocations) / device.subgroup_size);
   return (std::min)(planned, room);
