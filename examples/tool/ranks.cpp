@@ -6,6 +6,7 @@
 #include <intaglio/core/error.hpp>
 
 #ifdef INTAGLIO_MPI
+#include <intaglio/runtime/basic_session.hpp>  // engine.cpp's definitions are inline where it is one file with others
 #include <intaglio/runtime/mpi_stages.hpp>
 #endif
 

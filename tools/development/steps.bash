@@ -337,11 +337,11 @@ step_mpi() {
   { on_lavapipe "$icd" tests/mpi/run build/mpi "$model" openmpi &&
     on_lavapipe "$icd" tests/mpi/run build/mpi "$model" mpich short; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   build_release
-  quietly build/test/configure-mpi.log cmake --preset release -B build/mpi/server \
+  quietly build/test/configure-mpi.log cmake --preset release -B build-mpi \
     ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_SHARED="$shared" -DINTAGLIO_UNITY=ON -DINTAGLIO_WERROR=ON \
     -DINTAGLIO_MPI=ON -DMPI_C_COMPILER="$(command -v mpicc.openmpi || command -v mpicc)"
-  build build/mpi/server --target intaglio-serve
-  INTAGLIO_SERVE=$PWD/build/mpi/server/bin/intaglio-serve on_lavapipe "$icd" python3 tests/serve/ranks.py openmpi \
+  build build-mpi --target intaglio-serve
+  INTAGLIO_SERVE=$PWD/build-mpi/bin/intaglio-serve on_lavapipe "$icd" python3 tests/serve/ranks.py openmpi \
     >build/test/mpi_server.log || { cat build/test/mpi_server.log >&2; return 1; }
   served=$(tail -n 1 build/test/mpi_server.log)
   read -r passed failed < <(sed -En 's/.*: ([0-9]+) passed, ([0-9]+) failed.*/\1 \2/p' <<<"$served")
