@@ -406,8 +406,19 @@ run_step() {
   fi
 }
 
+# How long a run takes is told by what these have kept of earlier ones.
+caches_text() {
+  local compiled
+  compiled=$(ccache -k cache_dir 2>/dev/null) || compiled=""
+  echo "caches: ccache $(megabytes_in "$compiled"), Mesa $(megabytes_in "$MESA_SHADER_CACHE_DIR"/mesa_shader_cache*)"
+}
+megabytes_in() {
+  [[ -e ${1:-} ]] || { echo none; return; }
+  echo "$(du -scm "$@" 2>/dev/null | tail -n 1 | cut -f 1) MB"
+}
+
 run_steps() {
-  local step passed failed skipped all_started=$SECONDS chosen=("$@") failures=() side=()
+  local caches step passed failed skipped all_started=$SECONDS chosen=("$@") failures=() side=()
   if [[ ${1:-} == --list ]]; then printf '%s\n' "${all_steps[@]}"; return; fi
   [[ ${#chosen[@]} -gt 0 ]] || chosen=("${all_steps[@]}")
   for step in "${chosen[@]}"; do
@@ -434,10 +445,12 @@ run_steps() {
   # follow it there.
   export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}}
   mkdir -p "$MESA_SHADER_CACHE_DIR"
+  caches=$(caches_text)
+  echo "$caches"
   for step in "${chosen[@]}"; do
     if [[ " ${side_by_side[*]} " == *" $step "* ]]; then side+=("$step"); else run_step "$step"; fi
   done
-  [[ ${#side[@]} -lt 2 ]] || echo "side by side: ${side[*]}"
+  [[ ${#side[@]} -lt 2 ]] || echo "after $((SECONDS - all_started)) s side by side: ${side[*]}"
   for step in "${side[@]}"; do
     while [[ $(jobs -rp | wc -l) -ge $jobs ]]; do wait -n; done
     run_step "$step" >"build/test/output-$step" 2>&1 &
@@ -451,6 +464,7 @@ run_steps() {
   failed=$((failed + ${#failures[@]}))
   [[ ${#failures[@]} == 0 ]] || echo "failed steps: ${failures[*]}"
   [[ $skipped == 0 ]] || echo "$skipped skipped; their logs in build/test say why"
+  echo "$caches before"
   echo "$((SECONDS - all_started)) s in all, cpu $(cat "${chosen[@]/#/build/test/time-}" |
     awk '{ cpu += $2 + $3 } END { print cpu }') s; test cases and steps:"
   echo "$passed passed, $failed failed"
