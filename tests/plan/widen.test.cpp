@@ -8,6 +8,7 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/plan/cut.hpp"
 #include "intaglio/plan/device_plan.hpp"
 #include "intaglio/plan/planned.hpp"
 
@@ -79,4 +80,20 @@ TEST_CASE("long chunks are for devices with matrices", "[plan]") {
     CHECK((plan::device_plan(made.table(), *of).long_prefill() != nullptr) == matrices);
     CHECK(plan::device_plan(made.table(), *of, {.always_long = true}).long_prefill() != nullptr);
   }
+}
+
+TEST_CASE("stages of a cut have chunks alone, and are proven for every class of GPUs", "[plan]") {
+  const auto check = []<class Model>(std::type_identity<Model>, std::uint32_t context) {
+    const plan::planned made = plan::planned::of<Model>(plan::profiles::portable, context);
+    for (const plan::layer_range range :
+         {plan::layer_range{0, 10}, {10, 20}, {20, made.table().config->num_hidden_layers}})
+      for (const plan::device_class* of : plan::classes::gpus) {
+        INFO(of->name << ", layers " << range.first << " to " << range.end - 1);
+        const plan::stage its(made.table(), range);
+        CHECK(plan::device_plan(its.table(), *of).long_prefill() == nullptr);
+        CHECK(plan::device_plan(its.table(), *of, {.always_long = true}).long_prefill() == nullptr);
+      }
+  };
+  check(std::type_identity<models::mistral_7b<dtype::q4_0>>{}, 4224);
+  check(std::type_identity<models::bitnet_2b_4t>{}, 4096);
 }

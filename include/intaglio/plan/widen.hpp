@@ -49,10 +49,11 @@ constexpr const shares_chunk* shares_chunk_of(const dispatch& d) {
 inline constexpr std::uint32_t most_chunk_tile = 128;
 
 /// How many times as many tokens as its chunks a plan's long prompts take at once; 1: not more. Not where a ring is too
-/// short for them, where tokens come in lists of experts, or where layers go through a chunk token by token.
+/// short for them, where tokens come in lists of experts, where layers go through a chunk token by token, or in a stage
+/// of a cut, whose stages work at once because each has another chunk.
 constexpr std::uint32_t chunks_at_once(const table& t) {
   const std::uint32_t chunk = t.prefill.max_tokens;
-  if (chunk == 0 || chunk % most_chunk_tile != 0) return 1;
+  if (chunk == 0 || chunk % most_chunk_tile != 0 || t.model_layers != 0) return 1;
   for (std::uint8_t kind = 0; kind < t.pattern.kinds(); ++kind) {
     const layer_cache& own = t.caches[kind];
     if (own.positions != 0 && own.positions < t.context && own.positions < own.window + t.max_tokens - 1) return 1;
