@@ -166,8 +166,7 @@ check.equal(ask("GET", "/health")[0], 200, "health behind that")
 slow = [start_stream(server, n=8, logprobs=20) for _ in range(2)]
 start = time.time()
 check.equal(ask("POST", TEXT, good)[2]["choices"], before["choices"], "an answer beside slow readers")
-# Readers that held it up would do so for good; the time is what a busy machine of two cores may take.
-check(time.time() - start < 60, f"in time, found {time.time() - start:.1f} s")
+check(time.time() - start < 20, f"in time, found {time.time() - start:.1f} s")
 for link in slow:
     link.close()
 wait_until(lambda: ask("GET", "/health")[2]["running"] == 0, 20, "they end when they are gone")
