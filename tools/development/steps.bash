@@ -337,6 +337,7 @@ step_mpi() {
   { on_lavapipe "$icd" tests/mpi/run build/mpi "$model" openmpi &&
     on_lavapipe "$icd" tests/mpi/run build/mpi "$model" mpich short; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   build_release
+  # As deep as the release's folder: its paths are alike then, and ccache knows all but what MPI changes.
   quietly build/test/configure-mpi.log cmake --preset release -B build-mpi \
     ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_SHARED="$shared" -DINTAGLIO_UNITY=ON -DINTAGLIO_WERROR=ON \
     -DINTAGLIO_MPI=ON -DMPI_C_COMPILER="$(command -v mpicc.openmpi || command -v mpicc)"
