@@ -3,6 +3,8 @@
 // The environment variable INTAGLIO_SHARED comes before the place that CMake was told.
 #pragma once
 
+#include "places.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -13,11 +15,7 @@
 /// The folder of shared material, whether it exists or not.
 inline std::filesystem::path shared_root() {
   if (const char* chosen = std::getenv("INTAGLIO_SHARED"); chosen != nullptr && *chosen != '\0') return chosen;
-#ifdef INTAGLIO_SHARED
-  return INTAGLIO_SHARED;
-#else
-  return "../shared";
-#endif
+  return places::shared;
 }
 
 /// A file or folder of the shared material, e.g. shared("conformance/bitnet-tiny"). The running test case fails where

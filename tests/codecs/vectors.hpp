@@ -76,7 +76,7 @@ struct codec_vectors {
 
  private:
   static std::filesystem::path folder_of(const std::string& codec) {
-    const std::filesystem::path own = std::filesystem::path(INTAGLIO_SOURCE) / "tests/codecs/vectors";
+    const std::filesystem::path own = in_source("tests/codecs/vectors");
     return std::filesystem::exists(own / (codec + ".blocks.npy")) ? own : shared("conformance2/codecs");
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/core/version.hpp"
+#include "places.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
@@ -11,7 +12,7 @@ static_assert(INTAGLIO_VERSION ==
 static_assert(INTAGLIO_VERSION_MINOR < 100 && INTAGLIO_VERSION_PATCH < 100, "the parts must not run into each other");
 
 TEST_CASE("the change log opens with this version", "[version]") {
-  std::ifstream file{INTAGLIO_SOURCE "/docs/changes.md"};
+  std::ifstream file{in_source("docs/changes.md")};
   REQUIRE(file);
   std::stringstream text;
   text << file.rdbuf();
@@ -22,7 +23,7 @@ TEST_CASE("the change log opens with this version", "[version]") {
 }
 
 TEST_CASE("the vcpkg port has this version", "[version]") {
-  std::ifstream file{INTAGLIO_SOURCE "/cmake/vcpkg/intaglio/vcpkg.json"};
+  std::ifstream file{in_source("cmake/vcpkg/intaglio/vcpkg.json")};
   REQUIRE(file);
   std::stringstream text;
   text << file.rdbuf();

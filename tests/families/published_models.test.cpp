@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "intaglio/plan/device_plan.hpp"
+#include "places.hpp"
 
 using namespace intaglio;
 
@@ -115,7 +116,7 @@ TEST_CASE("a family's layers are the template that its header has, which `intagl
   for (const family& each : families_table) {
     const std::string layers(each.layers);
     INFO(name(each.type));
-    std::ifstream file(INTAGLIO_SOURCE "/include/intaglio/models/" + layers + ".hpp");
+    std::ifstream file(in_source("include/intaglio/models/" + layers + ".hpp"));
     std::stringstream header;
     header << file.rdbuf();
     CHECK(header.str().find("\nstruct " + layers + " {\n") != std::string::npos);
@@ -124,7 +125,7 @@ TEST_CASE("a family's layers are the template that its header has, which `intagl
 
 TEST_CASE("each published model has a plan that is proven for each class of GPUs, or one sentence", "[families]") {
   const std::string found = table();
-  std::ifstream file(INTAGLIO_SOURCE "/docs/devices.md");
+  std::ifstream file(in_source("docs/devices.md"));
   std::stringstream page;
   page << file.rdbuf();
   INFO("expected in docs/devices.md:\n" << found);

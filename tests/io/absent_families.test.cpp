@@ -12,6 +12,7 @@
 #include "intaglio/io/checkpoint.hpp"
 #include "io/gguf_image.hpp"
 #include "temporary_folder.hpp"
+#include "places.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;
@@ -43,7 +44,7 @@ TEST_CASE("a family is computed or is said to be absent, not both, and each stan
       CHECK(family_with(&family::config_names, name) == nullptr);
       CHECK(family_with(&family::gguf_names, name) == nullptr);
     }
-  std::ifstream file(INTAGLIO_SOURCE "/docs/models.md");
+  std::ifstream file(in_source("docs/models.md"));
   std::stringstream page;
   page << file.rdbuf();
   for (const io::absent_family& each : io::absent_families) {

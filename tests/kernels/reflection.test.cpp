@@ -12,6 +12,7 @@
 
 #include "intaglio/kernels/check_interfaces.hpp"
 #include "kernels/tiny_module.hpp"
+#include "places.hpp"
 
 namespace {
 
@@ -138,11 +139,7 @@ TEST_CASE("garbage ends", "[law]") {
 }
 
 TEST_CASE("every embedded shader is held against its interface") {
-#ifdef INTAGLIO_SOURCE
-  const std::filesystem::path kernels = std::filesystem::path(INTAGLIO_SOURCE) / "include/intaglio/kernels";
-#else
-  const std::filesystem::path kernels = "include/intaglio/kernels";
-#endif
+  const std::filesystem::path kernels = in_source("include/intaglio/kernels");
   std::ifstream file(kernels / "check_interfaces.hpp");
   std::string text((std::istreambuf_iterator<char>(file)), {});
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });

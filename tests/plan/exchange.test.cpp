@@ -15,6 +15,7 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "plan/batch_in_one.hpp"
+#include "places.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;
@@ -135,7 +136,7 @@ void check_order(const plan::table& table) {
 
 /// Names of a shader's places in their order, those under `normed` alone or not.
 std::vector<std::string> places_of(const std::string& shader, bool normed) {
-  std::ifstream file(std::string(INTAGLIO_SOURCE) + "/shaders/" + shader);
+  std::ifstream file(in_source("shaders/" + shader));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::size_t from = text.find("in bytes from its `exchange`");
   REQUIRE(from != std::string::npos);

@@ -12,12 +12,13 @@
 
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
+#include "places.hpp"
 
 using namespace intaglio;
 
 namespace {
 void approve(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(INTAGLIO_SOURCE) / "tests" / "golden" / name;
+  const std::filesystem::path path = in_source("tests/golden/" + name);
   if (std::getenv("INTAGLIO_APPROVE")) std::ofstream(path) << text;
   std::ifstream file(path);
   const std::string approved{std::istreambuf_iterator<char>(file), {}};

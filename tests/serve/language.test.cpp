@@ -7,6 +7,7 @@
 
 #include "../../examples/serve/request.hpp"
 #include "../../examples/serve/token_engine.hpp"
+#include "shared.hpp"
 
 using namespace intaglio;
 using namespace intaglio::serve;
@@ -14,7 +15,7 @@ using namespace intaglio::serve;
 namespace {
 
 json goldens() {
-  std::ifstream in(std::string(INTAGLIO_SHARED) + "/conformance2/chat/goldens.json");
+  std::ifstream in(shared("conformance2/chat/goldens.json"));
   return json::parse(in);
 }
 

@@ -9,6 +9,7 @@
 #include "../../examples/serve/api_error.hpp"
 #include "../../examples/serve/reply_grammar.hpp"
 #include "texts.hpp"
+#include "shared.hpp"
 
 using namespace intaglio::serve;
 
@@ -80,7 +81,7 @@ std::shared_ptr<const grammar> plan_of(const reply_layout& layout, reply_plan pl
 }  // namespace
 
 TEST_CASE("a template tells how calls are written", "[reply]") {
-  std::ifstream in(std::string(INTAGLIO_SHARED) + "/conformance2/chat/goldens.json");
+  std::ifstream in(shared("conformance2/chat/goldens.json"));
   const auto all = json::parse(in);
   const std::vector<std::pair<std::string, std::string>> expected{{"qwen2.5", "hermes"},
                                                                   {"qwen3", "hermes"},

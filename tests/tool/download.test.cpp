@@ -9,7 +9,7 @@ using namespace tool_test;
 
 namespace {
 
-const std::string fable_path = INTAGLIO_SOURCE "/examples/tool/fable.gguf";
+const std::string fable_path = in_source("examples/tool/fable.gguf");
 constexpr const char* fable_sha256 = "30982fc59f6b4159596546262f8baa2458d629dcc00ae0eb0cd49606f6641617";
 
 class model_server {
@@ -18,7 +18,7 @@ class model_server {
     child_ = ::fork();
     REQUIRE(child_ >= 0);
     if (child_ == 0) {
-      ::execlp("python3", "python3", INTAGLIO_SOURCE "/tests/tool/model_server.py", fable_path.c_str(),
+      ::execlp("python3", "python3", in_source("tests/tool/model_server.py").c_str(), fable_path.c_str(),
                (folder_ / "port").c_str(), (folder_ / "log").c_str(), nullptr);
       ::_exit(127);
     }
@@ -165,7 +165,7 @@ TEST_CASE("a download that was stopped, or had no room, goes on in the next run"
       const int none = ::open("/dev/null", O_RDWR);
       ::dup2(none, 1);
       ::dup2(none, 2);
-      ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "inspect", server.address("crawls").c_str(), nullptr);
+      ::execl(places::tool, places::tool, "inspect", server.address("crawls").c_str(), nullptr);
       ::_exit(127);
     }
     for (int i = 0; i < 3000 && !contains(server.with({"cache", "list"}).out, "1.0 MB"); ++i)
@@ -192,7 +192,7 @@ TEST_CASE("a model is loaded while its file still comes, and told of when all of
     ::setenv("XDG_CACHE_HOME", server.cache().c_str(), 1);
     ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0666), 1);
     ::dup2(::open("/dev/null", O_WRONLY), 2);
-    ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "run", "-m", server.address("holds").c_str(), "--prompt", "Once", "-n", "8",
+    ::execl(places::tool, places::tool, "run", "-m", server.address("holds").c_str(), "--prompt", "Once", "-n", "8",
             "--temperature", "0", nullptr);
     ::_exit(127);
   }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "temporary_folder.hpp"
+#include "places.hpp"
 
 namespace tool_test {
 
@@ -51,7 +52,7 @@ struct call_options {
   std::string input;        ///< stdin
   std::string stdout_path;  ///< instead of being read, e.g. /dev/full
   int signal = 0;           ///< sent when the first byte of stdout is there
-  std::string program = INTAGLIO_TOOL;
+  std::string program = places::tool;
 };
 
 /// Starts the tool and waits for its end.
