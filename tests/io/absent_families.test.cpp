@@ -11,8 +11,8 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "io/gguf_image.hpp"
-#include "temporary_folder.hpp"
 #include "places.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;

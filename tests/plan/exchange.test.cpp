@@ -14,8 +14,8 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
-#include "plan/batch_in_one.hpp"
 #include "places.hpp"
+#include "plan/batch_in_one.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;

@@ -8,8 +8,8 @@
 
 #include "../../examples/serve/api_error.hpp"
 #include "../../examples/serve/reply_grammar.hpp"
-#include "texts.hpp"
 #include "shared.hpp"
+#include "texts.hpp"
 
 using namespace intaglio::serve;
 

@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "temporary_folder.hpp"
 #include "places.hpp"
+#include "temporary_folder.hpp"
 
 namespace tool_test {
 
