@@ -77,6 +77,7 @@ check.equal(chat["usage"]["prompt_tokens"], chat_ids["count"], "the chat's promp
 texts, shifts, dropped = expected(server, words, chat_ids["tokens"], CONTEXT, {"max_tokens": 60, "temperature": 0})
 check.equal(chat["choices"][0]["message"]["content"], "".join(texts), "a chat")
 check.equal(shifts_of(chat), (shifts, dropped), "a chat's usage")
+piece_of = lambda delta: delta if isinstance(delta, str) else delta["text"]  # of responses, of messages
 told_shifts = {"context_shifts": shifts, "discarded_tokens": dropped}
 for path, body, text, usage in (
     ("/v1/responses", {"input": "Hi", "max_output_tokens": 60},
@@ -87,6 +88,36 @@ for path, body, text, usage in (
     answer = ask({**body, "temperature": 0, "context_shift": True}, path=path)
     check.equal(text(answer), "".join(texts), f"{path}: its text")
     check.equal({**usage(answer["usage"]), **told_shifts}, usage(answer["usage"]), f"{path}: its usage")
+    stream = ask({**body, "temperature": 0, "context_shift": True, "stream": True}, path=path)
+    events = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
+    pieces = [each["delta"] for each in events if each["type"] in ("response.output_text.delta", "content_block_delta")]
+    check.equal("".join(piece_of(each) for each in pieces), "".join(texts), f"{path}: a stream")
+    last = next(each for each in events if each["type"] in ("response.incomplete", "message_delta"))
+    end = usage(last.get("response", last)["usage"])
+    check.equal({**end, **told_shifts}, end, f"{path}: a stream's usage")
+    few = ask({**body, "temperature": 0, "context_shift": True, "n_keep": 2, "n_discard": 5}, path=path)
+    kept = expected(server, words, chat_ids["tokens"], CONTEXT, {"max_tokens": 60, "temperature": 0}, 2, 5)
+    check.equal(text(few), "".join(kept[0]), f"{path}: n_keep and n_discard")
+    check.equal(usage(few["usage"])["context_shifts"], kept[1], f"{path}: shifts of n_discard")
+# A conversation over the context is cut first, and what is left of it goes on behind the context's end.
+turns = [{"role": role, "content": "A cat and a dog sat in it."} for role in ("user", "assistant") * 2] + talk["messages"]
+more = {"temperature": 0, "truncation": "auto", "context_shift": True}
+cut = ask({"input": turns, "max_output_tokens": 60, "store": True, **more}, path="/v1/responses")
+check.equal(
+    (cut["output"][0]["content"][0]["text"], cut["truncation"], cut["usage"]["input_tokens_details"]),
+    ("".join(texts), "auto", {**cut["usage"]["input_tokens_details"], "truncated_messages": 4}),
+    "truncation: auto beside it",
+)
+check.equal(cut["usage"]["output_tokens_details"]["context_shifts"], shifts, "truncation: auto beside it: shifts")
+again = {"previous_response_id": cut["id"], "input": "Hi", "max_output_tokens": 60, "temperature": 0}
+status, _, answer = server.ask("POST", "/v1/responses", {**again, "context_shift": True})
+check.equal((status, answer["error"]["code"]), (400, "context_length_exceeded"), "it is no reason to cut a prompt")
+again = ask({**again, **more}, path="/v1/responses")
+check.equal(
+    (again["output"][0]["content"][0]["text"], again["usage"]["input_tokens_details"]["truncated_messages"]),
+    ("".join(texts), 6),
+    "a response that was shifted is gone on from",
+)
 ollama = {"prompt": "Once upon a time there was", "raw": True, "stream": False, "shift": True}
 told = ask({**ollama, "options": {"num_predict": 50, "temperature": 0}}, path="/api/generate")
 check.equal((told["response"], told["eval_count"]), ("".join(wanted[0][0][:50]), 50), "Ollama's shift")
