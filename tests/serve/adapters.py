@@ -223,6 +223,17 @@ for name, (way, own, positions, adapter) in kept.items():
     again = of_other(**way, max_tokens=8)
     check(cached(again) > 0 and text(again) == own, f"{name}: found by its own choice: {again[2]['usage']}")
 check.equal(other.stop(), 0, "exit code")
+# A request's list has no order: its adapter at its scale is what finds the pages.
+server.ask("POST", "/slots/0?action=erase")
+check.equal(act(server, "restore", "half")[0], 200, "half: restored")
+for choice, shares in (
+    ([{"id": 1, "scale": 0}, {"id": 0, "scale": 0.5}], True),
+    ([{"id": 0, "scale": 0.5}, {"id": 1, "scale": 0}], True),
+    ([{"id": 0, "scale": 0}, {"id": 1, "scale": 0.5}], False),
+    ([{"id": 1, "scale": 0.25}, {"id": 0, "scale": 0}], False),
+):
+    answer = ask(lora=choice, max_tokens=1)
+    check.equal(cached(answer) > 0, shares, f"{choice}: finds pages of adapter 0 at 0.5: {answer[2]['usage']}")
 
 
 def check_refused(of, name):
@@ -231,6 +242,18 @@ def check_refused(of, name):
     other_plan = "weights: expected" in message or "engraving: expected" in message
     check(other_plan, f"{name}: refused by a server of other adapters, found {answer}")
 
+
+# The same adapters in another order: number 0 is another one there.
+turned = Server(*BASE, "--lora-by-request", judge, "--lora-by-request", "poet=" + poet)
+check.equal([each["path"] for each in turned.ask("GET", "/lora-adapters")[2]], ["judge.gguf", "poet.gguf"], "turned")
+of_turned = lambda **more: turned.ask("POST", "/v1/completions", {**BODY, **more})
+for name, (way, own, positions, adapter) in kept.items():
+    check_refused(turned, name)
+    if "model" in way:
+        answer = of_turned(**way, max_tokens=8)
+        check.equal((text(answer), cached(answer)), (own, 0), f"{name}: by its name, and nothing of the file")
+check.equal(text(of_turned(lora=[{"id": 0}])), alone[2], "number 0 is the judge there")
+check.equal(turned.stop(), 0, "exit code")
 
 # Merged, sums have another order: the same chances within that.
 chance = lambda answer: answer[2]["choices"][0]["logprobs"]["token_logprobs"][0]
