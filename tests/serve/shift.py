@@ -100,7 +100,8 @@ for path, body, text, usage in (
     check.equal(text(few), "".join(kept[0]), f"{path}: n_keep and n_discard")
     check.equal(usage(few["usage"])["context_shifts"], kept[1], f"{path}: shifts of n_discard")
 # A conversation over the context is cut first, and what is left of it goes on behind the context's end.
-turns = [{"role": role, "content": "A cat and a dog sat in it."} for role in ("user", "assistant") * 2] + talk["messages"]
+turns = [{"role": role, "content": "A cat and a dog sat in it."} for role in ("user", "assistant") * 2]
+turns += talk["messages"]
 more = {"temperature": 0, "truncation": "auto", "context_shift": True}
 cut = ask({"input": turns, "max_output_tokens": 60, "store": True, **more}, path="/v1/responses")
 check.equal(
