@@ -50,7 +50,7 @@ configure() {  # configure PRESET ARGUMENT...
 build() { quietly "build/test/build-$(basename "$1").log" cmake --build "$1" -j "$jobs" "${@:2}" -- -k 0; }
 
 # No machine code, which neither warnings nor proofs need: an empty file is made of a program.
-syntax_only=("-DCMAKE_CXX_COMPILER_LAUNCHER=$PWD/tools/development/syntax_only"
+syntax_only=("-DCMAKE_CXX_COMPILER_LAUNCHER=$PWD/tools/development/cached;--syntax-only"
   "-DCMAKE_CXX_LINK_EXECUTABLE=<CMAKE_COMMAND> -E touch <TARGET>")
 
 step_shaders() {
@@ -188,8 +188,11 @@ step_clang() {
 }
 
 fuzz_targets() { find tests/fuzz -name '*.fuzz.cpp' -printf '%f\n' | sed 's/\.fuzz\.cpp$//' | sort; }
+configure_asan() {
+  configure asan -DCMAKE_CXX_COMPILER="$clang" -DCMAKE_CXX_COMPILER_LAUNCHER="$PWD/tools/development/cached"
+}
 step_sanitize() {
-  configure asan -DCMAKE_CXX_COMPILER="$clang"
+  configure_asan
   build build/asan "${sanitized_rooms[@]/#/--target=tests_}"
   UBSAN_OPTIONS=print_stacktrace=1 run_ctest build/test/asan.log build/asan -R \
     "^tests_($(IFS='|'; echo "${sanitized_rooms[*]}"))(_[0-9]+)?$" -j "$jobs"
@@ -221,7 +224,7 @@ step_fuzz() {
   mapfile -t names < <(fuzz_targets)
   [[ ${#names[@]} -ge 4 ]] ||
     { echo "expected at least 4 fuzz targets in tests/fuzz, found ${#names[@]}: ${names[*]}" >&2; return 1; }
-  configure asan -DCMAKE_CXX_COMPILER="$clang"
+  configure_asan
   build build/asan "${names[@]/#/--target=fuzz_}"
   rm -rf build/fuzz/seeds
   python3 tests/fuzz/seeds.py build/fuzz/seeds >/dev/null
