@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Heads of q, k and v between their products and attention: biases, norms of q and k, rotary embedding of q and k; then
-// q goes to the output, k and v to the cache. One workgroup a head (x) and token (y).
+// q goes to the output, k and v to the cache. One workgroup a head (x) and token (y). No rotation changes a head's root
+// mean square, so a norm behind the rotation is one in front of it whose weight comes later.
 // variant: turn -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -39,7 +40,7 @@ layout(push_constant, scalar) uniform Push { Words q, k, v, q_norm, k_norm, bias
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
 const uint rows = q_size + 2u * kv_size, epilogue = 2u;
 const uint head_quads = head_dim / 4u;
-const uint norms_none = 0u, norms_all_heads = 2u;
+const uint norms_none = 0u, norms_all_heads = 2u, norms_behind = 3u;
 
 bool is_query;
 uint bias_shift;  // from a quad of the input to its bias
@@ -50,7 +51,8 @@ vec4 biased_quad(Words from, uint quad) {
 }
 #define input_quad biased_quad
 bool is_value;
-#define weight_quad(weight, chunk, s) (v_norm != 0u && is_value ? vec4(1.0) : chunk_quad(weight, 0u, chunk, s))
+#define weight_quad(weight, chunk, s) \
+  ((v_norm != 0u && is_value) || norms == norms_behind ? vec4(1.0) : chunk_quad(weight, 0u, chunk, s))
 #define norm_width (norms == norms_all_heads ? (is_query ? q_size : kv_size) : head_dim)
 #define norm_width_max (norms == norms_all_heads ? q_size : head_dim)
 #include "norm.glsl"
@@ -64,7 +66,9 @@ vec2 rope_of_pair(uint position, uvec2 turns) {
   if (rope_factor != 1.0 && (turns.x | turns.y) != 0u) turn = turn * rope_factor;
   return turn;
 }
-#define rope_of(position, pair) rope_of_pair(position, word_pair(rope, pair))
+// Sine and cosine of no rotation where heads have been rotated before.
+#define rope_of(position, pair) \
+  (norms == norms_behind ? vec2(0.0, 1.0) : rope_of_pair(position, word_pair(rope, pair)))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
 #include "slots.glsl"
@@ -72,14 +76,33 @@ vec2 rope_of_pair(uint position, uvec2 turns) {
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
+// Two neighbouring pairs, rotated by the sines and cosines of each.
+void rotate_pairs(vec2 a, vec2 b, inout vec2 lower, inout vec2 upper) {
+  vec2 sine = vec2(a.x, b.x), cosine = vec2(a.y, b.y);
+  precise vec2 turned_lower = lower * cosine - upper * sine, turned_upper = upper * cosine + lower * sine;
+  lower = turned_lower;
+  upper = turned_upper;
+}
+// Two channels of a norm's weight; the first one is even.
+vec2 two_weights(Words weight, uint channel) {
+  vec4 quad = float_quad(weight, channel >> 2);
+  return (channel & 2u) != 0u ? quad.zw : quad.xy;
+}
+// The pairs from channels `low` and `high` on, rotated, and times the norm's weight behind that.
+void turn_and_weigh(uint token, uint low, uint high, Words weight, inout vec2 lower, inout vec2 upper) {
+  uint position = position_of(token);
+  rotate_pairs(rope_of_pair(position, word_pair(rope, low)), rope_of_pair(position, word_pair(rope, low + 1u)), lower,
+               upper);
+  precise vec2 weighted_lower = lower * two_weights(weight, low), weighted_upper = upper * two_weights(weight, high);
+  lower = weighted_lower;
+  upper = weighted_upper;
+}
+
 // The rotated channels of two neighbouring pairs back in shared_y, where their block waits for its last.
 void keep_pairs(uint token, uint low, uint high, vec2 lower, vec2 upper) {
   if (!is_value) {
     uint position = position_of(token);
-    vec2 a = rope_of(position, low), b = rope_of(position, low + 1u), sine = vec2(a.x, b.x), cosine = vec2(a.y, b.y);
-    precise vec2 turned_lower = lower * cosine - upper * sine, turned_upper = upper * cosine + lower * sine;
-    lower = turned_lower;
-    upper = turned_upper;
+    rotate_pairs(rope_of(position, low), rope_of(position, low + 1u), lower, upper);
   }
   shared_y[low >> 2][low & 3u] = lower.x;
   shared_y[low >> 2][(low & 3u) + 1u] = lower.y;
@@ -188,6 +211,7 @@ void main() {
     uint low = 2u * i, high = low + head_dim / 2u;  // two neighbouring pairs
     vec2 lower = vec2(shared_y[low >> 2][low & 3u], shared_y[low >> 2][(low & 3u) + 1u]),
          upper = vec2(shared_y[high >> 2][high & 3u], shared_y[high >> 2][(high & 3u) + 1u]);
+    if (norms == norms_behind && !is_value) turn_and_weigh(token, low, high, is_query ? q_norm : k_norm, lower, upper);
     if (coded_cache && !is_query) keep_pairs(token, low, high, lower, upper);
     else if (wanted) rope_cache(token, head * head_quads + i, vec4(lower.x, upper.x, lower.y, upper.y));
   }

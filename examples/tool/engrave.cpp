@@ -55,10 +55,11 @@ std::string number(float value) {
   return out + "f";
 }
 
-std::string_view enumerator(architecture value) {
+std::string enumerator(architecture value) {
   if (value == architecture::gptoss) return "gptoss";
-  if (value == architecture::gemma_embedding) return "gemma_embedding";
-  return value == architecture::nomic_bert ? "nomic_bert" : name(value);
+  std::string out(name(value));
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
 }
 std::string_view enumerator(rope_type value) { return value == rope_type::plain ? "plain" : name(value); }
 std::string_view enumerator(activation value) {
@@ -143,7 +144,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   const auto field = [&](std::string_view key, const std::string& value) {
     out += "    ." + std::string(key) + " = " + value + ",\n";
   };
-  field("model_type", "intaglio::architecture::" + std::string(enumerator(c.model_type)));
+  field("model_type", "intaglio::architecture::" + enumerator(c.model_type));
   field("hidden_size", std::to_string(c.hidden_size));
   field("intermediate_size", std::to_string(c.intermediate_size));
   field("num_hidden_layers", std::to_string(c.num_hidden_layers));

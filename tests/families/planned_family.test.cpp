@@ -100,6 +100,10 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::glm_4_9b, dtype::q8_0>();
   check_in<models::glm_45_air, dtype::q8_0>();
   check_in<models::glm_45, dtype::q4_k>();
+  check_in<models::hunyuan_05b, dtype::bf16>();
+  check_in<models::hunyuan_18b, dtype::q8_0>();
+  check_in<models::hunyuan_4b, dtype::q4_k>();
+  check_in<models::hunyuan_7b, dtype::q4_0>();
   check_in<models::gemma2_2b, dtype::bf16>();
   check_in<models::gemma2_9b, dtype::q8_0>();
   check_in<models::gemma2_27b, dtype::q4_k>();

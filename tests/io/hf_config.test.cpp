@@ -540,6 +540,27 @@ TEST_CASE("hf_config: families put together of others' layers state what they ha
   CHECK((glm.config.rotary_dim == 64 && !glm.config.attention_bias && glm.warnings.empty()));
   CHECK((biased.config.rotary_dim == 8 && biased.config.attention_bias && biased.warnings.empty()));
 
+  const std::string alpha = R"(,"head_dim":128,"rope_scaling":{"type":"dynamic","alpha":1000.0,"factor":1.0,)"
+                            R"("beta_fast":32,"beta_slow":1,"mscale":1.0,"mscale_all_dim":1.0)",
+                    rest = R"(},"use_qk_norm":true,"use_cla":false,"cla_share_factor":2,"norm_type":"rms",)"
+                           R"("attention_head_dim":128,"eod_token_id":3,"dense_list":[64,0])";
+  const auto hunyuan = read(of("hunyuan_v1_dense", alpha + rest));
+  CHECK((hunyuan.config.rope_theta == 11'158'840.f && hunyuan.config.rope_scaling.type == rope_type::plain));
+  CHECK((hunyuan.config.use_qk_norm && hunyuan.config.head_dim == 128));
+  CHECK(hunyuan.warnings == std::vector<std::string>{});
+  CHECK(read(of("hunyuan_v1_dense", R"(,"attention_head_dim":32)")).config.head_dim == 32);
+  CHECK(!read(of("hunyuan_v1_dense", R"(,"use_qk_norm":false)")).config.use_qk_norm);
+  const auto refuses = [&](const std::string& fields, const char* by) {
+    CHECK_THAT(refusal(of("hunyuan_v1_dense", fields)), ContainsSubstring(by));
+  };
+  refuses(R"(,"rope_scaling":{"type":"dynamic","factor":2.0})", "rope_scaling.alpha: expected a number above 0");
+  refuses(R"(,"rope_scaling":{"type":"dynamic","alpha":50,"factor":2.0})", "factor: expected 1 beside alpha");
+  refuses(R"(,"rope_scaling":{"type":"yarn","factor":2.0})", "rope_type: expected default or dynamic, found 'yarn'");
+  refuses(R"(,"use_cla":true)", "use_cla: expected none");
+  refuses(R"(,"norm_type":"layer")", "norm_type: expected rms or hf_rms");
+  CHECK_THAT(refusal(of("llama", R"(,"rope_scaling":{"type":"dynamic","alpha":50})")),
+             ContainsSubstring("expected default, linear, llama3 or yarn, found 'dynamic'"));
+
   const auto mixture = read(of("qwen2_moe", R"(,"moe_intermediate_size":32,"shared_expert_intermediate_size":96)"));
   CHECK((mixture.config.num_local_experts == 60 && mixture.config.num_experts_per_tok == 4));
   CHECK((mixture.config.intermediate_size == 32 && mixture.config.shared_expert_intermediate_size == 96));

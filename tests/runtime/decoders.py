@@ -7,7 +7,8 @@ logits by numpy in float64.
 OUT/NAME has config.json, a tokenizer of bytes, model.safetensors with transformers' names and shapes, model.gguf with
 those of llama.cpp's converter, prompts.json and, for each prompt, PROMPT.logits, f32 [tokens, vocabulary]. The forward
 pass is written from transformers' models/granitemoe, granitemoeshared, granitemoehybrid, olmoe, qwen3_5_moe, gemma,
-arcee, seed_oss, ministral3, exaone4, qwen2_moe, ernie4_5 and glm4; delta rules go from token to token.
+arcee, seed_oss, ministral3, exaone4, qwen2_moe, ernie4_5, glm4 and hunyuan_v1_dense; delta rules go from token to
+token.
 """
 import sys
 
@@ -67,6 +68,7 @@ NAMES = {
 NAMES.update({f"self_attn.{n}_proj.{end}": f"attn_{n}.{end}" for n in "qkv" for end in ("weight", "bias")})
 NAMES.update({f"mlp.{n}_proj.weight": f"ffn_{n}.weight" for n in ("gate", "up", "down")})
 NAMES["post_feedforward_layernorm.weight"] = "post_ffw_norm.weight"
+NAMES.update({f"self_attn.{n}_layernorm.weight": f"attn_{n[0]}_norm.weight" for n in ("query", "key")})
 NAMES.update({"post_self_attn_layernorm.weight": "post_attention_norm.weight",
               "post_mlp_layernorm.weight": "post_ffw_norm.weight", "mlp.gate_up_proj.weight": "ffn_up.weight"})
 NAMES.update({f"mlp.shared_expert.{n}_proj.weight": f"ffn_{n}_shexp.weight" for n in ("gate", "up", "down")})
@@ -84,6 +86,15 @@ class Decoder:
         self.weights = {}
         self.random = np.random.default_rng(seed)
         self.make()
+
+    def norm_names(self):
+        return ("query_layernorm", "key_layernorm") if self.traits["norms"] == "turned" else ("q_norm", "k_norm")
+
+    def base(self):
+        """Of the angles; a Hunyuan's is larger by a power of alpha."""
+        rope = self.text.get("rope_parameters", self.text)
+        alpha = (self.text.get("rope_scaling") or {}).get("alpha", 1.0)
+        return float(rope["rope_theta"]) * alpha ** (WIDE / (WIDE - 2))
 
     def is_recurrent(self, layer):
         return self.traits.get("recurrent", False) and (layer + 1) % self.text["full_attention_interval"] != 0
@@ -115,8 +126,8 @@ class Decoder:
                         w[p + f"self_attn.{name}_proj.bias"] = r.uniform(-1, 1, heads * WIDE).astype(np.float32)
                 if traits.get("norms"):
                     whole = traits["norms"] == "whole"
-                    w[p + "self_attn.q_norm.weight"] = near(HEADS * WIDE if whole else WIDE)
-                    w[p + "self_attn.k_norm.weight"] = near(KV_HEADS * WIDE if whole else WIDE)
+                    for name, heads in zip(self.norm_names(), (HEADS, KV_HEADS)):
+                        w[p + f"self_attn.{name}.weight"] = near(heads * WIDE if whole else WIDE)
             form, shared = traits["experts"], self.text.get(traits.get("shared", ""), 0)
             if form == "granite":
                 m = p + "block_sparse_moe."
@@ -200,7 +211,7 @@ class Decoder:
         half = part // 2
         of = {"yarn": yarn, "llama3": llama3}.get(rope.get("rope_type"))
         angles = np.arange(len(x))[:, None] * (
-            of(rope, part) if of else float(rope["rope_theta"]) ** (-np.arange(half) / half))
+            of(rope, part) if of else self.base() ** (-np.arange(half) / half))
         cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
         if self.traits.get("neighbours"):
             a, b = x[..., :part:2], x[..., 1:part:2]
@@ -236,6 +247,8 @@ class Decoder:
             q, k = self.norm(q, w[p + "q_norm.weight"]), self.norm(k, w[p + "k_norm.weight"])
         if turns:
             q, k = self.turn(q), self.turn(k)
+        if norms == "turned":
+            q, k = (self.norm(y, w[f"{p}{name}.weight"]) for y, name in zip((q, k), self.norm_names()))
         y, group = np.zeros_like(q), HEADS // KV_HEADS
         for i in range(len(x)):
             for h in range(HEADS):
@@ -379,7 +392,7 @@ class Decoder:
         keys = {"block_count": self.layers, "context_length": t["max_position_embeddings"], "embedding_length": HIDDEN,
                 "vocab_size": VOCABULARY, "feed_forward_length": INNER, "attention.head_count": HEADS,
                 "attention.head_count_kv": KV_HEADS, "attention.layer_norm_rms_epsilon": self.eps,
-                "rope.freq_base": float(t.get("rope_parameters", t)["rope_theta"]),
+                "rope.freq_base": self.base(),
                 "rope.dimension_count": int(WIDE * t.get("partial_rotary_factor", 1.0)),
                 "expert_count": EXPERTS, "expert_used_count": TOP}
         if self.traits["experts"] == "none":
@@ -391,6 +404,9 @@ class Decoder:
         if t.get("sliding_window"):
             keys.update({"attention.sliding_window": t["sliding_window"], "attention.sliding_window_pattern": [
                 kind == "sliding_attention" for kind in t["layer_types"]]})
+        if "alpha" in (t.get("rope_scaling") or {}):
+            keys.update({"rope.scaling.type": "none", "rope.scaling.factor": 1.0,
+                         "rope.scaling.original_context_length": t["max_position_embeddings"]})
         if (rope := t.get("rope_parameters", {})).get("rope_type") == "yarn":
             keys.update({"rope.scaling.type": "yarn", "rope.scaling.factor": rope["factor"],
                          "rope.scaling.original_context_length": rope["original_max_position_embeddings"],
@@ -479,6 +495,12 @@ MODELS = {
               "partial_rotary_factor": 0.5, "attention_bias": True, "tie_word_embeddings": False},
              {"gguf": "glm4", "experts": "none", "biases": True, "neighbours": True, "sandwich": True,
               "fused_gate_up": True}),
+    "hunyuan": ({"model_type": "hunyuan_v1_dense", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE,
+                 "attention_head_dim": WIDE, "attention_bias": False, "mlp_bias": False, "use_qk_norm": True,
+                 "use_cla": False, "cla_share_factor": 2, "norm_type": "rms", "rope_theta": 10000.0,
+                 "rope_scaling": {"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0,
+                                  "mscale_all_dim": 1.0, "type": "dynamic"}, "tie_word_embeddings": True},
+                {"gguf": "hunyuan-dense", "experts": "none", "norms": "turned", "embedding": 0.2}),
     "ernie4_5": ({"model_type": "ernie4_5", **COMMON, "num_hidden_layers": 3, "head_dim": WIDE, "rope_theta": 5e5,
                   "use_bias": False}, {"gguf": "ernie4_5", "experts": "none", "neighbours": True,
                                       "embedding": 0.2}),

@@ -30,7 +30,7 @@ namespace {
 constexpr std::array tiny_decoders{
     "granitemoe", "granitemoeshared", "granite4", "olmoe",       "qwen35moe", "lfm2moe",  "gemma",
     "arcee",      "seed_oss",         "exaone4",  "exaone4_all", "qwen2moe",  "ernie4_5", "ministral3",
-    "glm4moe",    "glm4moe_air",      "glm4"};
+    "glm4moe",    "glm4moe_air",      "glm4",     "hunyuan"};
 
 /// Folder of the models and their logits, made once.
 const std::filesystem::path& made() {

@@ -30,6 +30,7 @@ struct family {
   bool may_be_ternary = false;        ///< those of some models are
   bool head_norms = false;            ///< attn_q_norm, attn_k_norm: norms of each head of q and k
   bool optional_norms = false;        ///< of some models alone, which say it (decoder_config::use_qk_norm)
+  bool turned_norms = false;          ///< head_norms stand behind the rotation: query_ and key_layernorm in safetensors
   bool whole_norms = false;           ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;            ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
   bool optional_biases = false;       ///< of some models alone, which say it (decoder_config::attention_bias)
@@ -41,13 +42,14 @@ struct family {
                                ///< norm of what the FFN reads as a Llama does
   bool sub_norms = false;      ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
-  bool windows = false;                   ///< config.json's sliding_window is the window of all layers
-  std::uint32_t window_interval = 0;      ///< where files state none: every n-th layer sees all positions; 0: none does
-  std::uint32_t default_window = 0;       ///< of families with window_interval, where files state none
-  bool fused = false;                     ///< files have q, k and v as one matrix, and gate and up
-  bool fused_qkv = false;                 ///< files have q, k and v as one matrix, but not gate and up
-  bool fused_gate_up = false;             ///< files have gate and up as one matrix, but not q, k and v
-  bool partial_rotary = false;            ///< the first channels of a head may turn alone, by factors of longrope
+  bool windows = false;               ///< config.json's sliding_window is the window of all layers
+  std::uint32_t window_interval = 0;  ///< where files state none: every n-th layer sees all positions; 0: none does
+  std::uint32_t default_window = 0;   ///< of families with window_interval, where files state none
+  bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
+  bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up
+  bool fused_gate_up = false;         ///< files have gate and up as one matrix, but not q, k and v
+  bool alpha_rope = false;            ///< a dynamic rope_scaling has `alpha`, which makes the base a larger constant
+  bool partial_rotary = false;        ///< the first channels of a head may turn alone, by factors of longrope
   std::uint32_t default_rotary_part = 0;  ///< of these, where config.json states none: a head's n-th part turns; 0: all
   bool gguf_rows_in_pairs = false;        ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
   bool hf_rows_in_pairs = false;          ///< safetensors have them so too: neighbouring channels turn together
@@ -91,7 +93,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 35> families_table{{
+inline constexpr std::array<family, 36> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -469,6 +471,15 @@ inline constexpr std::array<family, 35> families_table{{
      .dense_products = true,
      .default_head_dim = 256,
      .act = activation::gelu_tanh},
+    {.type = architecture::hunyuan_dense,
+     .config_names = "hunyuan_v1_dense",
+     .gguf_names = "hunyuan-dense",
+     .layers = "hunyuan_dense",
+     .head_norms = true,
+     .optional_norms = true,
+     .turned_norms = true,
+     .window = gguf_window::refused,
+     .alpha_rope = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

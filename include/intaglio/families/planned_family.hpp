@@ -27,6 +27,7 @@
 #include "intaglio/models/granite.hpp"
 #include "intaglio/models/granitehybrid.hpp"
 #include "intaglio/models/granitemoe.hpp"
+#include "intaglio/models/hunyuan_dense.hpp"
 #include "intaglio/models/lfm2.hpp"
 #include "intaglio/models/lfm2moe.hpp"
 #include "intaglio/models/llama.hpp"
@@ -142,6 +143,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::qwen3:
       trace_llama<graph::qk_norm::rms>(t, c, types);
+      break;
+    case architecture::hunyuan_dense:
+      models::llama_graph<any, graph::gated_ffn, graph::qk_norm::rms_turned>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::olmo2:
       models::olmo2_graph<any>(c, types.head, types.embedding).forward(t);

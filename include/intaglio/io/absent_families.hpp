@@ -32,7 +32,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"starcoder2 stablelm olmo nemotron", "LayerNorms in a decoder"},
     {"mpt bloom jina-bert-v2", "attention biased by distance (ALiBi)"},
     {"jina-bert-v3 xlm-roberta-flash", "rotation in an XLM-RoBERTa, with adapters by task"},
-    {"hunyuan_v1_dense hunyuan_v1_moe hunyuan-dense hunyuan-moe", "norms of q and k behind the rotation"},
+    {"hunyuan_v1_moe hunyuan-moe hunyuan hunyuan_vl", "experts beside a shared one, or positions of images"},
     {"exaone", "tensors under GPT-2's names"},
     {"apertus", "the activation xIELU"},
     {"modernbert modern-bert neo-bert", "norms in front of the halves of an encoder"},

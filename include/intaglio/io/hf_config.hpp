@@ -205,14 +205,18 @@ class hf_config_reader : public hf_encoder {
       if (text[key].present() && text[key].natural() != 1) text[key].refuse("1: experts are chosen among all");
   }
 
-  /// What some models of a family alone have, and layers that draft tokens. Defaults: transformers' Glm4MoeConfig.
+  /// What some models of a family alone have, and layers that draft tokens. Defaults: transformers' Glm4MoeConfig and
+  /// HunYuanDenseV1Config.
   [[gnu::cold]] void read_optional_parts(const json_place& text) {
     decoder_config& c = out_.config;
     const family& of = family_of(c.model_type);
-    if (of.optional_norms) c.use_qk_norm = text["use_qk_norm"].boolean_or(false);
+    if (of.optional_norms) c.use_qk_norm = text["use_qk_norm"].boolean_or(of.turned_norms);
     if (of.optional_biases) c.attention_bias = text["attention_bias"].boolean_or(false);
     if (const json_place drafts = text["num_nextn_predict_layers"]; of.draft_layers && drafts.present())
       out_.draft_layers = size(drafts);
+    if (!of.turned_norms) return;
+    if (const std::string norm = text["norm_type"].text_or("rms"); norm != "rms" && norm != "hf_rms")
+      document_.refuse("norm_type", "rms or hf_rms", "'" + printable(norm, 40) + "'");
   }
 
   [[gnu::cold]] void read_sizes(const json_place& text) {
@@ -245,8 +249,8 @@ class hf_config_reader : public hf_encoder {
     c.vocab_size = size_or("vocab_size", second ? 256'000 : 262'208);
     c.max_position_embeddings = size_or("max_position_embeddings", second ? 8192 : 131'072);
     expect_same(text["head_dim"], text["attention_head_dim"]);
-    if (const json_place own = text[halves && !text["head_dim"].present() ? "attention_head_dim" : "head_dim"];
-        own.present()) {
+    const bool elsewhere = (halves || family_of(c.model_type).turned_norms) && !text["head_dim"].present();
+    if (const json_place own = text[elsewhere ? "attention_head_dim" : "head_dim"]; own.present()) {
       c.head_dim = size(own);
     } else if (const std::uint32_t usual = family_of(c.model_type).default_head_dim; usual != 0) {
       c.head_dim = usual;

@@ -96,6 +96,9 @@ inline constexpr std::array<hf_part, 7> attention_parts{{{"input_layernorm", "at
                                                          {"self_attn.o_proj", "attn_output"},
                                                          {"self_attn.q_norm", "attn_q_norm"},
                                                          {"self_attn.k_norm", "attn_k_norm"}}};
+/// Names of norms of q and k that stand behind the rotation, in the place of the last two of attention's.
+inline constexpr std::array<hf_part, 2> turned_norm_parts{
+    {{"self_attn.query_layernorm", "attn_q_norm"}, {"self_attn.key_layernorm", "attn_k_norm"}}};
 /// Names of a layer of Qwen3.5 and Qwen3-Next besides attention's.
 inline std::vector<hf_part> delta_net_parts() {
   return {{"linear_attn.in_proj_qkv", "attn_qkv"},
@@ -126,6 +129,10 @@ inline std::vector<hf_part> hf_parts(const family& of) {
                                                           : "pre_feedforward_layernorm";
   if (of.recurrent == recurrence::short_conv) return short_conv_parts();
   std::vector<hf_part> out(attention_parts.begin(), attention_parts.end());
+  if (of.turned_norms) {
+    out.resize(attention_parts.size() - 2);
+    out.insert(out.end(), turned_norm_parts.begin(), turned_norm_parts.end());
+  }
   const auto add = [&out](const std::vector<hf_part>& more) { out.insert(out.end(), more.begin(), more.end()); };
   if (of.recurrent == recurrence::delta_net) {
     add(delta_net_parts());

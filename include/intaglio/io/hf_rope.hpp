@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -31,7 +32,8 @@ class hf_rope : public hf_fields {
   /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
   /// layer.
   [[gnu::cold]] void read_rope(const json_place& text) {
-    const bool gemma = is_gemma(out_.config.model_type) && family_of(out_.config.model_type).head_norms;
+    const family& of = family_of(out_.config.model_type);
+    const bool gemma = is_gemma(of.type) && of.head_norms;
     json_place parameters = text["rope_parameters"];
     const json_place local = parameters["sliding_attention"];
     if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
@@ -43,11 +45,11 @@ class hf_rope : public hf_fields {
       out_.config.rope_local_base_freq = base.present() ? base.real() : 10'000.f;
       if (local.present()) expect_type(local, "default");
     }
-    if (family_of(out_.config.model_type).kinds_of_layers) return;  // read_kinds
+    if (of.kinds_of_layers) return;  // read_kinds
     for (const json_place& place : {text, parameters})
       if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
         read_partial_rotary(part);
-    if (const std::uint32_t part = family_of(out_.config.model_type).default_rotary_part;
+    if (const std::uint32_t part = of.default_rotary_part;
         part != 0 && !text["partial_rotary_factor"].present() && !parameters["partial_rotary_factor"].present())
       out_.config.rotary_dim = out_.config.head_dim / part;
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
@@ -57,17 +59,16 @@ class hf_rope : public hf_fields {
       if (type_of(parameters) != type) expect_type(parameters, type);
       for (const char* key :
            {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "beta_fast",
-            "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "llama_4_scaling_beta"})
+            "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "llama_4_scaling_beta", "alpha"})
         expect_same(text["rope_scaling"][key], parameters[key]);
     }
     if (type == "default" || (type == "mrope" && out_.model_type.starts_with("qwen2_"))) return;  // of images
-    if (out_.config.model_type == architecture::bitnet) return expect_type(scaling, "default");
+    if (of.ternary || of.alpha_rope) return of.alpha_rope ? read_alpha(scaling, type) : expect_type(scaling, "default");
     rope_scaling_config& out = out_.config.rope_scaling;
     if (type == "linear") out.type = rope_type::linear;
     else if (type == "llama3") out.type = rope_type::llama3;
     else if (type == "yarn") out.type = rope_type::yarn;
-    else if ((type == "longrope" || type == "su") && family_of(out_.config.model_type).partial_rotary)
-      return read_longrope(text, scaling);
+    else if ((type == "longrope" || type == "su") && of.partial_rotary) return read_longrope(text, scaling);
     else expect_type(scaling, "default, linear, llama3 or yarn");
     out.factor = scaling["factor"].real();
     if (out.type == rope_type::linear) return;
@@ -84,11 +85,25 @@ class hf_rope : public hf_fields {
                                            : inner.present() ? size(inner)
                                                              : out_.config.max_position_embeddings;
     if (const json_place beta = scaling["llama_4_scaling_beta"]; beta.present() && beta.number() != 0) {
-      if (!family_of(out_.config.model_type).scaled_queries) beta.refuse("none");
+      if (!of.scaled_queries) beta.refuse("none");
       // Queries are multiplied by 1 + beta * log(1 + floor(position / original)), which is 1 up to there.
       out_.config.max_position_embeddings =
           (std::min)(out_.config.max_position_embeddings, out.original_max_position_embeddings);
     }
+  }
+
+  /// The base times alpha^(d / (d - 2)) for heads of d channels, whatever the position: transformers'
+  /// HunYuanDenseV1RotaryEmbedding, which reads nothing else of the object.
+  [[gnu::cold]] void read_alpha(const json_place& scaling, const std::string& type) {
+    if (type != "dynamic") expect_type(scaling, "default or dynamic");
+    const json_place alpha = scaling["alpha"];
+    if (!alpha.present() || !(alpha.number() > 0)) alpha.refuse("a number above 0");
+    for (const char* key : {"factor", "mscale", "mscale_all_dim"})
+      if (scaling[key].present() && scaling[key].number() != 1.0) scaling[key].refuse("1 beside alpha");
+    const double wide = out_.config.head_dim;
+    if (wide <= 2) document_.refuse("head_dim", "more than 2 beside alpha", std::to_string(out_.config.head_dim));
+    out_.config.rope_theta =
+        static_cast<float>(double{out_.config.rope_theta} * std::pow(alpha.number(), wide / (wide - 2)));
   }
 
   /// Defaults: transformers' _compute_yarn_parameters.

@@ -231,6 +231,7 @@ inline void read_model_config(const std::filesystem::path& directory, vocabulary
     const json_place root(document.path(), "", &document.root());
     if (out.architecture.empty()) out.architecture = root["model_type"].text_or("");
     add(eos_ids_of(root["eos_token_id"]));
+    add(eos_ids_of(root["eod_token_id"]));  // the end of a document, of Hunyuan
     if (const json_place text = root["text_config"]; text.is_object()) add(eos_ids_of(text["eos_token_id"]));
   }
   if (const auto config = directory / "generation_config.json"; std::filesystem::exists(config))

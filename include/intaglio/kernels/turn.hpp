@@ -9,8 +9,9 @@
 namespace intaglio::kernels {
 
 /// What q and k are normalised by before they are rotated: nothing, the root mean square of each head, or that of all
-/// heads of q, or of k, at once.
-enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2 };
+/// heads of q, or of k, at once. each_head_behind: each head by its root mean square, which no rotation changes, with
+/// the norm's weight behind the rotation.
+enum class turn_norms : std::uint32_t { none = 0, each_head = 1, all_heads = 2, each_head_behind = 3 };
 
 /// What stands between the products of q, k and v and attention, where their own epilogue (rope_cache of matmul) is not
 /// enough. bias is added where `biased` is 1; heads of q and k become rms_norm(head) * q_norm or k_norm where `norms`

@@ -106,12 +106,12 @@ constexpr bool is_held_against_chain(const dispatch& d) {
   return kernels::are_held_against_chain[static_cast<std::size_t>(d.kernel)];
 }
 
-/// Whether it is turn of one stacked product, without norms of all heads at once.
+/// Whether it is turn of one stacked product, without norms of all heads at once and without norms behind the rotation.
 constexpr bool turns_stacked(const dispatch& d) {
   if (d.kernel != kernels::kernel::turn) return false;
   const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
-  return c.norms != kernels::turn_norms::all_heads && c.rope_factor == 1.f &&
-         c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
+  return c.norms != kernels::turn_norms::all_heads && c.norms != kernels::turn_norms::each_head_behind &&
+         c.rope_factor == 1.f && c.q_stride == (c.heads + 2 * c.kv_heads) * c.head_dim;
 }
 /// Whether it is turn that normalises each head of one stacked product, and does no more.
 constexpr bool normalises_heads(const dispatch& d) {

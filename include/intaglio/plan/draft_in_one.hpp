@@ -12,11 +12,17 @@
 
 namespace intaglio::plan {
 
+/// Whether it is turn whose norms are none that resident layers have: of values, or behind the rotation.
+constexpr bool has_other_norms(const dispatch& d) {
+  if (d.kernel != kernels::kernel::turn) return false;
+  const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization);
+  return c.v_norm != 0 || c.norms == kernels::turn_norms::each_head_behind;
+}
+
 /// False where the layers have steps that no resident dispatch has.
 constexpr bool has_resident_steps(const drafted_sequence& chain) {
   for (const dispatch& each : chain.period.all())
-    if ((each.kernel == kernels::kernel::turn &&
-         kernels::constants_of<kernels::turn_kernel>(each.specialization).v_norm != 0) ||
+    if (has_other_norms(each) ||
         (each.kernel == kernels::kernel::norm_add &&
          kernels::constants_of<kernels::norm_add_kernel>(each.specialization).scaled != 0))
       return false;

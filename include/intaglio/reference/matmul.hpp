@@ -341,7 +341,8 @@ struct turn_inputs {
   std::array<std::span<const float>, 2> norms = {};  ///< of q and k; empty without
   std::span<const float> bias = {};                  ///< of q, k and v; empty: none
 };
-/// One token's q, k or v: with its bias, and normalised. @param which 0, 1 or 2
+/// One token's q, k or v: with its bias, and normalised, by ones where a norm's weight stands behind the rotation.
+/// @param which 0, 1 or 2
 inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& in, std::size_t token,
                                    std::size_t which) {
   const std::size_t d = shape.head_dim, q = shape.heads * d, kv = shape.kv_heads * d, width = which == 0 ? q : kv;
@@ -350,12 +351,13 @@ inline std::vector<float> turn_row(const turn_shape& shape, const turn_inputs& i
   const std::size_t before = which == 0 ? 0 : which == 1 ? q : q + kv;
   for (std::size_t i = 0; !in.bias.empty() && i < width; ++i) y[i] += in.bias[before + i];
   if (which == 2 ? !shape.v_norm : shape.norms == kernels::turn_norms::none) return y;
-  const std::size_t at_once = which == 2 || shape.norms == kernels::turn_norms::each_head ? d : width;
-  const std::vector<float> ones(which == 2 ? d : 0, 1.f);
+  const std::size_t at_once = which == 2 || shape.norms != kernels::turn_norms::all_heads ? d : width;
+  const bool unweighted = which == 2 || shape.norms == kernels::turn_norms::each_head_behind;
+  const std::vector<float> ones(unweighted ? d : 0, 1.f);
   std::vector<float> out(width);
   for (std::size_t at = 0; at < width; at += at_once)
     rms_norm(std::span<const float>(y).subspan(at, at_once),
-             which == 2 ? std::span<const float>(ones) : in.norms[which], shape.eps,
+             unweighted ? std::span<const float>(ones) : in.norms[which], shape.eps,
              std::span(out).subspan(at, at_once));
   return out;
 }
@@ -372,6 +374,8 @@ inline void turn(const turn_shape& shape, const turn_inputs& in, std::span<float
           y[at + pair] = both[0];
           y[at + pair + d / 2] = both[1];
         }
+      for (std::size_t i = 0; which < 2 && shape.norms == kernels::turn_norms::each_head_behind && i < y.size(); ++i)
+        y[i] *= in.norms[which][i % d];
       if (which == 0) {
         std::ranges::copy(y, output.subspan(std::size_t{token} * q_size).begin());
         continue;

@@ -26,8 +26,9 @@ constexpr attention_reach full(const decoder_config& c) {
   return {c.rope(), 0, family_of(c.model_type).encoder ? ir::all_ahead : 0};
 }
 
-/// Norms of q and k before the rotary embedding: of every head for itself, or of all heads at once.
-enum class qk_norm : std::uint8_t { none, rms, rms_all };
+/// Norms of q and k before the rotary embedding: of every head for itself, or of all heads at once. rms_turned: of
+/// every head for itself, behind the rotary embedding.
+enum class qk_norm : std::uint8_t { none, rms, rms_all, rms_turned };
 
 /// Whether biases are added to q, k and v.
 enum class qkv_bias : bool { none, added };
@@ -36,11 +37,11 @@ enum class qkv_bias : bool { none, added };
 enum class attention_sink : bool { none, learned };
 
 /// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), over the last `window` positions of the
-/// cache and `ahead` positions behind them in the pass. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm
-/// and attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added attn_q.bias, attn_k.bias
-/// and attn_v.bias, f32 as wide as what they are added to. A config whose use_qk_norm or attention_bias is false has
-/// none of these. Scores s are softcap * tanh(s / softcap) where the config
-/// has attn_logit_softcapping; with attention_sink::learned each head's softmax has one score more, of attn_sinks,
+/// cache and `ahead` positions behind them in the pass. Tensors attn_q, attn_k, attn_v; with qk_norm::rms and
+/// rms_turned attn_q_norm and attn_k_norm, [head_dim], with qk_norm::rms_all as wide as q and k; with qkv_bias::added
+/// attn_q.bias, attn_k.bias and attn_v.bias, f32 as wide as what they are added to. A config whose use_qk_norm or
+/// attention_bias is false has none of these. Scores s are softcap * tanh(s / softcap) where the config has
+/// attn_logit_softcapping; with attention_sink::learned each head's softmax has one score more, of attn_sinks,
 /// [num_attention_heads].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 /// @error  does not fit: heads do not share kv heads evenly; head_dim is no multiple of 4
@@ -70,7 +71,9 @@ struct self_attention {
   static constexpr bool all_turn(const decoder_config& c) { return c.rotary_dim == 0 || c.rotary_dim == c.head_dim; }
   /// What scores are multiplied by; 0: 1 / sqrt(head_dim).
   static constexpr float score_scale(const decoder_config& c, const attention_reach& r) {
-    const float factor = all_turn(c) ? r.rope.scaling.attention_factor : 1, turned = factor * factor;
+    // A norm behind the rotation takes such a factor away again.
+    const bool counts = all_turn(c) && Norm != qk_norm::rms_turned;
+    const float factor = counts ? r.rope.scaling.attention_factor : 1, turned = factor * factor;
     if (c.attention_multiplier != 0) return c.attention_multiplier * turned;
     if (c.query_pre_attn_scalar == 0 && turned == 1) return 0;
     return turned / square_root(static_cast<float>(c.attention_scalar()));
@@ -96,6 +99,10 @@ struct self_attention {
     }
     q = t.rope(q, "attn_q", head_dim, reach.rope);
     k = t.rope(k, "attn_k", head_dim, reach.rope);
+    if (Norm == qk_norm::rms_turned && normed) {
+      q = t.head_norm(q, "attn_q_norm.weight", eps, head_dim);
+      k = t.head_norm(k, "attn_k_norm.weight", eps, head_dim);
+    }
     t.cache_write(k, v, num_key_value_heads, head_dim, reach.window);
     return t.attention(q, num_attention_heads, num_key_value_heads, head_dim, scale, reach.window, softcap,
                        Sink == attention_sink::learned ? "attn_sinks.weight" : "", reach.ahead);

@@ -81,10 +81,12 @@ class qkv_rules : public stream_rules {
       n.in = given(each.products[0]);
       if (each.stacked < 2 && !each.alone) n.k_in = given(each.products[1]);
       if (each.stacked < 3 && !each.alone) n.v_in = given(each.products[2]);
-      n.out = at(each.q_rope).out;
+      n.out = at(each.behind ? each.q_norm : each.q_rope).out;
       for (std::size_t p = 0; p < 3 && each.biased(); ++p) n.biases[p] = at(each.biases[p]).weight;
       if (each.normalised()) {
-        n.norms = at(each.q_norm).head_dim != 0 ? kernels::turn_norms::each_head : kernels::turn_norms::all_heads;
+        n.norms = each.behind                     ? kernels::turn_norms::each_head_behind
+                  : at(each.q_norm).head_dim != 0 ? kernels::turn_norms::each_head
+                                                  : kernels::turn_norms::all_heads;
         n.norm = at(each.q_norm).weight;
         if (!each.alone) add_weight(n, at(each.k_norm).weight);
         n.eps = at(each.q_norm).eps;
@@ -107,6 +109,7 @@ class qkv_rules : public stream_rules {
     std::size_t q_norm = nowhere, k_norm = nowhere, v_norm = nowhere, q_rope = nowhere, k_rope = nowhere,
                 write = nowhere;
     std::size_t stacked = 1;  ///< how many of the three, from q on, one product computes
+    bool behind = false;      ///< q_norm and k_norm are norms of what has been rotated
     bool alone = false;       ///< q, whose keys and values are another layer's
     bool adapted = false;     ///< adapters add to one of the products
     constexpr bool found() const { return write != nowhere || alone; }
@@ -148,10 +151,22 @@ class qkv_rules : public stream_rules {
         at(rq).head_dim != at(rk).head_dim)
       return out;
     if (qn != nowhere && at(qn).head_dim != 0 && at(qn).head_dim != at(rq).head_dim) return out;
-    const auto w = reader(at(rk).out, kind::cache_write, q);
+    out.q_norm = qn, out.k_norm = kn, out.v_norm = vn, out.q_rope = rq, out.k_rope = rk;
+    if (qn == nowhere) find_norms_behind(q, out);
+    const auto w = reader(at(out.behind ? out.k_norm : rk).out, kind::cache_write, q);
     if (w == nowhere || at(w).in[1] != y[2] || at(w).head_dim != at(rq).head_dim) return out;
-    out.q_norm = qn, out.k_norm = kn, out.v_norm = vn, out.q_rope = rq, out.k_rope = rk, out.write = w;
+    out.write = w;
     return out;
+  }
+  /// Norms of the heads of a rotated q and k, where the rotation keeps the heads' root mean squares.
+  constexpr void find_norms_behind(std::size_t q, qkv& out) const {
+    const ir::op &rq = at(out.q_rope), &rk = at(out.k_rope);
+    if (uses(rq.out) != 1 || rq.rope.scaling.attention_factor != 1) return;
+    const auto qn = reader_norm(rq.out, q, true), kn = reader_norm(rk.out, q, true);
+    if (qn == nowhere || kn == nowhere || at(qn).head_dim != rq.head_dim || at(kn).head_dim != rq.head_dim ||
+        at(qn).eps != at(kn).eps || uses(at(kn).out) != 1)
+      return;
+    out.q_norm = qn, out.k_norm = kn, out.behind = true;
   }
   /// A query whose keys and values are another layer's: normalised, rotated and read by attention alone.
   constexpr qkv find_query(std::size_t q) const {
