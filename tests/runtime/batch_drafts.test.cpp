@@ -2,11 +2,14 @@
 // Sessions of a batch with drafts draw what they draw without, in fewer passes where drafts are right.
 #include "intaglio/runtime/batch_drafts.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -102,7 +105,99 @@ void check_given(both& b) {
         }) < plain);
 }
 
+/// A caller that draws on the host, not always as the device does: its tokens are those without drafts, and each has
+/// the logits that it was drawn from, in fewer steps where drafts are right.
+void check_host(both& b, const batch_options& options, const std::vector<std::int32_t>& ids) {
+  INFO(b.plan.table().model << ", " << b.plan.table().profile);
+  const auto vocabulary = static_cast<std::int32_t>(b.plan.table().config->vocab_size);
+  // Each third token is the one behind the device's.
+  const auto chosen = [&](std::int32_t of_device, std::size_t at) {
+    return at % 3 == 2 ? (of_device + 1) % vocabulary : of_device;
+  };
+  struct host_run {
+    std::vector<std::int32_t> ids;
+    std::vector<std::vector<float>> logits;
+    std::size_t steps = 0;
+    draft_counts drafts;
+  };
+  const auto with = [&](const batch_options& how, const std::vector<std::int32_t>& known) {
+    host_run out;
+    const batch_handle who = b.batch.join(ids, how);
+    for (; b.batch.active() != 0 && out.steps < 200; ++out.steps) {
+      if (!out.ids.empty() && !known.empty())
+        b.batch.draft(who, std::span(known).subspan((std::min)(out.ids.size(), known.size())));
+      const std::span<const batch_token> drawn = b.batch.step();
+      if (drawn.empty()) continue;
+      REQUIRE(drawn.size() == 1);
+      for (std::optional<batch_token> next = drawn.front(); next; next = b.batch.next_drafted(who)) {
+        REQUIRE((next->of == who && next->finite));
+        const std::span<const float> logits = b.batch.logits(who);
+        out.logits.emplace_back(logits.begin(), logits.end());
+        out.ids.push_back(chosen(next->id, out.ids.size()));
+        if (next->last) break;
+        if (out.ids.back() != next->id) b.batch.set_next(who, out.ids.back());
+        CHECK(b.batch.history(who).size() == ids.size() + out.ids.size());
+      }
+    }
+    out.drafts = b.batch.drafts(who);
+    CHECK_FALSE(b.batch.next_drafted(who));
+    CHECK(b.batch.free_pages() == b.plan.table().shape.pages);
+    return out;
+  };
+  batch_options plainly = options;
+  plainly.prompt_lookup_num_tokens = 0;
+  const host_run plain = with(plainly, {});
+  REQUIRE(plain.ids.size() == options.max_tokens);
+  const auto check_same = [&](const host_run& found) {
+    CHECK(found.ids == plain.ids);
+    CHECK(found.logits == plain.logits);
+    CHECK(found.drafts.accepted <= found.drafts.drafted);
+    CHECK(plain.steps - found.steps == found.drafts.accepted);  // each that is right saves a pass
+  };
+  check_same(with(options, {}));
+  const host_run right = with(plainly, plain.ids);
+  check_same(right);
+  CHECK(right.drafts.drafted > 0);
+  CHECK(right.drafts.accepted == right.drafts.drafted);
+  std::vector<std::int32_t> wrong = plain.ids;
+  for (std::size_t i = 1; i < wrong.size(); i += 4) wrong[i] = (wrong[i] + 1) % vocabulary;
+  const host_run some = with(plainly, wrong);
+  check_same(some);
+  CHECK(some.drafts.accepted > 0);
+  CHECK(some.drafts.accepted < some.drafts.drafted);
+}
+
 }  // namespace
+
+TEST_CASE("who draws on the host has drafts too, and draws what it draws without") {
+  {
+    both b(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(
+               plan::profiles::exact, 128, {.slot_count = 4, .page_size = 8}),
+           io::checkpoint::open(conformance("llama-tiny") / "hf"));
+    const auto ids = repeated(40, 7, llama_tiny.vocab_size);
+    check_host(b, {.max_tokens = 30, .keep_logits = true, .prompt_lookup_num_tokens = 3}, ids);
+    check_host(b,
+               {.sampling = {.temperature = 0.8f, .repeat_penalty = 1.2f, .seed = 4},
+                .max_tokens = 24,
+                .keep_logits = true,
+                .prompt_lookup_num_tokens = 2},
+               ids);
+    const batch_handle who = b.batch.join(ids, {.max_tokens = 9, .keep_logits = true});
+    CHECK_FALSE(b.batch.next_drafted(who));
+    b.batch.draft(who, std::vector<std::int32_t>{1, 2});
+    run_all(b.batch);
+    const batch_handle other = b.batch.join(ids, {.max_tokens = 9});  // who draws on the device is offered nothing
+    for (int i = 0; b.batch.has(other) && i < 20; ++i) {
+      if (!b.batch.step().empty() && b.batch.has(other)) b.batch.draft(other, std::vector<std::int32_t>{1, 2});
+      CHECK_FALSE(b.batch.next_drafted(other));
+    }
+  }
+  both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::cpu, 512,
+                                                                                 {.slot_count = 3, .page_size = 64}),
+         io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
+  check_host(b, {.max_tokens = 20, .keep_logits = true, .prompt_lookup_num_tokens = 2},
+             repeated(40, 7, gemma3_tiny.vocab_size));
+}
 
 TEST_CASE("sessions of a batch with drafts draw what they draw without: BitNet, Llama, Gemma with windows", "[once]") {
   {
@@ -143,8 +238,6 @@ TEST_CASE("drafts that cannot be are refused by name") {
   CHECK_THROWS_AS(b.batch.join(ids, {.max_tokens = 2, .prompt_lookup_num_tokens = 2, .max_matching_ngram_size = 1}),
                   argument_error);
   CHECK(b.batch.active() == 0);
-  const batch_handle host = b.batch.join(ids, {.max_tokens = 2, .keep_logits = true});
-  CHECK_THROWS_AS(b.batch.draft(host, ids), argument_error);
   const batch_handle who = b.batch.join(ids, {.max_tokens = 2});
   CHECK_THROWS_AS(b.batch.draft(who, std::vector<std::int32_t>{99'999}), argument_error);
   b.batch.leave(who);
@@ -170,19 +263,24 @@ TEST_CASE("a wrong draft whose numbers are none changes nothing of what its sess
   both b(plan::planned::of<models::llama<llama_tiny, dtype::f32, dtype::f32, dtype::f32>>(
              plan::profiles::cpu, 128, {.slot_count = 3, .page_size = 8}),
          io::checkpoint::open(folder / "spoiled.gguf"), false);
-  const batch_options options{.max_tokens = 20};
   const auto ids = some_ids(13, 5, 600);
-  const auto expected = b.drawn_alone(ids, options);
-  const batch_handle who = b.batch.join(ids, options);
-  std::vector<std::int32_t> got;
-  for (int i = 0; b.batch.active() != 0 && i < 100; ++i) {
-    if (got.size() == 4 || got.size() == 19) b.batch.draft(who, std::vector<std::int32_t>{spoiling, 3});
-    for (const batch_token& token : b.batch.step()) {
-      CHECK(token.finite);
-      got.push_back(token.id);
+  for (const bool on_host : {false, true}) {
+    const batch_options options{.max_tokens = 20, .keep_logits = on_host};
+    const auto expected = b.drawn_alone(ids, options);
+    const draft_counts before = b.batch.drafts();
+    const batch_handle who = b.batch.join(ids, options);
+    std::vector<std::int32_t> got;
+    for (int i = 0; b.batch.active() != 0 && i < 100; ++i) {
+      if (got.size() == 4 || got.size() == 19) b.batch.draft(who, std::vector<std::int32_t>{spoiling, 3});
+      for (const batch_token& token : b.batch.step()) {
+        CHECK(token.finite);
+        got.push_back(token.id);
+      }
+      CHECK_FALSE(b.batch.next_drafted(who));
+      if (on_host && got.size() == 5) b.batch.set_next(who, got.back());  // it waits to be fed anew
     }
+    CHECK(got == expected);
+    CHECK(b.batch.drafts().drafted > before.drafted);
+    CHECK(b.batch.free_pages() == b.plan.table().shape.pages);
   }
-  CHECK(got == expected);
-  CHECK(b.batch.drafts().drafted != 0);
-  CHECK(b.batch.free_pages() == b.plan.table().shape.pages);
 }

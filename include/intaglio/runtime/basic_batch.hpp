@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -90,6 +91,9 @@ INTAGLIO_DEFINITION const adapter_choice& basic_batch::last_adapter(std::uint32_
 INTAGLIO_DEFINITION std::uint32_t basic_batch::most_drafts() const { return run_->most_drafts(); }
 INTAGLIO_DEFINITION void basic_batch::draft(batch_handle whose, std::span<const std::int32_t> ids) {
   run_->draft(whose, ids);
+}
+INTAGLIO_DEFINITION std::optional<batch_token> basic_batch::next_drafted(batch_handle whose) {
+  return run_->next_drafted(whose);
 }
 INTAGLIO_DEFINITION void basic_batch::draft_by(std::shared_ptr<runtime::proposer> by) { run_->draft_by(std::move(by)); }
 INTAGLIO_DEFINITION draft_counts basic_batch::drafts() const { return run_->drafts(); }

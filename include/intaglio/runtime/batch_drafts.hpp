@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Drafts of sessions in a batch, as prompt lookup, another proposer or a caller gives them. A pass has a row for each
 // slot; a session's drafts take rows of slots that nobody has, which stand behind its last token in its own pages. Each
-// row draws what the session would draw at that position, so tokens are those without drafts.
+// row draws what the session would draw at that position, so tokens are those without drafts. A caller that draws on
+// the host decides which drafts are right (next_drafted).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -29,7 +31,6 @@ class batch_drafts : public batch_prefixes {
   void draft(batch_handle whose, std::span<const std::int32_t> ids) {
     member& of = const_cast<member&>(present(whose));
     body_->check_ids(ids);
-    if (of.options.keep_logits) throw argument_error("session to draft for", "one without keep_logits", "one with");
     if (most_drafts() == 0)
       throw argument_error("drafts", "a plan whose passes take some (most_drafts)", "one of other passes");
     of.drafts.assign(ids.begin(), ids.end());
@@ -38,6 +39,20 @@ class batch_drafts : public batch_prefixes {
     if (by && most_drafts() == 0)
       throw argument_error("proposer", "a plan whose passes take drafts (most_drafts)", "one of other passes");
     proposer_ = std::move(by);
+  }
+  std::optional<batch_token> next_drafted(batch_handle whose) {
+    member* const of = find(whose);
+    if (of == nullptr || !of->ready) return {};
+    offer& what = of->offered;
+    if (what.taken == what.drafts.size() || of->history.size() != what.from + what.taken + 1 ||
+        of->history.back() != what.drafts[what.taken])
+      return {};
+    const auto drawn = static_cast<std::int32_t>(what.drawn[what.taken]);
+    logits_row_[whose.slot] = what.slots[what.taken++];
+    for (draft_counts* const each : {&drafts_, &of->drafted}) ++each->accepted;
+    of->history.push_back(drawn);
+    tell(whose.slot, *of);
+    return batch_token{whose, drawn};
   }
   draft_counts drafts() const { return drafts_; }
   draft_counts drafts(batch_handle whose) const {
@@ -94,14 +109,17 @@ class batch_drafts : public batch_prefixes {
     return static_cast<std::uint32_t>(out);
   }
 
-  /// What a pass drew for a session: its own token, and behind each draft that was right another one. Their rows are
-  /// nobody's again.
+  /// What a pass drew for a session: its own token, and behind each draft that was right another one. With keep_logits
+  /// its own alone, and the others are offered. Their rows are nobody's again.
   /// @param all drafts of the pass
   std::span<const std::uint32_t> take_drafts(std::uint32_t slot, member& of, std::uint32_t ready, std::uint32_t all) {
     drawn_of_one_.assign(1, run_->drawn(slot, of.told));
+    const bool offers = of.options.keep_logits;
     for (std::size_t i = 0; i < of.drafts.size(); ++i) {
       const std::uint32_t drawn = run_->drawn(of.draft_slots[i], 0);
-      if (drawn_of_one_.size() == i + 1 && drawn_of_one_.back() == static_cast<std::uint32_t>(of.drafts[i]))
+      if (offers && drawn < table().config->vocab_size) of.offered.drawn.push_back(drawn);
+      else if (!offers && drawn_of_one_.size() == i + 1 &&
+               drawn_of_one_.back() == static_cast<std::uint32_t>(of.drafts[i]))
         drawn_of_one_.push_back(drawn);
       else  // what it left in pages behind the session's positions is masked, but read
         of.is_spoiled = of.is_spoiled || drawn >= table().config->vocab_size;
@@ -110,10 +128,24 @@ class batch_drafts : public batch_prefixes {
     const auto drafted = static_cast<std::uint32_t>(of.drafts.size()),
                taken = static_cast<std::uint32_t>(drawn_of_one_.size());
     for (draft_counts* const each : {&drafts_, &of.drafted}) each->drafted += drafted, each->accepted += taken - 1;
-    of.drafting.verified(taken, cost_of(ready, all) + in_passes(std::exchange(of.proposed_ms, 0), ready));
-    if (std::exchange(of.is_proposed, false)) of.right.verified(drafted, taken - 1);
+    const double cost = cost_of(ready, all) + in_passes(std::exchange(of.proposed_ms, 0), ready);
+    const bool is_proposed = std::exchange(of.is_proposed, false);
+    if (offers && !of.is_spoiled) {
+      of.offered.drafts.swap(of.drafts), of.offered.slots.swap(of.draft_slots);
+      of.offered.from = of.history.size(), of.offered.cost = cost, of.offered.is_proposed = is_proposed;
+    } else {
+      weigh(of, drafted, taken, cost, is_proposed);
+    }
     of.drafts.clear(), of.draft_slots.clear();
     return drawn_of_one_;
+  }
+  /// What is not taken of the last pass' offers is gone.
+  void close_offers() {
+    for (member& of : members_) {
+      const offer what = std::exchange(of.offered, {});
+      if (!what.drafts.empty())
+        weigh(of, static_cast<std::uint32_t>(what.drafts.size()), what.taken + 1, what.cost, what.is_proposed);
+    }
   }
   /// Notes the time of a pass over a number of rows; the first pass of a kind may have compiled kernels.
   void observe(std::uint32_t running, double ms) {
@@ -131,10 +163,17 @@ class batch_drafts : public batch_prefixes {
     for (const member& each : members_) out += each.ready ? 1 : 0;
     return out;
   }
-  /// Drafts that a session's pages and its own end have room for.
+  /// Drafts that a session's pages and its own end have room for. What is offered does not reach its end, behind which
+  /// it would have left.
   std::uint32_t room_of(const member& of) const {
-    const auto now = static_cast<std::uint32_t>(of.history.size()) - 1;
-    return of.options.keep_logits ? 0 : (std::min)(all_positions(of), held(of)) - 1 - now;
+    const std::uint32_t now = static_cast<std::uint32_t>(of.history.size()) - 1,
+                        room = (std::min)(all_positions(of), held(of)) - 1 - now;
+    return of.options.keep_logits && room != 0 ? room - 1 : room;
+  }
+  /// @param taken tokens that a pass over `drafted` drafts drew
+  static void weigh(member& of, std::uint32_t drafted, std::uint32_t taken, double cost, bool is_proposed) {
+    of.drafting.verified(taken, cost);
+    if (is_proposed) of.right.verified(drafted, taken - 1);
   }
   draft_wish wish_of(member& of, std::uint32_t drafts) const {
     of.drafts.resize(drafts);

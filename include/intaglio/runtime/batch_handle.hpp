@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,12 +52,12 @@ struct batch_options {
   bool keep_logits =
       false;  ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
   /// Tokens drafted at most for a pass by what followed the last ones earlier; 0: none. As of generate_options. Drafts
-  /// take rows of slots that nobody has. At most most_drafts(); none with keep_logits.
+  /// take rows of slots that nobody has. At most most_drafts(). With keep_logits next_drafted() has what they bring.
   std::uint32_t prompt_lookup_num_tokens = 0;
   std::uint32_t max_matching_ngram_size = 3;  ///< tokens that are sought at most, 2 or more
   adapter_choice adapter{};                   ///< that the session has, of a plan with room for some
   /// Tokens drafted at most for a pass by the batch's proposer (draft_by) where prompt lookup has none, as many as pay;
-  /// 0: none. At most most_drafts(); none with keep_logits.
+  /// 0: none. At most most_drafts(). With keep_logits next_drafted() has what they bring.
   std::uint32_t draft_num_tokens = 0;
 };
 
@@ -198,8 +199,13 @@ class basic_batch {
   std::uint32_t most_drafts() const;
   /// Drafts of a session for the next pass, in their order, from a smaller model or a caller that knows what comes: as
   /// many of them are tried as there are slots that nobody has. The tokens that it draws are those without drafts.
-  /// @error argument_error: it has left or keeps logits, an id out of range, passes that take none (most_drafts)
+  /// @error argument_error: it has left, an id out of range, passes that take none (most_drafts)
   void draft(batch_handle whose, std::span<const std::int32_t> ids);
+  /// For who draws on the host, between two steps: where the last token of a session with keep_logits, drawn or set
+  /// (set_next), is what was drafted there for the last pass, the token that the pass drew behind it. The session goes
+  /// on with that token as after a step, and logits() has what it was drawn from. Call it again behind each.
+  /// @return none: the next step draws the next token
+  std::optional<batch_token> next_drafted(batch_handle whose);
   /// Who proposes drafts for sessions with draft_num_tokens from now on, such as a draft_model; null: nobody. The
   /// tokens that sessions draw are those without. @error argument_error: passes that take no drafts (most_drafts)
   void draft_by(std::shared_ptr<runtime::proposer> by);

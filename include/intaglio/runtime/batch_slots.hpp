@@ -58,6 +58,16 @@ class batch_slots {
     if (run_ != nullptr) start();
   }
 
+  /// What a pass drew behind a session's drafts, for a caller that draws on the host.
+  struct offer {
+    std::vector<std::int32_t> drafts;
+    std::vector<std::uint32_t> drawn, slots;  ///< behind each draft, and whose row it had
+    std::size_t from = 0;                     ///< tokens of the history before the pass
+    std::uint32_t taken = 0;                  ///< drafts that the caller drew
+    double cost = 0;                          ///< of the pass, in passes without drafts
+    bool is_proposed = false;                 ///< the drafts are the proposer's
+  };
+
   struct member {
     std::uint64_t number = 0;  ///< 0: nobody
     std::vector<std::int32_t> history;
@@ -72,6 +82,7 @@ class batch_slots {
     bool started = false, ready = false;
     std::vector<std::int32_t> drafts;        ///< of the next pass
     std::vector<std::uint32_t> draft_slots;  ///< whose rows they have
+    offer offered;                           ///< of the last pass, with keep_logits
     draft_budget drafting;
     draft_counts drafted;      ///< so far
     draft_record right;        ///< of the proposer's drafts
@@ -105,7 +116,7 @@ class batch_slots {
     const plan::table& t = table();
     if (t.batch.layers == 0) throw argument_error("plan", "one with a batch", "one without");
     members_.resize(slot_count());
-    logits_of_.resize(slot_count());
+    logits_of_.resize(slot_count()), logits_row_.resize(slot_count());
     left_.resize(slot_count());
     rows_.resize(run_->groups());
     alone_ = in_caches_ = slot_count();
@@ -256,6 +267,7 @@ class batch_slots {
   std::optional<runtime::prefix_states> copies_;  ///< where the plan has recurrent layers
   std::vector<member> members_;                   ///< by slot
   std::vector<std::uint64_t> logits_of_;          ///< by slot: whose logits the executor has
+  std::vector<std::uint32_t> logits_row_;         ///< by slot: the row that they are of
   std::vector<former> left_;                      ///< by slot: who had it last
   std::deque<std::uint32_t> waiting_;  ///< slots whose prompts are not fed yet, in the order in which they joined
   std::vector<std::uint32_t> order_;

@@ -121,7 +121,7 @@ class running_batch : public batch_feeding {
   std::span<const float> logits(batch_handle whose) const {
     if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0)
       throw argument_error("logits", "a session that keeps them and drew a token", "none");
-    return run_->logits(whose.slot);
+    return run_->logits(logits_row_[whose.slot]);
   }
   void set_next(batch_handle whose, std::int32_t id, std::uint32_t back) {
     member& of = const_cast<member&>(present(whose));
@@ -143,7 +143,7 @@ class running_batch : public batch_feeding {
       // The windows of caches may have gone on without what is behind them now.
       if (in_caches_ == whose.slot && table().config->sliding_window != 0) in_caches_ = slot_count();
     }
-    tell(whose.slot, of);
+    if (of.ready) tell(whose.slot, of);
   }
 
   std::vector<float> embed(std::span<const std::int32_t> ids, const embed_options& options) {
@@ -218,6 +218,7 @@ class running_batch : public batch_feeding {
   /// @return passes; sessions with drafts may have drawn more
   std::uint32_t decode_some(std::uint32_t tokens) {
     const std::size_t first = drawn_.size();
+    close_offers();
     grow(tokens);
     const auto [rows, ready, keeps] = count_ready();
     if (rows == 0) return tokens;
@@ -241,7 +242,7 @@ class running_batch : public batch_feeding {
     for (std::uint32_t slot = 0; slot < rows; ++slot) {
       member& of = members_[slot];
       if (!of.ready) continue;
-      logits_of_[slot] = of.options.keep_logits ? of.number : 0;
+      logits_of_[slot] = of.options.keep_logits ? of.number : 0, logits_row_[slot] = slot;
       if (!of.drafts.empty()) {
         std::uint32_t taken = 0;
         for (const std::uint32_t drawn : take_drafts(slot, of, ready, drafted))
