@@ -192,24 +192,13 @@ class batch_engine : public token_engine {
     const auto now = steady::now();
     const bool due = now >= next_memory_, rests = seats_.empty() && away_.empty() && returning_.empty();
     if (due) tell_memory(), next_memory_ = now + std::chrono::milliseconds(500);  // drivers take their time to tell
-    if (batch_ && (due || rests)) tell_times();  // in a rest nothing else would, until the next request
+    if (batch_ && (due || rests))
+      gauges_.set_kernels(kernel_times_of(*batch_));  // in a rest nothing else would, until the next request
   }
   void tell_memory() {
     const gpu::device* const on = batch_ ? &batch_->device() : encoder_ ? &encoder_->device() : nullptr;
     gauges_.device_free_bytes = on != nullptr ? runtime::available_memory(*on) : 0;
     gauges_.device_used_bytes = on != nullptr ? runtime::used_memory(*on) : 0;
-  }
-  void tell_times() {
-    std::vector<kernel_seconds> list;
-    for (const auto& [kind, name] :
-         {std::pair{runtime::pass_kind::decode, "decode"}, std::pair{runtime::pass_kind::prefill, "prefill"}}) {
-      const runtime::pass_times& times = batch_->executor().times(kind);
-      for (std::size_t i = 0; i < times.kernels.size(); ++i)
-        if (times.kernels[i].dispatches != 0)
-          list.push_back({name, std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name),
-                          times.kernels[i].nanoseconds * 1e-9});
-    }
-    gauges_.set_kernels(std::move(list));
   }
 
   void fail_all(const std::string& why) {
@@ -269,6 +258,7 @@ class batch_engine : public token_engine {
   }
   void sit(seat next, std::span<const std::int32_t> prompt, const batch_options& options) {
     try {
+      if (next.who) next.drafts_before = {next.who->drafted, next.who->accepted};
       next.handle = batch_->join(prompt, options);
       seats_.push_back(std::move(next));
     } catch (const argument_error& refused) {
@@ -317,6 +307,7 @@ class batch_engine : public token_engine {
           std::find_if(seats_.begin(), seats_.end(), [&](const seat& each) { return each.handle == token.of; });
       if (of == seats_.end()) continue;  // ended with an earlier token of this step
       if (!token.finite) {
+        if (of->drawing) of->who->cancel(), draws_.wait({&of->drawing, 1}, std::chrono::hours(1));
         fail(*of, "the model's numbers at this position are none: this generation has ended, others go on");
         seats_.erase(of);
       } else if (of->asked) {
@@ -324,9 +315,8 @@ class batch_engine : public token_engine {
         seats_.erase(of);
       } else if (of->who->has_form()) {
         if (of->who->ids().empty()) of->who->cached_tokens = batch_->cached_tokens(token.of);
-        of->of_device = token.id;
-        of->drawing = draws_.start(of->who, batch_->logits(token.of), of->history, token.id);
-      } else if (!take(*of, token)) {
+        draw_in_form(*of, token);
+      } else if (!take_all(*of, token)) {
         batch_->leave(token.of);
         seats_.erase(of);
       }
@@ -348,21 +338,32 @@ class batch_engine : public token_engine {
       if (!each.who) continue;
       of.drawn = static_cast<std::uint32_t>(each.who->ids().size());
       of.max_tokens = each.who->max_tokens(), of.sampling = each.who->sampling();
-      of.drafts = (options_.prompt_lookup != 0 || draft_) && batch_->most_drafts() != 0 && !each.who->drawn_by_host();
+      of.drafts = (options_.prompt_lookup != 0 || draft_) && batch_->most_drafts() != 0;
     }
   }
   /// By the model of --draft.
   std::uint32_t most_drafted() const { return draft_ ? std::min(options_.draft_max, batch_->most_drafts()) : 0; }
 
-  /// Who draws in a form has a moment for it; longer ones go on away from the batch, which does not wait for them.
+  void draw_in_form(seat& of, const batch_token& token) {
+    of.of_device = token.id;
+    of.drawing = draws_.start(of.who, batch_->logits(token.of), of.history, token.id);
+  }
+  /// Who draws in a form has a moment for it; longer ones go on away from the batch, which does not wait for them. What
+  /// drafts bring behind it is drawn as long as that moment lasts.
   void take_forms() {
-    std::vector<std::shared_ptr<form_draws::draw>> drawing;
-    for (const seat& each : seats_)
-      if (each.drawing) drawing.push_back(each.drawing);
-    if (drawing.empty()) return;
-    draws_.wait(drawing, form_moment);
+    const auto end = steady::now() + form_moment;
+    for (std::vector<std::shared_ptr<form_draws::draw>> drawing;; drawing.clear()) {
+      for (const seat& each : seats_)
+        if (each.drawing) drawing.push_back(each.drawing);
+      if (drawing.empty()) return;
+      draws_.wait(drawing, form_moment);
+      take_drawn_forms(end);
+    }
+  }
+  void take_drawn_forms(steady::time_point end) {
     std::erase_if(seats_, [&](seat& each) {
       if (!each.drawing) return false;
+      each.count(batch_->drafts(each.handle));
       if (!draws_.done(*each.drawing)) {
         batch_->leave(each.handle);
         away_.push_back(std::move(each));
@@ -371,6 +372,8 @@ class batch_engine : public token_engine {
       const bool goes_on = take_drawn(each);
       if (goes_on && !each.shorten(facts_.context)) {
         if (each.history.back() != each.of_device) batch_->set_next(each.handle, each.history.back());
+        const auto next = steady::now() < end ? batch_->next_drafted(each.handle) : std::nullopt;
+        if (next) draw_in_form(each, *next);
         return false;
       }
       batch_->leave(each.handle);
@@ -398,7 +401,14 @@ class batch_engine : public token_engine {
     counts_.failed();
   }
 
+  /// With what drafts bring behind a token that the host drew.
   /// @return false: the generation has ended, or waits for a slot to go on
+  bool take_all(seat& of, const batch_token& token) {
+    for (std::optional<batch_token> next = token; next; next = batch_->next_drafted(token.of))
+      if (!take(of, *next)) return false;
+    return true;
+  }
+  /// @return as take_all
   bool take(seat& of, const batch_token& token) {
     generation& who = *of.who;
     if (who.ids().empty()) who.cached_tokens = batch_->cached_tokens(token.of);
@@ -487,7 +497,7 @@ class batch_engine : public token_engine {
     if (!words_ready_) set_facts(vocabulary_of(checkpoint), adapters);
     std::optional<draft_source> draft;
     if (!options_.draft.empty()) draft.emplace(options_, words_->tokens, facts_.id, plans_->cpu);
-    const std::vector<gpu::device> on = opened_devices();
+    const std::vector<gpu::device> on = opened_devices(options_);
     session_options loading;
     loading.templates = tool::template_engine();
     loading.progress = [&](const load_progress& at) {
@@ -523,7 +533,8 @@ class batch_engine : public token_engine {
     gauges_.page_size = table.shape.page_size, gauges_.pages = table.shape.pages;
     tell_memory();
     if (batch_)
-      gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0), tell_times();
+      gauges_.free_pages = batch_->free_pages(), generate_some(*batch_, draft_ ? most_drafted() : 0),
+      gauges_.set_kernels(kernel_times_of(*batch_));
     else encoder_->embed(std::array<std::int32_t, 2>{1, 2});
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once
     log("ready", facts_.id + " on " + device_name_ + ": " + computed);
@@ -535,18 +546,6 @@ class batch_engine : public token_engine {
                                         options_.chat_template);
     if (!words_->template_note.empty()) log("warning", words_->template_note);
     facts_ = facts_of(options_, *plans_, adapters);
-  }
-
-  /// One, or those over which the model is cut.
-  std::vector<gpu::device> opened_devices() const {
-    std::vector<gpu::device> out;
-    for (const std::string& each :
-         options_.devices.empty() ? std::vector<std::string>{options_.device} : options_.devices) {
-      out.emplace_back(gpu::device_options{.selector = each});
-      if (const std::string note = out.back().note(); !note.empty()) log("device", note);
-      tool::try_driver(out.back());
-    }
-    return out;
   }
 
   /// The batch or, of an encoder, the session in its place.

@@ -17,14 +17,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../tool/cut.hpp"
+#include "../tool/driver_trial.hpp"
 #include "../tool/engraved_models.hpp"
 #include "../tool/known_models.hpp"
 #include "batch_engine.hpp"
 #include "batch_shape.hpp"
 #include "engraved_batches.hpp"
+#include "metrics.hpp"
 #include "rank_job.hpp"
 
 namespace intaglio::serve {
@@ -75,6 +78,30 @@ inline std::string labels_of(std::span<const gpu::device> on, const engine_optio
   if (wanted.ranks != nullptr) return wanted.ranks->devices();
   std::string out = on.front().label();
   for (const gpu::device& each : on.subspan(1)) out += ", " + each.label();
+  return out;
+}
+
+/// One device, or those over which the model is cut.
+inline std::vector<gpu::device> opened_devices(const engine_options& wanted) {
+  std::vector<gpu::device> out;
+  for (const std::string& each : wanted.devices.empty() ? std::vector<std::string>{wanted.device} : wanted.devices) {
+    out.emplace_back(gpu::device_options{.selector = each});
+    if (const std::string note = out.back().note(); !note.empty() && wanted.log) wanted.log("device", note);
+    tool::try_driver(out.back());
+  }
+  return out;
+}
+/// What each kernel of a batch took so far, by kinds of passes.
+inline std::vector<kernel_seconds> kernel_times_of(const basic_batch& of) {
+  std::vector<kernel_seconds> out;
+  for (const auto& [kind, name] :
+       {std::pair{runtime::pass_kind::decode, "decode"}, std::pair{runtime::pass_kind::prefill, "prefill"}}) {
+    const runtime::pass_times& times = of.executor().times(kind);
+    for (std::size_t i = 0; i < times.kernels.size(); ++i)
+      if (times.kernels[i].dispatches != 0)
+        out.push_back({name, std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name),
+                       times.kernels[i].nanoseconds * 1e-9});
+  }
   return out;
 }
 

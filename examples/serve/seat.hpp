@@ -37,7 +37,6 @@ struct seat {
   bool shorten(std::uint32_t context) {
     if (!who->shifts() || history.size() < context) return false;
     history = who->after_shift(history);
-    drafts_before = {who->drafted, who->accepted};
     return true;
   }
 };
@@ -52,14 +51,13 @@ inline seat first_seat_of(const std::shared_ptr<generation>& who) {
 /// @param lookup, drafted tokens that are drafted at most for a pass, by prompt lookup and by a model
 inline batch_options batch_options_of(const generation& who, std::size_t tokens, std::uint32_t context,
                                       std::uint32_t lookup, std::uint32_t drafted) {
-  const bool on_host = who.drawn_by_host();
   return {.sampling = who.sampling(),
           .max_tokens = std::min(who.max_tokens() - static_cast<std::uint32_t>(who.ids().size()),
                                  context - static_cast<std::uint32_t>(tokens)),
-          .keep_logits = on_host,
-          .prompt_lookup_num_tokens = on_host ? 0 : lookup,
+          .keep_logits = who.drawn_by_host(),
+          .prompt_lookup_num_tokens = lookup,
           .adapter = who.adapter(),
-          .draft_num_tokens = on_host ? 0 : drafted};
+          .draft_num_tokens = drafted};
 }
 
 }  // namespace intaglio::serve

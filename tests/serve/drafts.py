@@ -17,6 +17,12 @@ check = Checks()
 here = os.path.dirname(os.path.abspath(__file__))
 fable = os.path.join(here, "../../examples/tool/fable.gguf")
 story = "Once upon a time, there was a little fox who"
+pets = {
+    "type": "object",
+    "properties": {"pets": {"type": "array", "items": {"enum": ["a little fox", "a little dog"]}, "maxItems": 5}},
+    "required": ["pets"],
+    "additionalProperties": False,
+}
 asked = [
     {"max_tokens": 60, "temperature": 0},
     {"max_tokens": 60, "temperature": 0.8, "seed": 5},
@@ -26,7 +32,15 @@ asked = [
     {"max_tokens": 20, "temperature": 0, "logit_bias": {"300": 5}},
     {"max_tokens": 20, "temperature": 0.7, "seed": 3, "guided_regex": "[a-z ]{5,30}"},
     {"max_tokens": 480, "temperature": 0.5, "seed": 11},
+    {"max_tokens": 40, "temperature": 0, "logprobs": 2},
+    {"max_tokens": 60, "temperature": 0.8, "seed": 2, "ignore_eos": True, "frequency_penalty": 0.2},
+    {"max_tokens": 60, "temperature": 0, "json_schema": pets, "logprobs": 1},
+    {"max_tokens": 90, "temperature": 0.9, "seed": 4, "json_schema": pets},
+    {"max_tokens": 60, "temperature": 0, "grammar": 'root ::= ("fox" | "dog") (" and a " root)?'},
+    {"max_tokens": 60, "temperature": 0, "guided_regex": "([ ]?[a-zA-Z',]+[.]?)+"},
 ]
+HOST = [i for i, each in enumerate(asked) if {"logit_bias", "guided_regex", "logprobs", "ignore_eos", "json_schema",
+                                              "grammar"} & set(each)]
 
 
 def texts(of):
@@ -36,7 +50,8 @@ def texts(of):
     def ask(i):
         status, _, answer = of.ask("POST", "/v1/completions", {"prompt": story, **asked[i]})
         good = status == 200
-        out[i] = (status, [each["text"] for each in answer["choices"]] if good else answer, answer.get("usage", {}))
+        told = lambda each: (each["text"], each["logprobs"], each["finish_reason"])
+        out[i] = (status, [told(each) for each in answer["choices"]] if good else answer, answer.get("usage", {}))
 
     for i in range(len(asked)):
         ask(i)
@@ -61,7 +76,10 @@ details = [each.get("completion_tokens_details", {}) for each in found[2]]
 check(any(each.get("accepted_prediction_tokens", 0) > 0 for each in details), f"usage counts drafts: {details}")
 counted = lambda each: "accepted_prediction_tokens" in each
 check(not any(counted(each.get("completion_tokens_details", {})) for each in expected[2]), "none without a draft model")
-check(not counted(details[5]) and not counted(details[6]), f"who is drawn on the host has none: {details}")
+for i in HOST:
+    check(counted(details[i]), f"{asked[i]}: drafts of who is drawn on the host are counted: {details[i]}")
+saved = [details[i]["accepted_prediction_tokens"] for i in HOST if "frequency_penalty" not in asked[i]]
+check(max(saved) > 0, f"and some are right: {saved}")
 
 
 def gauges_of(server):
@@ -72,7 +90,7 @@ def gauges_of(server):
 gauges, others = gauges_of(drafted), gauges_of(plain)
 check(0 < gauges["intaglio_accepted_tokens"] <= gauges["intaglio_drafted_tokens"], f"metrics count drafts: {gauges}")
 right = gauges["intaglio_accepted_tokens"] / gauges["intaglio_drafted_tokens"]
-check(right >= 0.8, f"the same model is right: {right}")
+check(right >= 0.5, f"the same model is mostly right: {right}")
 check.equal(gauges["intaglio_weights_bytes"], 2 * others["intaglio_weights_bytes"], "weights of both are counted")
 check(gauges["intaglio_kv_cache_bytes"] > others["intaglio_kv_cache_bytes"], "caches of both are counted")
 
@@ -83,8 +101,24 @@ with socket.create_connection(("127.0.0.1", drafted.port), 10) as link:
     link.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
     link.recv(2000)
 again = drafted.ask("POST", "/v1/completions", {"prompt": story, **asked[1]})[2]
-check.equal(again["choices"][0]["text"], expected[0][1][1][0], "behind a client that went away")
-check.equal((plain.stop(), drafted.stop()), (0, 0), "the ends")
+check.equal(again["choices"][0]["text"], expected[0][1][1][0][0], "behind a client that went away")
+check.equal(drafted.stop(), 0, "the end")
+
+# By what was said before, in forms too.
+looked = Server("--model", fable, "--slots", "8", "--prompt-lookup", "6")
+check.equal([each[:2] for each in texts(looked)[0]], [each[:2] for each in expected[0]], "prompt lookup, one by one")
+records = ", ".join('{"name": "fox", "home": "wood"}' for _ in range(4))
+table = {
+    "prompt": f"[{records}]\n[",
+    "max_tokens": 90,
+    "temperature": 0,
+    "guided_regex": r'(\{"name": "[a-z]{2,5}", "home": "[a-z]{2,6}"\}, ){3}',
+}
+answers = [of.ask("POST", "/v1/completions", table)[2] for of in (plain, looked)]
+check.equal(answers[1]["choices"], answers[0]["choices"], "a form that says again what the prompt said")
+details = answers[1]["usage"].get("completion_tokens_details", {})
+check(details.get("accepted_prediction_tokens", 0) > 5, f"its drafts: {details}")
+check.equal((plain.stop(), looked.stop()), (0, 0), "the ends")
 
 # What cannot draft ends the start with one sentence.
 def refused(*flags):
