@@ -23,7 +23,7 @@ layout(constant_id = 4) const uint parts = 1;
 layout(constant_id = 5) const uint biased = 0;
 layout(constant_id = 6) const uint scaled = 0;  // by what is behind the norm's weight
 #else
-layout(constant_id = 4) const uint centered = 0;
+layout(constant_id = 4) const uint centered = 0;  // 1: and a bias is added, 2: without a bias
 #endif
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
@@ -110,7 +110,7 @@ void main() {
       y = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + y;
       if (scaled != 0u) y = y * uintBitsToFloat(norm_weight.at[width]);
 #else
-      if (centered != 0u) y = y + float_quad(bias, norm_quad(chunk, i));
+      if (centered == 1u) y = y + float_quad(bias, norm_quad(chunk, i));
 #endif
       FloatQuads(output_).at[first + norm_quad(chunk, i)] = y;
     }

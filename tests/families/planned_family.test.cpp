@@ -118,6 +118,8 @@ TEST_CASE("a config's plan is its model type's", "[families]") {
   check_in<models::bge_large, dtype::q4_k>();
   check_in<models::minilm_l6, dtype::bf16>();
   check_in<models::nomic_embed_v15, dtype::q4_k>();
+  check_in<models::modernbert_base, dtype::q8_0>();
+  check_in<models::modernbert_large, dtype::f16>();
   check_in<models::bge_m3, dtype::q8_0>();
   check_in<models::multilingual_e5_small, dtype::f16>();
   check_in<models::multilingual_e5_base, dtype::bf16>();

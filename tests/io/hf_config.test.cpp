@@ -763,3 +763,32 @@ TEST_CASE("hf_config: encoders state what BERT and Nomic's BERT are made of") {
   CHECK_THAT(refusal(nomic + R"(,"activation_function":"geglu"})"),
              ContainsSubstring("activation_function: expected swiglu, found"));
 }
+
+TEST_CASE("hf_config: a ModernBERT states its windows, its two bases and that it has no biases") {
+  const std::string start =
+      R"({"model_type":"modernbert","hidden_size":64,"num_attention_heads":4,"num_hidden_layers":7,"vocab_size":100)";
+  const auto refuses = [&](const std::string& fields, const char* by) {
+    CHECK_THAT(refusal(start + fields + "}"), ContainsSubstring(by));
+  };
+  const auto plain = read(start + "}"), stated = read(start + R"(,"global_rope_theta":80000.0,"local_attention":64,)"
+                                                              R"("local_rope_theta":5000.0,"norm_eps":1e-6,)"
+                                                              R"("global_attn_every_n_layers":2,"norm_bias":false})");
+  const decoder_config& c = plain.config;
+  CHECK((c.model_type == architecture::modern_bert && plain.warnings.empty() && c.intermediate_size == 1152));
+  CHECK((c.rope_theta == 160'000.f && c.rope_local_base_freq == 10'000.f && c.sliding_window == 128));
+  CHECK((c.hidden_act == activation::gelu && c.type_vocab_size == 0 && c.max_position_embeddings == 8192));
+  for (std::uint32_t layer = 0; layer < 7; ++layer) CHECK(c.is_windowed(layer) == (layer % 3 != 0));
+  CHECK((stated.config.rope_theta == 80'000.f && stated.config.rope_local_base_freq == 5'000.f));
+  CHECK((stated.config.sliding_window == 64 && stated.config.rms_norm_eps == 1e-6f && stated.warnings.empty()));
+  CHECK((!stated.config.is_windowed(2) && stated.config.is_windowed(3)));
+  const auto fifth = read(start + R"(,"rope_parameters":{"full_attention":{"rope_type":"default","rope_theta":7000},)"
+                                  R"("sliding_attention":{"rope_type":"default","rope_theta":6000}}})");
+  CHECK((fifth.config.rope_theta == 7000.f && fifth.config.rope_local_base_freq == 6000.f && fifth.warnings.empty()));
+  CHECK(read(start + R"(,"global_attn_every_n_layers":1})").config.sliding_window == 0);
+  for (const char* key : {"norm_bias", "attention_bias", "mlp_bias"})
+    refuses(",\"" + std::string(key) + "\":true", (std::string(key) + ": expected false, found true").c_str());
+  refuses(R"(,"global_attn_every_n_layers":0)", "global_attn_every_n_layers: expected a number from 1");
+  refuses(R"(,"hidden_activation":"relu")", "hidden_activation: expected gelu");
+  refuses(R"(,"sliding_window":128)", "sliding_window: expected half of local_attention, 64");
+  refuses(R"(,"layer_types":["full_attention"])", "layer_types: expected 7 values as num_hidden_layers");
+}

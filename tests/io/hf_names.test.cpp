@@ -72,6 +72,10 @@ TEST_CASE("hf_names: encoders' tensors, with older names of norms and what stand
   CHECK(gguf_name("encoder.layer.0.output.LayerNorm.beta", architecture::bert) == "blk.0.layer_output_norm.bias");
   CHECK(gguf_name("encoder.layers.11.attn.Wqkv.weight", architecture::nomic_bert) == "blk.11.attn_qkv.weight");
   CHECK(gguf_name("encoder.layers.1.mlp.fc12.weight", architecture::nomic_bert) == "blk.1.ffn_gate.weight");
+  CHECK(gguf_name("model.layers.21.mlp.Wi.weight", architecture::modern_bert) == "blk.21.ffn_up.weight");
+  CHECK(gguf_name("layers.1.attn_norm.weight", architecture::modern_bert) == "blk.1.attn_norm.weight");
+  CHECK(gguf_name("model.final_norm.weight", architecture::modern_bert) == "output_norm.weight");
+  CHECK((is_encoder_head("head.dense.weight") && is_encoder_head("decoder.bias")));
   for (const char* name :
        {"encoder.layer.x.output.dense.weight", "encoder.layer.01.output.dense.weight", "encoder.layer.1.output.dense",
         "encoder.layer.1.other.weight", "encoder.layer..weight", "bert."})

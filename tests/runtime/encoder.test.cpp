@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Encoders from folders and from GGUF: tokens and embeddings against numpy in float64 (encoder.py,
-// windowed_encoder.py).
+// windowed_encoder.py, modern_encoder.py).
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -40,7 +40,8 @@ const std::filesystem::path& made() {
   static const std::filesystem::path out = [] {
     run_python("tests/runtime/encoder.py", {(folder / "models").string()});
     run_python("tests/runtime/windowed_encoder.py", {(folder / "models" / "gemma").string()});
-    for (const char* model : {"bert", "cross", "nomic", "xlmr", "roberta", "gemma"}) {
+    run_python("tests/runtime/modern_encoder.py", {(folder / "models" / "modern").string()});
+    for (const char* model : {"bert", "cross", "nomic", "xlmr", "roberta", "gemma", "modern"}) {
       io::convert_options options;
       options.codec = dtype::f32;
       io::convert(folder / "models" / model, folder / "models" / model / "converted.gguf", options);
@@ -84,7 +85,7 @@ basic_session session_of(const gpu::device& on, const plan::planned& plan, const
 }  // namespace
 
 TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]") {
-  const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta", "gemma");
+  const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta", "gemma", "modern");
   // By tiles of tokens, as GPUs do it: with the bits of floats, and with halves.
   static const plan::profile tiles = plan::with_cache(plan::profiles::exact, kernels::element::f32);
   struct way {

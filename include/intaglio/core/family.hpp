@@ -76,6 +76,9 @@ struct family {
   float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
   bool encoder = false;            ///< tokens see each other and there is no head: texts have vectors, no next token
   bool layer_norms = false;        ///< norms are LayerNorms, with BERT's names: encoders
+  bool bare_norms = false;         ///< LayerNorms have no biases
+  bool globals_first = false;      ///< of window_interval: layer 0 sees all positions, and every n-th one from there;
+                                   ///< what layer 0 attends to is the embedding, whose norm is its norm
   bool dense_products = false;     ///< two products may be behind the last norm of an encoder
   bool learned_positions = false;  ///< position_embd: a row of each position, added to the embedding; no rotation
   bool biases = false;             ///< all matrices of an encoder have biases, and its FFN has no gate
@@ -93,7 +96,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 36> families_table{{
+inline constexpr std::array<family, 37> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -480,6 +483,18 @@ inline constexpr std::array<family, 36> families_table{{
      .turned_norms = true,
      .window = gguf_window::refused,
      .alpha_rope = true},
+    {.type = architecture::modern_bert,
+     .config_names = "modernbert",
+     .gguf_names = "modern-bert",
+     .layers = "modern_bert",
+     .window_interval = 3,
+     .default_window = 128,
+     .fused = true,
+     .encoder = true,
+     .layer_norms = true,
+     .bare_norms = true,
+     .globals_first = true,
+     .act = activation::gelu},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

@@ -127,6 +127,12 @@ struct layer_set {
       if ((layer + 1) % n != 0) out.add(layer);
     return out;
   }
+  /// Layer 0 and every n-th one behind it, of those below `layers`.
+  static constexpr layer_set first_and_every(std::uint32_t n, std::uint32_t layers) {
+    layer_set out;
+    for (std::uint32_t layer = 0; layer < layers && layer < layer_pattern::max_period; layer += n) out.add(layer);
+    return out;
+  }
   friend constexpr bool operator==(const layer_set&, const layer_set&) = default;
 };
 

@@ -33,6 +33,7 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mistral3.hpp"
 #include "intaglio/models/mixtral.hpp"
+#include "intaglio/models/modern_bert.hpp"
 #include "intaglio/models/nemotron_h.hpp"
 #include "intaglio/models/nomic_bert.hpp"
 #include "intaglio/models/olmo2.hpp"
@@ -223,6 +224,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::nomic_bert:
       models::nomic_bert_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::modern_bert:
+      models::modern_bert_graph<any>(c, types.embedding).forward(t);
       break;
     case architecture::gemma4:
       models::gemma4_graph<any>(c, types.embedding, types.layers).forward(t);

@@ -120,6 +120,8 @@ inline constexpr std::array published_models{
     coded_entry<models::bge_large>(),
     coded_entry<models::minilm_l6>(),
     coded_entry<models::nomic_embed_v15>(),
+    coded_entry<models::modernbert_base>(),
+    coded_entry<models::modernbert_large>(),
     coded_entry<models::bge_m3>(),
     coded_entry<models::multilingual_e5_small>(),
     coded_entry<models::multilingual_e5_base>(),

@@ -71,7 +71,8 @@ class gguf_config : public gguf_layers {
       c.type_vocab_size = static_cast<std::uint32_t>((std::min<std::uint64_t>)(kinds->rows(), 1u << 20));
     read_head_dim();
     if (!of.learned_positions) read_rope_scaling(false);
-    read_windows(false);
+    if (of.globals_first) read_windows_from_first();
+    else read_windows(false);
     read_pooling();
     judge_keys();
   }

@@ -200,6 +200,29 @@ class gguf_layers : public gguf_rope {
       config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
   }
 
+  /// Layer 0 and every n-th one behind it see all positions: a number, or for each layer whether it has the window.
+  [[gnu::cold]] void read_windows_from_first() {
+    const family& of = family_of(config_.model_type);
+    const std::string name = key("attention.sliding_window_pattern");
+    const gguf_value* const stored = file_.first().find(name);
+    const bool listed = stored != nullptr && stored->type == gguf_type::array;
+    const std::vector<bool> windowed = listed ? *file_.array<bool>(name) : std::vector<bool>{};
+    std::uint32_t every = of.window_interval;
+    if (listed)
+      for (every = 1; every < windowed.size() && windowed[every];) ++every;
+    else if (stored != nullptr) every = *file_.number<std::uint32_t>(name);
+    if (every == 0) refuse(name, "a number from 1", "0");
+    config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    set_windows_from_first(config_, value("attention.sliding_window").value_or(of.default_window), every);
+    if (!listed) return;
+    bool alike = windowed.size() == config_.num_hidden_layers;
+    for (std::size_t layer = 0; alike && layer < windowed.size(); ++layer)
+      alike = windowed[layer] == config_.is_windowed(static_cast<std::uint32_t>(layer));
+    if (!alike)
+      refuse(name, "false in layer 0 and every " + std::to_string(every) + "th behind it, true in the others",
+             "another order");
+  }
+
   /// How often a layer sees all keys: a number, or for each layer whether it has the window.
   std::uint32_t window_pattern(std::uint32_t absent) const {
     const std::string name = key("attention.sliding_window_pattern");

@@ -222,7 +222,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   if (family_of(c.model_type).encoder) out.set(prefix + "attention.causal", false);
   if (family_of(c.model_type).layer_norms) {
     out.set(prefix + "attention.layer_norm_epsilon", c.rms_norm_eps);
-    out.set("tokenizer.ggml.token_type_count", c.type_vocab_size);
+    if (c.type_vocab_size != 0) out.set("tokenizer.ggml.token_type_count", c.type_vocab_size);
   } else {
     out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
   }
@@ -348,8 +348,9 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     warnings.push_back(
         "programs that know no sliding window in GGUF's architecture llama will run the model without its own, " +
         std::to_string(c.sliding_window));
-  if (!kinds && !streams && c.sliding_window != 0 && c.sliding_window_pattern != 0) {
-    out.set(prefix + "attention.sliding_window_pattern", c.sliding_window_pattern);
+  const bool from_first = family_of(c.model_type).globals_first;
+  if (from_first || (!kinds && !streams && c.sliding_window != 0 && c.sliding_window_pattern != 0)) {
+    out.set(prefix + "attention.sliding_window_pattern", from_first ? windows_from_first(c) : c.sliding_window_pattern);
     if (c.rope_local_base_freq != 0.f) out.set(prefix + "rope.freq_base_swa", c.rope_local_base_freq);
   }
   if (c.query_pre_attn_scalar != 0)

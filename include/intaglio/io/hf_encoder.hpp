@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// config.json of encoders: BERT, RoBERTa, XLM-RoBERTa and Nomic's BERT. Keys and defaults: transformers' BertConfig,
-// RobertaConfig and XLMRobertaConfig, nomic-ai/nomic-bert-2048's NomicBertConfig.
+// config.json of encoders: BERT, RoBERTa, XLM-RoBERTa, Nomic's BERT and ModernBERT. Keys and defaults: transformers'
+// BertConfig, RobertaConfig, XLMRobertaConfig and ModernBertConfig, nomic-ai/nomic-bert-2048's NomicBertConfig.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "intaglio/io/hf_streams.hpp"
 
@@ -20,8 +21,11 @@ class hf_encoder : public hf_streams {
  protected:
   [[gnu::cold]] void read_encoder(const json_place& root) {
     decoder_config& c = out_.config;
-    family_of(c.model_type).learned_positions ? read_bert(root) : read_nomic_bert(root);
-    c.type_vocab_size = size_or(root["type_vocab_size"], 2);
+    const family& of = family_of(c.model_type);
+    if (of.learned_positions) read_bert(root);
+    else if (of.bare_norms) read_modern_bert(root);
+    else read_nomic_bert(root);
+    if (!of.bare_norms) c.type_vocab_size = size_or(root["type_vocab_size"], 2);
     c.num_key_value_heads = c.num_attention_heads;
     if (c.num_attention_heads == 0 || c.hidden_size % c.num_attention_heads != 0)
       document_.refuse("number of heads", "a divisor of the hidden size " + std::to_string(c.hidden_size),
@@ -61,6 +65,59 @@ class hf_encoder : public hf_streams {
     if (word == "gelu") c.hidden_act = activation::gelu;
     else if (word == "gelu_new" || word == "gelu_pytorch_tanh") c.hidden_act = activation::gelu_tanh;
     else act.refuse("gelu, gelu_new or gelu_pytorch_tanh");
+  }
+
+  /// transformers 4 has a key for each of the two bases, transformers 5 rope_parameters of each kind of layer.
+  [[gnu::cold]] void read_modern_bert(const json_place& root) {
+    decoder_config& c = out_.config;
+    c.hidden_size = size_or(root["hidden_size"], 768);
+    c.intermediate_size = size_or(root["intermediate_size"], 1152);
+    c.num_hidden_layers = size_or(root["num_hidden_layers"], 22);
+    c.num_attention_heads = size_or(root["num_attention_heads"], 12);
+    c.vocab_size = size_or(root["vocab_size"], 50'368);
+    c.max_position_embeddings = size_or(root["max_position_embeddings"], 8192);
+    c.rms_norm_eps = root["norm_eps"].present() ? root["norm_eps"].real() : 1e-5f;
+    const json_place parameters = root["rope_parameters"];
+    for (const auto& [key, kind, absent, to] :
+         {std::tuple{"global_rope_theta", "full_attention", 160'000.f, &c.rope_theta},
+          {"local_rope_theta", "sliding_attention", 10'000.f, &c.rope_local_base_freq}}) {
+      const json_place own = root[key], inner = parameters[kind]["rope_theta"];
+      expect_same(own, inner);
+      *to = inner.present() ? inner.real() : own.present() ? own.real() : absent;
+      if (parameters[kind].present()) expect_type(parameters[kind], "default");
+    }
+    if (root["rope_scaling"].present()) expect_type(root["rope_scaling"], "default");
+    for (const char* key : {"norm_bias", "attention_bias", "mlp_bias"})
+      if (root[key].boolean_or(false)) root[key].refuse("false");
+    const json_place act = root["hidden_activation"];
+    const std::string word = act.text_or("gelu");
+    if (word == "gelu") c.hidden_act = activation::gelu;
+    else if (word == "gelu_new" || word == "gelu_pytorch_tanh") c.hidden_act = activation::gelu_tanh;
+    else if (word == "silu") c.hidden_act = activation::silu;
+    else act.refuse("gelu, gelu_new, gelu_pytorch_tanh or silu");
+    read_modern_windows(root);
+  }
+
+  /// Layer 0 and every n-th one behind it see all positions, the others half of local_attention on both sides.
+  [[gnu::cold]] void read_modern_windows(const json_place& root) {
+    decoder_config& c = out_.config;
+    const family& of = family_of(c.model_type);
+    const json_place interval = root["global_attn_every_n_layers"];
+    const std::uint32_t every = size_or(interval, of.window_interval);
+    if (every == 0) interval.refuse("a number from 1");
+    const std::uint32_t window = size_or(root["local_attention"], of.default_window);
+    if (const json_place half = root["sliding_window"]; half.present() && half.natural() != window / 2)
+      half.refuse("half of local_attention, " + std::to_string(window / 2));
+    if (const json_place types = root["layer_types"]; types.present()) {
+      const auto each = types.elements();
+      if (each.size() != c.num_hidden_layers)
+        types.refuse(std::to_string(c.num_hidden_layers) + " values as num_hidden_layers");
+      for (std::size_t layer = 0; layer < each.size(); ++layer)
+        if (each[layer].text() != (layer % every == 0 ? "full_attention" : "sliding_attention"))
+          each[layer].refuse("full_attention in layer 0 and every " + std::to_string(every) +
+                             "th behind it, sliding_attention in the others");
+    }
+    set_windows_from_first(c, window, every);
   }
 
   [[gnu::cold]] void read_nomic_bert(const json_place& root) {

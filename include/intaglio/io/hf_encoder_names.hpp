@@ -53,12 +53,22 @@ inline const encoder_names& encoder_names_of(const family& of) {
                                        {{{"embeddings.word_embeddings", "token_embd"},
                                          {"embeddings.token_type_embeddings", "token_types"},
                                          {"emb_ln", "token_embd_norm"}}}};
-  return of.learned_positions ? bert : nomic;
+  static constexpr encoder_names modern{"layers.",
+                                        {{{"attn_norm", "attn_norm"},
+                                          {"attn.Wqkv", "attn_qkv"},
+                                          {"attn.Wo", "attn_output"},
+                                          {"mlp_norm", "ffn_norm"},
+                                          {"mlp.Wi", "ffn_up"},
+                                          {"mlp.Wo", "ffn_down"}}},
+                                        {{{"embeddings.tok_embeddings", "token_embd"},
+                                          {"embeddings.norm", "token_embd_norm"},
+                                          {"final_norm", "output_norm"}}}};
+  return of.learned_positions ? bert : of.bare_norms ? modern : nomic;
 }
 
 /// A tensor's name without that of the model inside of a model with a head.
 constexpr std::string_view without_model(std::string_view name) {
-  for (const std::string_view model : {"bert.", "roberta."})
+  for (const std::string_view model : {"bert.", "roberta.", "model."})
     if (name.starts_with(model)) return name.substr(model.size());
   return name;
 }
@@ -121,7 +131,7 @@ constexpr bool is_score_head(std::string_view name, score_layers head) {
 /// Heads of an encoder that embeddings are not made of: what it was trained with, and the pooler in front of these.
 constexpr bool is_encoder_head(std::string_view name) {
   name = without_model(name);
-  for (const std::string_view prefix : {"pooler.", "cls.", "lm_head.", "classifier."})
+  for (const std::string_view prefix : {"pooler.", "cls.", "lm_head.", "classifier.", "head.", "decoder."})
     if (name.starts_with(prefix)) return true;
   return false;
 }

@@ -325,6 +325,23 @@ inline bool set_windows(decoder_config& c, const std::vector<bool>& windowed) {
   return true;
 }
 
+/// Writes that layer 0 and every n-th one behind it see all positions, and the others a window.
+/// @param every n, above 0; 1: there is no window
+inline void set_windows_from_first(decoder_config& c, std::uint32_t window, std::uint32_t every) {
+  if (every == 1) {
+    c.rope_local_base_freq = 0;  // of no layer
+    return;
+  }
+  c.sliding_window = window;
+  c.full_attention_layers = layer_set::first_and_every(every, c.num_hidden_layers);
+}
+/// n of such layers; of a model with fewer than n + 1 of them any number from theirs on says the same.
+inline std::uint32_t windows_from_first(const decoder_config& c) {
+  std::uint32_t every = 1;
+  while (every < c.num_hidden_layers && !c.full_attention_layers.has(every)) ++every;
+  return c.sliding_window == 0 ? 1 : every;
+}
+
 /// "linear by 8", "llama3 by 8, low 1, high 4, from 8192", "yarn by 4, low 1, high 32, from 32768, sines by 1.13863";
 /// "default" for none.
 inline std::string scaling_text(const rope_scaling_config& scaling) {

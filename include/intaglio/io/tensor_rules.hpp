@@ -136,7 +136,7 @@ void add_ungated(const decoder_config& c, bool mixture, std::vector<tensor_rule>
   std::vector<tensor_rule> out;
   const auto add_norm = [&](const std::string& name) {
     out.push_back({name + ".weight", norm, 1, hidden});
-    out.push_back({name + ".bias", bias, 1, hidden});
+    if (!facts.bare_norms) out.push_back({name + ".bias", bias, 1, hidden});
   };
   out.push_back({"token_embd.weight", embedding, c.vocab_size, hidden});
   if (c.type_vocab_size != 0) out.push_back({"token_types.weight", table, c.type_vocab_size, hidden});
@@ -153,14 +153,16 @@ void add_ungated(const decoder_config& c, bool mixture, std::vector<tensor_rule>
       out.push_back({prefix + std::string(name) + ".weight", matrix, rows, columns});
       if (facts.biases) out.push_back({prefix + std::string(name) + ".bias", bias, 1, rows});
     };
+    if (facts.norms_before && !(facts.globals_first && layer == 0)) add_norm(prefix + "attn_norm");
     for (const char* each : {"attn_q", "attn_k", "attn_v"}) add(each, q, hidden);
     add("attn_output", hidden, q);
-    add_norm(prefix + "attn_output_norm");
+    add_norm(prefix + (facts.norms_before ? "ffn_norm" : "attn_output_norm"));
     if (!facts.biases) add("ffn_gate", inner, hidden);
     add("ffn_up", inner, hidden);
     add("ffn_down", hidden, inner);
-    add_norm(prefix + "layer_output_norm");
+    if (!facts.norms_before) add_norm(prefix + "layer_output_norm");
   }
+  if (facts.norms_before) add_norm("output_norm");
   return out;
 }
 

@@ -25,7 +25,7 @@ enum class op_kind : std::uint8_t {
   embedding,    ///< row of the table for each token, times scale; weight [rows, width]; with third the row of what kind
                 ///< of text it is of, with second the row of its position are added
   rms_norm,     ///< x / rms(x) * weight, of every head for itself where head_dim is set; without a weight x / rms(x)
-  layer_norm,   ///< (x - mean) / sqrt(variance + eps) * weight + second
+  layer_norm,   ///< (x - mean) / sqrt(variance + eps) * weight + second, which may be none
   quantize,     ///< absmax int8 per token
   matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second
                 ///< operand chose

@@ -45,12 +45,12 @@ class trace : public stream_trace {
     return push(o, "rms_norm", name, dtype::f32, width(x));
   }
 
-  /// (x - mean) / sqrt(variance + eps) * weight + bias, both [width] f32
+  /// (x - mean) / sqrt(variance + eps) * weight + bias, both [width] f32; without a name there is no bias
   constexpr value_id layer_norm(value_id x, std::string_view name, std::string_view bias, float eps) {
     op o{.kind = op_kind::layer_norm,
          .in = {x, none, none},
          .weight = weight(name, 1, width(x), dtype::f32),
-         .second = weight(bias, 1, width(x), dtype::f32),
+         .second = bias.empty() ? none : weight(bias, 1, width(x), dtype::f32),
          .eps = eps};
     if (!(eps > 0)) fail(where(name).view(), "layer_norm expects an epsilon above 0, found 0 or less");
     if (width(x) % 4 != 0) fail(where(name).view(), "a width in multiples of ", 4, "", width(x));

@@ -10,7 +10,8 @@ namespace intaglio::kernels {
 
 /// output[token, group, :] = rms_norm(input[token, group, :]) * norm_weight[group, :], f32 [tokens, groups, width]. One
 /// workgroup a group (x) of a token (y). With centered 1, of one group, the mean is taken off the input first, and
-/// bias, f32 [width], is added to the result: LayerNorm. Output may be the input's place.
+/// bias, f32 [width], is added to the result: LayerNorm; with centered 2 there is no bias. Output may be the input's
+/// place.
 inline constexpr kernel_interface rms_norm_interface{
     "rms_norm",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}, {"bias"}}},

@@ -50,6 +50,7 @@ struct node {
   /// none; gated has those of gate and up, or none; of embed: rows of positions and of kinds, or none.
   std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};
   kernels::turn_norms norms = kernels::turn_norms::none;
+  bool centered = false;            ///< of rms_norm: the mean is taken off first
   bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
   ir::weight_id factor = ir::none;  ///< of norm_add: the sum is multiplied by this one number
   bool by_layer = false;            ///< of gated: up_in has a place for each layer

@@ -84,14 +84,14 @@ inline float mean(std::span<const float> x) {
   return all / static_cast<float>(x.size());
 }
 
-/// y = (x - mean) / sqrt(variance + eps) * w + b, all [width], width a multiple of 4; y may be x.
+/// y = (x - mean) / sqrt(variance + eps) * w + b, all [width], width a multiple of 4; y may be x, and b empty.
 inline void layer_norm(std::span<const float> x, std::span<const float> weight, std::span<const float> bias, float eps,
                        std::span<float> y) {
   const float center = mean(x);
   std::vector<float> centered(x.begin(), x.end());
   for (float& value : centered) value -= center;
   rms_norm(centered, weight, eps, y);
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i];
+  for (std::size_t i = 0; i < bias.size(); ++i) y[i] += bias[i];
 }
 
 /// Elements of caches and dense weights, read and written as the kernels do; `bytes` holds them little-endian and

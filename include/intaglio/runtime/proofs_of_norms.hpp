@@ -67,12 +67,13 @@ namespace intaglio::runtime::proofs {
                     memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
   std::vector<float> expected(input.size()), bias;
-  if (trial.constant(call, "centered") != 0) bias = trial.weight<float>(trial.operand(call, "bias"), 0, width);
+  const std::uint32_t centered = trial.constant(call, "centered");
+  if (centered == 1) bias = trial.weight<float>(trial.operand(call, "bias"), 0, width);
   for (std::size_t t = 0; t < std::size_t{trial.tokens} * groups; ++t) {
     const std::span<const float> x = std::span(input).subspan(t * width, width),
                                  weight = std::span(norm).subspan(t % groups * width, width);
     const std::span<float> y = std::span(expected).subspan(t * width, width);
-    if (!bias.empty()) reference::layer_norm(x, weight, bias, trial.real(call, "eps"), y);
+    if (centered != 0) reference::layer_norm(x, weight, bias, trial.real(call, "eps"), y);
     else reference::rms_norm(x, weight, trial.real(call, "eps"), y);
   }
   return apart(read<float>(out, 0, expected.size()), expected);

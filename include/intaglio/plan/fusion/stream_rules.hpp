@@ -30,6 +30,7 @@ class stream_rules : public graph_reader {
     n.lowered = true;
     n.kernel = kernels::kernel::rms_norm;
     n.norm = at(i).weight, n.biases[0] = at(i).second;
+    n.centered = true;
     n.eps = at(i).eps;
     if (uses(at(i).in[0]) == 1) n.stream = at(i).in[0];
     return n;

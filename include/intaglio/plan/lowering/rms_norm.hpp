@@ -16,7 +16,8 @@ struct lowering_of<kernels::rms_norm_kernel> : dispatch_builder {
     d_->label.append(tensor(n.norm).name.view());
     bind_value("input", n.in, false);
     bind_norm(n.norm);
-    if (n.biases[0] != ir::none) bind_norm(n.biases[0], "bias"), k.centered = 1u;
+    if (n.biases[0] != ir::none) bind_norm(n.biases[0], "bias");
+    if (n.centered) k.centered = n.biases[0] != ir::none ? 1u : 2u;
     bind_value("output", n.out, true);
     bind_state();
     const std::uint32_t groups = n.head_dim != 0 ? width(n.in) / n.head_dim : 1;

@@ -17,7 +17,9 @@ struct call_of<kernels::rms_norm_kernel> : dispatch_call {
       const auto norm = weight<float>("norm_weight").subspan(i % groups * width, width);
       const auto x = memory<float>("input").subspan(i * width, width);
       const auto y = memory<float>("output").subspan(i * width, width);
-      if (constant("centered") != 0) reference::layer_norm(x, norm, weight<float>("bias").first(width), real("eps"), y);
+      if (const std::uint32_t centered = constant("centered"); centered != 0)
+        reference::layer_norm(x, norm, centered == 1 ? weight<float>("bias").first(width) : std::span<const float>{},
+                              real("eps"), y);
       else reference::rms_norm(x, norm, real("eps"), y);
     }
   }
