@@ -67,8 +67,7 @@ vec2 rope_of_pair(uint position, uvec2 turns) {
   return turn;
 }
 // Sine and cosine of no rotation where heads have been rotated before.
-#define rope_of(position, pair) \
-  (norms == norms_behind ? vec2(0.0, 1.0) : rope_of_pair(position, word_pair(rope, pair)))
+#define rope_of(position, pair) (norms == norms_behind ? vec2(0.0, 1.0) : rope_of_pair(position, word_pair(rope, pair)))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
 #include "slots.glsl"

@@ -22,9 +22,8 @@ constexpr bool has_other_norms(const dispatch& d) {
 /// False where the layers have steps that no resident dispatch has.
 constexpr bool has_resident_steps(const drafted_sequence& chain) {
   for (const dispatch& each : chain.period.all())
-    if (has_other_norms(each) ||
-        (each.kernel == kernels::kernel::norm_add &&
-         kernels::constants_of<kernels::norm_add_kernel>(each.specialization).scaled != 0))
+    if (has_other_norms(each) || (each.kernel == kernels::kernel::norm_add &&
+                                  kernels::constants_of<kernels::norm_add_kernel>(each.specialization).scaled != 0))
       return false;
   return true;
 }
