@@ -24,7 +24,7 @@ struct modern_bert_blocks {
 
   /// What layers differ in.
   struct kind {
-    bool windowed = false, first = false;
+    bool windowed = false, first = false;  ///< does not see all positions; is layer 0
     friend constexpr bool operator==(const kind&, const kind&) = default;
   };
 
