@@ -48,7 +48,7 @@ class batch_drafts : public batch_prefixes {
         of->history.back() != what.drafts[what.taken])
       return {};
     const auto drawn = static_cast<std::int32_t>(what.drawn[what.taken]);
-    logits_row_[whose.slot] = what.slots[what.taken++];
+    logits_row_[whose.slot] = what.rows[what.taken++];
     for (draft_counts* const each : {&drafts_, &of->drafted}) ++each->accepted;
     of->history.push_back(drawn);
     tell(whose.slot, *of);
@@ -131,7 +131,7 @@ class batch_drafts : public batch_prefixes {
     const double cost = cost_of(ready, all) + in_passes(std::exchange(of.proposed_ms, 0), ready);
     const bool is_proposed = std::exchange(of.is_proposed, false);
     if (offers && !of.is_spoiled) {
-      of.offered.drafts.swap(of.drafts), of.offered.slots.swap(of.draft_slots);
+      of.offered.drafts.swap(of.drafts), of.offered.rows.swap(of.draft_slots);
       of.offered.from = of.history.size(), of.offered.cost = cost, of.offered.is_proposed = is_proposed;
     } else {
       weigh(of, drafted, taken, cost, is_proposed);

@@ -61,11 +61,11 @@ class batch_slots {
   /// What a pass drew behind a session's drafts, for a caller that draws on the host.
   struct offer {
     std::vector<std::int32_t> drafts;
-    std::vector<std::uint32_t> drawn, slots;  ///< behind each draft, and whose row it had
-    std::size_t from = 0;                     ///< tokens of the history before the pass
-    std::uint32_t taken = 0;                  ///< drafts that the caller drew
-    double cost = 0;                          ///< of the pass, in passes without drafts
-    bool is_proposed = false;                 ///< the drafts are the proposer's
+    std::vector<std::uint32_t> drawn, rows;  ///< behind each draft, and whose row it had
+    std::size_t from = 0;                    ///< tokens of the history before the pass
+    std::uint32_t taken = 0;                 ///< drafts that the caller drew
+    double cost = 0;                         ///< of the pass, in passes without drafts
+    bool is_proposed = false;                ///< the drafts are the proposer's
   };
 
   struct member {
