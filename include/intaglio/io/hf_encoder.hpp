@@ -40,14 +40,32 @@ class hf_encoder : public hf_streams {
     return place.present() ? size(place) : absent;
   }
 
-  [[gnu::cold]] void read_bert(const json_place& root) {
+  /// What BERT and ModernBERT name alike, where a config does not say otherwise.
+  struct encoder_sizes {
+    std::uint32_t intermediate_size, num_hidden_layers, vocab_size, max_position_embeddings;
+  };
+  [[gnu::cold]] void read_encoder_sizes(const json_place& root, const encoder_sizes& absent) {
     decoder_config& c = out_.config;
     c.hidden_size = size_or(root["hidden_size"], 768);
-    c.intermediate_size = size_or(root["intermediate_size"], 3072);
-    c.num_hidden_layers = size_or(root["num_hidden_layers"], 12);
+    c.intermediate_size = size_or(root["intermediate_size"], absent.intermediate_size);
+    c.num_hidden_layers = size_or(root["num_hidden_layers"], absent.num_hidden_layers);
     c.num_attention_heads = size_or(root["num_attention_heads"], 12);
-    c.vocab_size = size_or(root["vocab_size"], 30'522);
-    c.max_position_embeddings = size_or(root["max_position_embeddings"], 512);
+    c.vocab_size = size_or(root["vocab_size"], absent.vocab_size);
+    c.max_position_embeddings = size_or(root["max_position_embeddings"], absent.max_position_embeddings);
+  }
+  /// @return false: it is another activation
+  bool reads_gelu(const json_place& act) {
+    const std::string word = act.text_or("gelu");
+    const bool by_tanh = word == "gelu_new" || word == "gelu_pytorch_tanh";
+    out_.config.hidden_act = by_tanh ? activation::gelu_tanh : activation::gelu;
+    return by_tanh || word == "gelu";
+  }
+
+  [[gnu::cold]] void read_bert(const json_place& root) {
+    decoder_config& c = out_.config;
+    read_encoder_sizes(
+        root,
+        {.intermediate_size = 3072, .num_hidden_layers = 12, .vocab_size = 30'522, .max_position_embeddings = 512});
     // A RoBERTa's positions begin behind that of its padding.
     if (out_.model_type != "bert") {
       const std::uint64_t padding = root["pad_token_id"].present() ? root["pad_token_id"].natural() : 1;
@@ -60,22 +78,15 @@ class hf_encoder : public hf_streams {
     if (const json_place type = root["position_embedding_type"]; type.text_or("absolute") != "absolute")
       type.refuse("absolute");
     if (root["is_decoder"].boolean_or(false)) root["is_decoder"].refuse("false");
-    const json_place act = root["hidden_act"];
-    const std::string word = act.text_or("gelu");
-    if (word == "gelu") c.hidden_act = activation::gelu;
-    else if (word == "gelu_new" || word == "gelu_pytorch_tanh") c.hidden_act = activation::gelu_tanh;
-    else act.refuse("gelu, gelu_new or gelu_pytorch_tanh");
+    if (!reads_gelu(root["hidden_act"])) root["hidden_act"].refuse("gelu, gelu_new or gelu_pytorch_tanh");
   }
 
   /// transformers 4 has a key for each of the two bases, transformers 5 rope_parameters of each kind of layer.
   [[gnu::cold]] void read_modern_bert(const json_place& root) {
     decoder_config& c = out_.config;
-    c.hidden_size = size_or(root["hidden_size"], 768);
-    c.intermediate_size = size_or(root["intermediate_size"], 1152);
-    c.num_hidden_layers = size_or(root["num_hidden_layers"], 22);
-    c.num_attention_heads = size_or(root["num_attention_heads"], 12);
-    c.vocab_size = size_or(root["vocab_size"], 50'368);
-    c.max_position_embeddings = size_or(root["max_position_embeddings"], 8192);
+    read_encoder_sizes(
+        root,
+        {.intermediate_size = 1152, .num_hidden_layers = 22, .vocab_size = 50'368, .max_position_embeddings = 8192});
     c.rms_norm_eps = root["norm_eps"].present() ? root["norm_eps"].real() : 1e-5f;
     const json_place parameters = root["rope_parameters"];
     for (const auto& [key, kind, absent, to] :
@@ -89,12 +100,9 @@ class hf_encoder : public hf_streams {
     if (root["rope_scaling"].present()) expect_type(root["rope_scaling"], "default");
     for (const char* key : {"norm_bias", "attention_bias", "mlp_bias"})
       if (root[key].boolean_or(false)) root[key].refuse("false");
-    const json_place act = root["hidden_activation"];
-    const std::string word = act.text_or("gelu");
-    if (word == "gelu") c.hidden_act = activation::gelu;
-    else if (word == "gelu_new" || word == "gelu_pytorch_tanh") c.hidden_act = activation::gelu_tanh;
-    else if (word == "silu") c.hidden_act = activation::silu;
-    else act.refuse("gelu, gelu_new, gelu_pytorch_tanh or silu");
+    if (const json_place act = root["hidden_activation"]; act.text_or("gelu") == "silu")
+      c.hidden_act = activation::silu;
+    else if (!reads_gelu(act)) act.refuse("gelu, gelu_new, gelu_pytorch_tanh or silu");
     read_modern_windows(root);
   }
 
