@@ -109,7 +109,7 @@ step_cpu() { run_ctest build/test/cpu.log build/dev -L cpu -j "$jobs"; }
 # too. What is left runs here: whole families of models with subgroups of 8, and the other half of the kernels' cases
 # with subgroups of 16 (tests/CMakeLists.txt).
 #
-# Whole models run on Mesa 25 everywhere, which computes 3 to 4 times as fast as Mesa 22 where the CPU has no AVX-512,
+# Whole models run on Mesa 25 everywhere, which computes 2 to 3 times as fast as Mesa 22 where the CPU has no AVX-512,
 # and compiles half as fast; what it compiled is kept. On Mesa 22 the smallest whole model runs by every way of
 # computing it (step gpu_second).
 lavapipe_at() {  # lavapipe_at WIDTH ICD COMMAND...
