@@ -20,11 +20,13 @@ layout(constant_id = 4) const uint biased = 0;
 layout(constant_id = 5) const uint scaled = 0;
 layout(constant_id = 6) const uint stated = 0;      // the choice stands in the state
 layout(constant_id = 7) const uint slot_words = 0;  // of a batch: words of a slot's state
-layout(constant_id = 8) const uint logistic = 0;    // 1 / (1 + exp(-logit)) in the place of the softmax
+layout(constant_id = 8) const uint score = 0;       // expert_score: what an expert is judged by
 layout(constant_id = 9) const float factor = 1.0;
-layout(constant_id = 10) const float added = 0.0;  // of logistic: to the sum
+layout(constant_id = 10) const float added = 0.0;  // to the sum of scores that are no logits
+layout(constant_id = 11) const float least = 0.0;  // the smallest such sum
 layout(local_size_x_id = 0) in;
 
+const uint score_logit = 0u, score_logistic = 1u, score_probability = 2u;           // core/decoder_config.hpp
 const uint state_adapter = 13u, state_adapter_scale = 14u, state_first_slot = 16u;  // kernels/state.hpp
 
 layout(push_constant, scalar) uniform Push {
@@ -49,7 +51,34 @@ float gate_of(float logit) {
 // What an expert counts before the division. first: of those that are chosen
 float part_of(float value, float first) {
   precise float below = value - first;
-  return logistic != 0u ? value : canonical_exp(below);
+  return score != score_logit ? value : canonical_exp(below);
+}
+
+// The softmax over all experts of a token, into logits_. Behind it each invocation may read its own experts.
+void softmax_over_all(uint token, uint lane) {
+  for (uint e = lane; e < 4u * expert_quads; e += workgroup_size)
+    logits_[e / 4u][e % 4u] = logits.at[token * experts + min(e, experts - 1u)];
+  barrier();
+  vec4 most = logits_[0];
+  for (uint q = 1u; q < expert_quads; ++q) most = max(most, logits_[q]);
+  float largest = max(max(most.x, most.y), max(most.z, most.w));
+  barrier();
+  for (uint e = lane; e < 4u * expert_quads; e += workgroup_size) {
+    precise float below = logits_[e / 4u][e % 4u] - largest;
+    logits_[e / 4u][e % 4u] = e < experts ? canonical_exp(below) : 0.0;
+  }
+  barrier();
+  // Each invocation adds them all, in their order.
+  precise float sum = 0.0;
+  for (uint q = 0u; q < expert_quads; ++q) {
+    vec4 part = logits_[q];
+    sum = (((sum + part.x) + part.y) + part.z) + part.w;
+  }
+  barrier();
+  for (uint e = lane; e < 4u * expert_quads; e += workgroup_size) {
+    precise float share = logits_[e / 4u][e % 4u] / sum;
+    logits_[e / 4u][e % 4u] = share;
+  }
 }
 
 void main() {
@@ -63,13 +92,14 @@ void main() {
     }
     return;
   }
+  if (score == score_probability) softmax_over_all(token, lane);
   for (uint e = lane; e < 4u * expert_quads; e += workgroup_size) {
     uint from = min(e, experts - 1u);
-    precise float logit = logits.at[token * experts + from];
-    if (logistic != 0u) logit = gate_of(logit);
+    precise float logit = score == score_probability ? logits_[e / 4u][e % 4u] : logits.at[token * experts + from];
+    if (score == score_logistic) logit = gate_of(logit);
     precise float judged = logit;
     if (biased != 0u) judged = judged + bias.at[from];
-    logits_[e / 4u][e % 4u] = logistic != 0u ? logit : judged;
+    logits_[e / 4u][e % 4u] = score != score_logit ? logit : judged;
     keys[e / 4u][e % 4u] = e < experts ? key_of(judged) : 0u;
   }
   barrier();
@@ -98,8 +128,8 @@ void main() {
   }
   for (uint j = lane; j < experts_used; j += workgroup_size) {
     precise float share = part_of(chosen[j], chosen[0]);
-    if (logistic == 0u) share = share / sum;
-    else if (over_all == 0u) share = share / (sum + added);
+    if (score == score_logit) share = share / sum;
+    else if (over_all == 0u) share = share / ((sum < least ? least : sum) + added);
     if (factor != 1.0) share = share * factor;
     if (scaled != 0u) share = share * scale.at[numbers[j]];
     choice.at[first + experts_used + j] = floatBitsToUint(share);

@@ -499,6 +499,40 @@ TEST_CASE("checkpoint_gguf: numbers at odds with each other are refused by name"
              ContainsSubstring("key 'llama.rope.freq_base_swa' is not used: the model has no window"));
 }
 
+TEST_CASE("checkpoint_gguf: an ERNIE 4.5 with experts has keys that other values of are refused", "[checkpoint]") {
+  const auto with = [&](const char* tail, std::uint32_t value) {
+    return refusal(llama(), [&](auto& i) {
+      const auto set = [&](const char* end, auto number) { i.set("ernie4_5-moe." + std::string(end), number); };
+      i.template set<std::string>("general.architecture", "ernie4_5-moe");
+      for (const auto& [end, number] : {std::pair{"embedding_length", 64u},
+                                        {"block_count", 2u},
+                                        {"feed_forward_length", 128u},
+                                        {"attention.head_count", 4u},
+                                        {"context_length", 512u},
+                                        {"vocab_size", 1024u},
+                                        {"expert_count", 8u},
+                                        {"expert_used_count", 2u},
+                                        {"expert_feed_forward_length", 32u},
+                                        {"expert_shared_count", 2u},
+                                        {"expert_shared_feed_forward_length", 64u},
+                                        {"interleave_moe_layer_step", 1u},
+                                        {"leading_dense_block_count", 1u}})
+        set(end, number);
+      set("attention.layer_norm_rms_epsilon", 1e-5f);
+      set(tail, value);
+    });
+  };
+  CHECK_THAT(with("expert_gating_func", 2), ContainsSubstring("expert_gating_func': expected 1, a softmax, found 2"));
+  CHECK_THAT(with("interleave_moe_layer_step", 2),
+             ContainsSubstring("interleave_moe_layer_step': expected 1 or 0, found 2"));
+  CHECK_THAT(with("expert_shared_feed_forward_length", 96),
+             ContainsSubstring("expert_shared_count': expected experts that are as wide together as the shared one"));
+  CHECK_THAT(with("leading_dense_block_count", 2), ContainsSubstring("num_dense_layers: expected less than"));
+  for (const auto& [tail, value] : {std::pair{"expert_gating_func", 1u}, {"interleave_moe_layer_step", 1u}})
+    CHECK_THAT(with(tail, value),
+               ContainsSubstring("tensor"));  // all keys are read: of a Llama's tensors some are others
+}
+
 TEST_CASE("checkpoint_gguf: biases of zeros are left out, any other is a difference", "[checkpoint]") {
   const gguf_image sound = llama();
   const auto with = [](std::string name, std::vector<float> values) {

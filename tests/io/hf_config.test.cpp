@@ -503,6 +503,49 @@ TEST_CASE("hf_config: a GLM-4.5 states its experts, what turns, norms, biases an
   CHECK(other.warnings.size() == 2);
 }
 
+TEST_CASE("hf_config: an ERNIE 4.5 with experts states them by keys that begin with moe_") {
+  const auto of = [](const std::string& fields, const std::string& type = "ernie4_5_moe") {
+    return R"({"model_type":")" + type +
+           R"(","hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,"num_attention_heads":4,)"
+           R"("vocab_size":1000,"max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+           fields + "}";
+  };
+  const auto usual = read(of(""));
+  const decoder_config& c = usual.config;
+  CHECK((c.model_type == architecture::ernie4_5_moe && usual.warnings.empty() && usual.tie_word_embeddings));
+  CHECK((c.num_local_experts == 64 && c.num_experts_per_tok == 6 && c.intermediate_size == 1536));
+  CHECK((c.num_dense_layers == 1 && c.dense_intermediate_size == 128 && c.shared_expert_intermediate_size == 3072));
+  CHECK((c.use_expert_bias && c.norm_topk_prob && c.routed_scaling_factor == 1.f && c.rope_theta == 500'000.f));
+  const auto stated =
+      read(of(R"(,"moe_num_experts":8,"moe_k":2,"moe_intermediate_size":32,"moe_num_shared_experts":3,)"
+              R"("moe_layer_start_index":2,"moe_layer_end_index":3,"moe_layer_interval":1,"moe_norm_min":1e-12,)"
+              R"("moe_gate":"topk","moe_capacity":[64,64,64],"moe_use_aux_free":false,"moe_gate_act":"softmax",)"
+              R"("moe_norm_gate_logits":true,"multi_token_pred_lambda":0.3,"num_nextn_predict_layers":1,)"
+              R"("use_bias":false,"num_experts":8,"num_experts_per_tok":2,"tie_word_embeddings":false)"));
+  CHECK(stated.warnings == std::vector<std::string>{});
+  CHECK((stated.config.num_local_experts == 8 && stated.config.num_experts_per_tok == 2));
+  CHECK((stated.config.num_dense_layers == 2 && stated.config.shared_expert_intermediate_size == 96));
+  CHECK((!stated.config.use_expert_bias && stated.draft_layers == 1 && stated.tie_word_embeddings == false));
+  CHECK(read(of(R"(,"moe_num_shared_experts":0)")).config.shared_expert_intermediate_size == 0);
+  CHECK(read(of(R"(,"moe_layer_start_index":0,"moe_layer_end_index":-1)")).config.num_dense_layers == 0);
+  const auto refuses = [&](const std::string& fields, const char* by) {
+    CHECK_THAT(refusal(of(fields)), ContainsSubstring(by));
+  };
+  refuses(R"(,"moe_layer_interval":2)", "moe_layer_interval: expected 1: experts in all layers");
+  refuses(R"(,"moe_layer_end_index":2)", "moe_layer_end_index: expected -1 or the last layer 3");
+  refuses(R"(,"moe_layer_start_index":4)", "num_dense_layers: expected less than num_hidden_layers 4");
+  refuses(R"(,"moe_layer_start_index":[1,1])", "moe_layer_start_index: expected");
+  refuses(R"(,"moe_norm_min":1e-6)", "moe_norm_min: expected 1e-12");
+  refuses(R"(,"moe_gate_act":"sigmoid")", "moe_gate_act: expected softmax, found 'sigmoid'");
+  refuses(R"(,"moe_norm_gate_logits":false)", "moe_norm_gate_logits: expected true");
+  refuses(R"(,"moe_num_experts":0)", "moe_num_experts: expected a number above 0");
+  refuses(R"(,"moe_num_experts":8,"num_experts":4)", "expected one value, found 4 and 8");
+  refuses(R"(,"moe_num_shared_experts":4000000000)", "moe_num_shared_experts: expected experts");
+  const auto other = read(of(R"(,"moe_k":2,"routed_scaling_factor":2.5)"));
+  CHECK((other.warnings.size() == 1 && other.config.routed_scaling_factor == 1.f));
+  CHECK(read(of(R"(,"moe_k":2,"moe_num_experts":8)", "llama")).warnings.size() == 2);
+}
+
 TEST_CASE("hf_config: families put together of others' layers state what they have of their own") {
   const auto of = [](const std::string& type, const std::string& fields) {
     return R"({"model_type":")" + type +

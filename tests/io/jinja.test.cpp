@@ -130,6 +130,25 @@ TEST_CASE("jinja: a template of no known family is run where the program can", "
   CHECK_FALSE(io::chat_template::of(known, io::jinja_renderer()).is_own());
 }
 
+TEST_CASE("jinja: a template sets tokens that it is not given, as ERNIE 4.5's does", "[jinja]") {
+  const char* const text = R"({%- if not cls_token is defined %}{% set cls_token = "<|begin|>" %}{% endif -%}
+{%- if not sep_token is defined %}{% set sep_token = "<|end|>" %}{% endif -%}
+{{- cls_token -}}
+{%- for turn in messages -%}
+  {%- if turn["role"] == "assistant" -%}{{- "Assistant: " + turn["content"] + sep_token -}}
+  {%- elif turn["role"] == "user" -%}{{- "User: " + turn["content"] + "\n" -}}
+  {%- else -%}{{- turn["content"] + "\n" -}}{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- "Assistant: " -}}{%- endif -%})";
+  io::vocabulary file = words(text);
+  const auto own = io::chat_template::of(file, io::jinja_renderer());
+  const std::vector<io::chat_message> talk{
+      {"system", "Be brief."}, {"user", "hi"}, {"assistant", "hello"}, {"user", "bye "}};
+  const std::string before = "<|begin|>Be brief.\nUser: hi\nAssistant: hello<|end|>User: bye \n";
+  CHECK(own.apply(talk, false) == before);
+  CHECK(own.apply(talk, true) == before + "Assistant: ");
+}
+
 TEST_CASE("jinja: special tokens that a user types stay text", "[jinja]") {
   const io::vocabulary file = words(plain);
   const auto own = io::chat_template::of(file, io::jinja_renderer());

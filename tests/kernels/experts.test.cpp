@@ -64,19 +64,22 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
   const std::uint32_t many = GENERATE(4u, 8u, 65u, 128u), of = many == 4 ? 4 : many == 128 ? 8 : 3;
   const bool over_all = GENERATE(false, true), biased = GENERATE(false, true);
   const bool scaled = over_all != biased;  // with either of them, once
-  const bool logistic = GENERATE(false, true);
+  const auto score = GENERATE(expert_score::logit, expert_score::logistic, expert_score::probability);
+  const bool of_logits = score == expert_score::logit;
   const float factor = scaled ? 2.5f : 1.f, more = over_all ? 0.f : 0.125f;
+  const float least = GENERATE(0.f, 0.75f);  // of probabilities: above the sums of some tokens
   const auto bias = random.floats(many, -3, 3), scale = random.floats(many, 0.5f, 2);
   auto logits = random.floats(std::size_t{room} * many, -6, 6);
   logits[many - 1] = logits[1] = 7;
-  const auto sums = biased && !logistic ? reference::biased_logits(logits, bias) : logits;
+  const auto sums = biased && of_logits ? reference::biased_logits(logits, bias) : logits;
   const std::span<const float> none;
   const reference::routing how{.over_all = over_all,
                                .scale = scaled ? std::span<const float>(scale) : none,
-                               .logistic = logistic,
-                               .choosing = biased && logistic ? std::span<const float>(bias) : none,
+                               .score = score,
+                               .choosing = biased && !of_logits ? std::span<const float>(bias) : none,
                                .factor = factor,
-                               .added = more};
+                               .added = more,
+                               .least = least};
   std::vector<std::uint32_t> expected(2 * of * room, 0xa5a5a5a5u);
   for (std::uint32_t t = 0; t < tokens; ++t)
     reference::route(std::span(sums).subspan(t * many, many), std::span(expected).subspan(2 * of * t, 2 * of), how);
@@ -89,9 +92,10 @@ TEST_CASE("route gives the reference's choice, ties and all, and leaves tokens p
             {"over_all", over_all ? 1u : 0u},
             {"biased", biased ? 1u : 0u},
             {"scaled", scaled ? 1u : 0u},
-            {"logistic", logistic ? 1u : 0u},
+            {"score", static_cast<std::uint32_t>(score)},
             {"factor", factor},
-            {"added", more}},
+            {"added", more},
+            {"least", least}},
            {{"logits", &in}, {"bias", &added}, {"choice", &choice}, {"state", &state}, {"scale", &factors}},
            {1, room, 1});
     const auto found = choice.read<std::uint32_t>();

@@ -38,15 +38,35 @@ TEST_CASE("by logistics an expert counts by its own logit, and a bias acts on th
   const std::vector<float> logits{0, 2, -1, 1}, bias{0, -1, 2, 0};
   const auto gate = [](double x) { return 1 / (1 + std::exp(-x)); };
   std::vector<std::uint32_t> two(4);
-  reference::route(logits, two, {.logistic = true, .choosing = bias, .factor = 2.5f, .added = 0.5f});
+  reference::route(logits, two, {.score = expert_score::logistic, .choosing = bias, .factor = 2.5f, .added = 0.5f});
   CHECK(two[0] == 2);
   CHECK(two[1] == 3);
   CHECK(std::abs(share(two, 0) - 2.5 * gate(-1) / (gate(-1) + gate(1) + 0.5)) < 1e-6);
   CHECK(std::abs(share(two, 1) - 2.5 * gate(1) / (gate(-1) + gate(1) + 0.5)) < 1e-6);
-  reference::route(logits, two, {.over_all = true, .logistic = true});
+  reference::route(logits, two, {.over_all = true, .score = expert_score::logistic});
   CHECK(two[0] == 1);
   CHECK(two[1] == 3);
   CHECK(std::abs(share(two, 0) - gate(2)) < 1e-6);
+}
+
+TEST_CASE("by probabilities an expert counts by its part of all, and a bias acts on the choice alone", "[reference]") {
+  const std::vector<float> logits{0, 2, -1, 1}, bias{0, -1, 2, 0};
+  double all = 0;
+  for (const float logit : logits) all += std::exp(double{logit});
+  const auto part = [&](double x) { return std::exp(x) / all; };
+  std::vector<std::uint32_t> two(4);
+  reference::routing how{.score = expert_score::probability, .choosing = bias};
+  reference::route(logits, two, how);
+  CHECK(two[0] == 2);
+  CHECK(two[1] == 3);
+  CHECK(std::abs(share(two, 0) - part(-1) / (part(-1) + part(1))) < 1e-6);
+  how.least = 0.5f;  // above the sum of the two
+  reference::route(logits, two, how);
+  CHECK(std::abs(share(two, 0) - part(-1) / 0.5) < 1e-6);
+  reference::route(logits, two, {.over_all = true, .score = expert_score::probability});
+  CHECK(two[0] == 1);
+  CHECK(two[1] == 3);
+  CHECK(std::abs(share(two, 0) - part(2)) < 1e-6);
 }
 
 TEST_CASE("a router that gives no number chooses experts that there are, and the number is not lost", "[reference]") {

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Writes tiny decoders whose routers are logistic, behind dense layers, as decoders.py does.
+"""Writes tiny decoders whose routers judge experts by a logistic or by a probability, behind dense layers, as
+decoders.py does.
 
   logistic_decoders.py OUT
 
-The forward pass is written from transformers' models/lfm2_moe and glm4_moe. Layers that draft tokens are in the files
-and nowhere else.
+The forward pass is written from transformers' models/lfm2_moe, glm4_moe and ernie4_5_moe. Layers that draft tokens are
+in the files and nowhere else.
 """
 import re
 import sys
@@ -39,9 +40,18 @@ GLM.update({f"self_attn.{n}_proj": (None, f"attn_{n}") for n in "qkv"})
 GLM.update({f"mlp.{n}_proj": (None, f"ffn_{n}") for n in ("gate", "up", "down")})
 GLM.update({f"mlp.shared_experts.{n}_proj": (None, f"ffn_{n}_shexp") for n in ("gate", "up", "down")})
 GLM_EXPERTS = {f"{n}_proj": (f"{n}_proj", f"ffn_{n}_exps") for n in ("gate", "up", "down")}
+# ERNIE 4.5's: as GLM-4.5's, but for the norm in front of the FFN and the bias.
+ERNIE = {**GLM, "post_attention_layernorm": (None, "ffn_norm"),
+         "mlp.choosing": ("mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias")}
+ERNIE_DRAFTS = ("mtp_block.0.input_layernorm.weight", "mtp_emb_norm.0.weight", "mtp_hidden_norm.0.weight")
 # Of a layer that drafts tokens, which nobody reads.
 DRAFTS = {"eh_proj.weight": "nextn.eh_proj.weight", "enorm.weight": "nextn.enorm.weight",
           "input_layernorm.weight": "attn_norm.weight"}
+
+
+def softmax(x):
+    parts = np.exp(x - x.max(-1, keepdims=True))
+    return parts / parts.sum(-1, keepdims=True)
 
 
 class Logistic(Decoder):
@@ -57,7 +67,8 @@ class Logistic(Decoder):
         r, t, w = self.random, self.text, {}
         matrix = lambda *shape: (1.2 * r.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
         near = lambda n: r.uniform(0.5, 1.5, n).astype(np.float32)
-        w["embed_tokens.weight"] = (0.5 * r.standard_normal((VOCABULARY, HIDDEN))).astype(np.float32)  # the head too
+        wide = self.traits.get("embedding", 0.5)
+        w["embed_tokens.weight"] = (wide * r.standard_normal((VOCABULARY, HIDDEN))).astype(np.float32)  # the head too
         for layer in range(self.layers):
             p = f"layers.{layer}."
             w[p + "input_layernorm.weight"], w[p + "post_attention_layernorm.weight"] = near(HIDDEN), near(HIDDEN)
@@ -76,26 +87,37 @@ class Logistic(Decoder):
             units = {"mlp.": DENSE} if self.is_dense(layer) else {f"mlp.experts.{e}.": INNER for e in range(EXPERTS)}
             if not self.is_dense(layer):
                 w[p + "mlp.gate.weight"] = matrix(EXPERTS, HIDDEN)
-                w[p + "mlp.choosing"] = r.uniform(-0.4, 0.4, EXPERTS).astype(np.float32)
-                if t.get("n_shared_experts"):
-                    units["mlp.shared_experts."] = INNER * t["n_shared_experts"]
+                widest = self.traits.get("bias", 0.4)
+                w[p + "mlp.choosing"] = r.uniform(-widest, widest, EXPERTS).astype(np.float32)
+                if shared := t.get(self.traits.get("shared", "n_shared_experts")):
+                    units["mlp.shared_experts."] = INNER * shared
             for unit, inner in units.items():
                 w[p + unit + "gate_proj.weight"] = matrix(inner, HIDDEN)
                 w[p + unit + "up_proj.weight"] = matrix(inner, HIDDEN)
                 w[p + unit + "down_proj.weight"] = matrix(HIDDEN, inner)
         w["norm.weight"] = near(HIDDEN)
         kept = lambda values: values
+        row = lambda name, values: values[None] if self.traits.get("row") and name.endswith(".choosing") else values
         if self.traits.get("halves"):  # a folder's vectors, which convert writes as f32
             w.update({name: values.astype(np.float16).astype(np.float32) for name, values in w.items()
                       if values.ndim == 1})
             kept = lambda values: values.astype(np.float16) if values.ndim == 1 else values
         self.plain = w
-        self.weights = {"model." + self.names_of(name)[0]: kept(values) for name, values in w.items()}
-        for i in range(t.get("num_nextn_predict_layers", 0)):
+        self.weights = {"model." + self.names_of(name)[0]: row(name, kept(values)) for name, values in w.items()}
+        for name in self.traits.get("heads", ()):
+            self.weights["model." + name] = near(HIDDEN)
+        for i in range(self.drafts()):
             for name in DRAFTS:
                 self.weights[f"model.layers.{self.layers + i}.{name}"] = near(HIDDEN)
         if not t.get("tie_word_embeddings", t.get("tie_embedding")):
             w["lm_head.weight"] = self.weights["lm_head.weight"] = matrix(VOCABULARY, HIDDEN)
+
+    def base(self):
+        return float(self.text.get("rope_theta", self.traits.get("theta")))
+
+    def drafts(self):
+        """Layers behind the last one."""
+        return 0 if self.traits.get("heads") else self.text.get("num_nextn_predict_layers", 0)
 
     def names_of(self, name):
         """In a folder, without "model.", and in GGUF."""
@@ -136,15 +158,16 @@ class Logistic(Decoder):
         return (c * np.array(mixed)) @ w[p + "out_proj.weight"].T
 
     def mixture(self, x, p, w):
-        scores = sigmoid(x @ w[p + "gate.weight"].T)
+        scores = self.traits.get("score", sigmoid)(x @ w[p + "gate.weight"].T)
         judged = scores + w[p + "choosing"]
         order = np.argsort(-judged, -1)
         ranked = np.take_along_axis(judged, order, -1)
         self.gap = min(self.gap, (ranked[:, TOP - 1] - ranked[:, TOP]).min())
         parts = np.take_along_axis(scores, order[:, :TOP], -1)
-        if self.text["norm_topk_prob"]:
-            parts = parts / (parts.sum(-1, keepdims=True) + self.traits["added"])
-        parts = parts * self.text["routed_scaling_factor"]
+        if self.text.get("norm_topk_prob", True):
+            sums = np.maximum(parts.sum(-1, keepdims=True), self.traits.get("least", 0))
+            parts = parts / (sums + self.traits["added"])
+        parts = parts * self.text.get("routed_scaling_factor", 1.0)
         y = self.unit(x, p + "shared_experts.", w) if p + "shared_experts.up_proj.weight" in w else np.zeros_like(x)
         for i in range(len(x)):
             for j in range(TOP):
@@ -163,7 +186,7 @@ class Logistic(Decoder):
                 yield gguf, values[:, 0] if values.ndim == 3 else values
         for gguf, all_ in stacks.items():
             yield gguf, np.stack(all_)
-        for i in range(self.text.get("num_nextn_predict_layers", 0)):
+        for i in range(self.drafts()):
             for name, gguf in DRAFTS.items():
                 layer = self.layers + i
                 yield f"blk.{layer}.{gguf}", self.weights[f"model.layers.{layer}.{name}"]
@@ -171,16 +194,17 @@ class Logistic(Decoder):
     def gguf_keys(self):
         t = self.text
         attends = [0 if self.is_recurrent(layer) else KV_HEADS for layer in range(self.layers)]
-        drafts = t.get("num_nextn_predict_layers", 0)
+        drafts = self.drafts()
         keys = {"block_count": self.layers + drafts, "context_length": t["max_position_embeddings"],
                 "embedding_length": HIDDEN, "vocab_size": VOCABULARY, "feed_forward_length": DENSE,
                 "attention.head_count": HEADS,
                 "attention.head_count_kv": attends if 0 in attends else KV_HEADS,
-                "attention.layer_norm_rms_epsilon": self.eps, "rope.freq_base": float(t["rope_theta"]),
+                "attention.layer_norm_rms_epsilon": self.eps, "rope.freq_base": self.base(),
                 "rope.dimension_count": int(WIDE * t.get("partial_rotary_factor", 1.0)), "expert_count": EXPERTS,
-                "expert_used_count": TOP, "expert_feed_forward_length": INNER, "expert_gating_func": 2,
-                "leading_dense_block_count": t[self.traits["dense"]],
-                "expert_weights_scale": t["routed_scaling_factor"], **self.traits["keys"]}
+                "expert_used_count": TOP, "expert_feed_forward_length": INNER,
+                "leading_dense_block_count": t[self.traits["dense"]], **self.traits["keys"]}
+        if "score" not in self.traits:
+            keys.update({"expert_gating_func": 2, "expert_weights_scale": t["routed_scaling_factor"]})
         if drafts:
             keys["nextn_predict_layers"] = drafts
         return self.traits["gguf"], keys
@@ -200,7 +224,28 @@ def glm_traits(shared, **more):
                      "attention.value_length": WIDE}, **more}
 
 
+ERNIE_CONFIG = {"model_type": "ernie4_5_moe", **COMMON, "intermediate_size": DENSE, "moe_intermediate_size": INNER,
+                "use_bias": False, "moe_num_experts": EXPERTS, "moe_k": TOP, "moe_layer_interval": 1,
+                "moe_gate": "topk", "moe_capacity": [64, 64, 64], "moe_use_aux_free": True,
+                "num_nextn_predict_layers": 1}
+
+
+def ernie_traits(shared, **more):
+    counted = {"expert_shared_feed_forward_length": shared * INNER} if shared else {}
+    return {"gguf": "ernie4_5-moe", "names": ERNIE, "expert_names": GLM_EXPERTS, "ffn": "mlp.", "score": softmax,
+            "dense": "moe_layer_start_index", "shared": "moe_num_shared_experts", "added": 0, "least": 1e-12,
+            "bias": 0.1, "row": True, "theta": 5e5, "neighbours": True, "last": ("norm", "output_norm"),
+            "heads": ERNIE_DRAFTS,
+            "keys": {"interleave_moe_layer_step": 1, "expert_shared_count": shared, **counted}, **more}
+
+
 MODELS = {
+    "ernie4_5_moe": ({**ERNIE_CONFIG, "num_hidden_layers": 3, "rope_theta": 500000, "moe_num_shared_experts": 2,
+                      "moe_layer_start_index": 1, "moe_layer_end_index": -1, "moe_norm_min": 1e-12,
+                      "tie_word_embeddings": True}, ernie_traits(2, embedding=0.1)),
+    "ernie4_5_moe_alone": ({**ERNIE_CONFIG, "num_hidden_layers": 4, "moe_num_shared_experts": 0,
+                            "moe_layer_start_index": 2, "moe_layer_end_index": 3, "tie_word_embeddings": False},
+                           ernie_traits(0)),
     "glm4moe": ({**GLM_CONFIG, "n_shared_experts": 2, "routed_scaling_factor": 2.5, "use_qk_norm": True},
                 glm_traits(2, norms="heads", halves=True)),
     "glm4moe_air": ({**GLM_CONFIG, "n_shared_experts": 1, "routed_scaling_factor": 1.0, "use_qk_norm": False},

@@ -51,14 +51,22 @@ enum class architecture : std::uint8_t {
   glm4,
   gemma_embedding,
   hunyuan_dense,
-  modern_bert
+  modern_bert,
+  ernie4_5_moe
 };
 /// The last enumerator, for tables by architecture.
-inline constexpr architecture last_architecture = architecture::modern_bert;
+inline constexpr architecture last_architecture = architecture::ernie4_5_moe;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
 /// The last enumerator.
 inline constexpr activation last_activation = activation::gelu;
+/// What a mixture's router makes of an expert's logit.
+enum class expert_score : std::uint8_t {
+  logit,        ///< the logit: the largest ones are chosen, and an expert counts by a softmax over the chosen ones or
+                ///< over all
+  logistic,     ///< 1 / (1 + exp(-logit)), to which a bias may be added for the choice alone
+  probability,  ///< the softmax over all experts, to which a bias may be added for the choice alone
+};
 /// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
 /// Llama 3.1's division of the slow angles alone, YaRN's, which grows from pair to pair, or longrope's factor for each
 /// pair, of which there are two lists (transformers' modeling_rope_utils.py; Peng et al. 2023).
@@ -185,7 +193,7 @@ struct decoder_config {
                                       ///< sentence-transformers); 0: there are none
   bool norm_topk_prob = true;         ///< what a token's experts count adds up to 1; else: softmax over all experts, or
                                       ///< of a logistic router what each one counts by itself
-  // Of routers that are logistic (core/family.hpp).
+  // Of routers that judge experts by other scores than logits (core/family.hpp).
   float routed_scaling_factor = 1.f;          ///< of what each expert counts
   bool use_expert_bias = false;               ///< experts are chosen with a bias, exp_probs_b
   std::uint32_t num_dense_layers = 0;         ///< layers in front whose FFNs have no experts
@@ -245,12 +253,12 @@ struct decoder_config {
 /// The name of an architecture, as config.json's model_type spells it.
 constexpr std::string_view name(architecture value) {
   constexpr std::string_view names[] = {
-      "bitnet",        "llama",      "gemma3",    "qwen3",         "qwen3moe",   "qwen2",  "smollm3",
-      "granite",       "olmo2",      "phi3",      "lfm2",          "gemma2",     "gemma4", "gemma3n",
-      "gpt-oss",       "qwen35",     "qwen3next", "granitehybrid", "nemotron_h", "bert",   "nomic-bert",
-      "granitemoe",    "olmoe",      "qwen35moe", "lfm2moe",       "gemma",      "arcee",  "seed_oss",
-      "mistral3",      "exaone4",    "qwen2moe",  "ernie4_5",      "glm4moe",    "glm4",   "gemma-embedding",
-      "hunyuan-dense", "modern-bert"};
+      "bitnet",        "llama",       "gemma3",      "qwen3",         "qwen3moe",   "qwen2",  "smollm3",
+      "granite",       "olmo2",       "phi3",        "lfm2",          "gemma2",     "gemma4", "gemma3n",
+      "gpt-oss",       "qwen35",      "qwen3next",   "granitehybrid", "nemotron_h", "bert",   "nomic-bert",
+      "granitemoe",    "olmoe",       "qwen35moe",   "lfm2moe",       "gemma",      "arcee",  "seed_oss",
+      "mistral3",      "exaone4",     "qwen2moe",    "ernie4_5",      "glm4moe",    "glm4",   "gemma-embedding",
+      "hunyuan-dense", "modern-bert", "ernie4_5-moe"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<std::size_t>(last_architecture) + 1);
   return names[static_cast<std::size_t>(value)];
 }

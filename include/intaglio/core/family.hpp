@@ -57,16 +57,19 @@ struct family {
   std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
   mixtures experts = mixtures::none;
   std::uint32_t default_experts = 0, default_experts_used = 0;  ///< of mixtures, where config.json states none
-  std::uint32_t default_expert_width = 0;  ///< where config.json has no moe_intermediate_size; 0: it has no such key
-  bool parts_of_all = false;               ///< experts count by a softmax over all of them, where files do not say it
-  bool logistic_router = false;            ///< experts count by a logistic of their own logit, not by a softmax
-  float router_added = 0.f;                ///< of these: added to the sum by which parts are divided
-  std::uint32_t default_dense_layers = 0;  ///< of these: layers in front without experts, where files state none
-  bool gated_shared_expert = false;        ///< layers have an expert more, which every token has, with a gate
-  std::uint32_t default_shared_width = 0;  ///< of it, where config.json states none
-  bool shared_experts = false;  ///< experts of all tokens, without a gate; files count them, here they are one
-  bool draft_layers = false;    ///< files may have layers behind the last one, which draft tokens
-  bool joint_gates = false;     ///< betas and alphas of delta rules come by one matrix
+  std::uint32_t default_expert_width = 0;    ///< where config.json has no moe_intermediate_size; 0: it has no such key
+  bool parts_of_all = false;                 ///< experts count by a softmax over all of them, where files do not say it
+  expert_score score = expert_score::logit;  ///< what routers judge experts by; of another one than the logit:
+  float router_added = 0.f;                  ///< added to the sum by which scores are divided
+  float router_least = 0.f;                  ///< that sum where it is smaller
+  std::uint32_t default_dense_layers = 0;    ///< layers in front without experts, where files state none
+  bool gated_shared_expert = false;          ///< layers have an expert more, which every token has, with a gate
+  std::uint32_t default_shared_width = 0;    ///< of it, where config.json states none
+  std::uint32_t shared_experts = 0;  ///< experts of all tokens, without a gate, where config.json states no number;
+                                     ///< files count them, here they are one; 0: there are none
+  bool moe_keys = false;             ///< config.json's keys of experts begin with moe_
+  bool draft_layers = false;         ///< files may have layers behind the last one, which draft tokens
+  bool joint_gates = false;          ///< betas and alphas of delta rules come by one matrix
   recurrence recurrent = recurrence::none;        ///< of the config's recurrent_layers
   bool single_halves = false;                     ///< a layer has a state, attention or an FFN without a gate
   bool ungated = false;                           ///< FFNs of all layers have no gate
@@ -88,6 +91,7 @@ struct family {
   std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
   bool globals_stand = false;          ///< layers that see all positions do not turn where others have a window
   bool tied = false;                   ///< where config.json does not say it the head is the embedding
+  float default_theta = 10'000.f;      ///< the base of the rotation where config.json states none
   bool rope_factors = false;           ///< GGUF may have rope_freqs, by which Llama 3.1 scales its frequencies
   bool scaled_queries = false;         ///< queries behind the original context are multiplied by a number of their
                                        ///< position, which is not computed: the context ends there
@@ -96,7 +100,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 37> families_table{{
+inline constexpr std::array<family, 38> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -104,6 +108,7 @@ inline constexpr std::array<family, 37> families_table{{
      .ternary = true,
      .sub_norms = true,
      .window = gguf_window::refused,
+     .default_theta = 5e5f,
      .act = activation::relu_squared},
     {.type = architecture::llama,
      .config_names = "llama mistral mixtral",
@@ -283,7 +288,7 @@ inline constexpr std::array<family, 37> families_table{{
      .window = gguf_window::refused,
      .gguf_rows_in_pairs = true,
      .experts = mixtures::some,
-     .logistic_router = true,
+     .score = expert_score::logistic,
      .router_added = 1e-20f,
      .recurrent = recurrence::mamba2,
      .single_halves = true,
@@ -359,7 +364,7 @@ inline constexpr std::array<family, 37> families_table{{
      .default_experts = 32,
      .default_experts_used = 4,
      .default_expert_width = 1792,
-     .logistic_router = true,
+     .score = expert_score::logistic,
      .router_added = 1e-6f,
      .default_dense_layers = 2,
      .recurrent = recurrence::short_conv,
@@ -424,7 +429,8 @@ inline constexpr std::array<family, 37> families_table{{
      .window = gguf_window::refused,
      .gguf_rows_in_pairs = true,
      .hf_rows_in_pairs = true,
-     .tied = true},
+     .tied = true,
+     .default_theta = 5e5f},
     {.type = architecture::glm4moe,
      .config_names = "glm4_moe",
      .gguf_names = "glm4moe",
@@ -441,10 +447,10 @@ inline constexpr std::array<family, 37> families_table{{
      .default_experts = 128,
      .default_experts_used = 8,
      .default_expert_width = 1408,
-     .logistic_router = true,
+     .score = expert_score::logistic,
      .router_added = 1e-20f,
      .default_dense_layers = 1,
-     .shared_experts = true,
+     .shared_experts = 1,
      .draft_layers = true},
     {.type = architecture::glm4,
      .config_names = "glm4",
@@ -495,6 +501,25 @@ inline constexpr std::array<family, 37> families_table{{
      .bare_norms = true,
      .globals_first = true,
      .act = activation::gelu},
+    {.type = architecture::ernie4_5_moe,
+     .config_names = "ernie4_5_moe",
+     .gguf_names = "ernie4_5-moe",
+     .layers = "ernie4_5_moe",
+     .window = gguf_window::refused,
+     .gguf_rows_in_pairs = true,
+     .hf_rows_in_pairs = true,
+     .experts = mixtures::all,
+     .default_experts = 64,
+     .default_experts_used = 6,
+     .default_expert_width = 1536,
+     .score = expert_score::probability,
+     .router_least = 1e-12f,
+     .default_dense_layers = 1,
+     .shared_experts = 2,
+     .moe_keys = true,
+     .draft_layers = true,
+     .tied = true,
+     .default_theta = 5e5f},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
@@ -507,6 +532,9 @@ constexpr bool has_head_norms(const decoder_config& c) { return family_of(c.mode
 constexpr bool has_qkv_biases(const decoder_config& c) {
   return family_of(c.model_type).qkv_biases && c.attention_bias;
 }
+/// Whether routers of a family judge experts by scores that are no logits: biases of the choice, a factor, and dense
+/// layers in front belong to them.
+constexpr bool has_scored_router(const family& of) { return of.score != expert_score::logit; }
 /// Whether a family's layers have an expert more, which every token has, with a gate.
 constexpr bool has_shared_expert(const family& of) { return of.gated_shared_expert; }
 /// The tensor of the norm of what the FFN reads.

@@ -13,6 +13,7 @@
 #include "intaglio/models/bert.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/ernie4_5.hpp"
+#include "intaglio/models/ernie4_5_moe.hpp"
 #include "intaglio/models/exaone4.hpp"
 #include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma.hpp"
@@ -200,6 +201,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::lfm2moe:
       models::lfm2moe_graph<any>(c, types.head, types.embedding).forward(t);
+      break;
+    case architecture::ernie4_5_moe:
+      models::ernie4_5_moe_graph<any>(c, types.head, types.embedding).forward(t);
       break;
     case architecture::glm4moe:
       models::glm4moe_graph<any>(c, types.head, types.embedding).forward(t);

@@ -87,6 +87,8 @@ inline constexpr std::array published_models{
     coded_entry<models::gemma_7b>(),
     coded_entry<models::seed_oss_36b>(),
     coded_entry<models::ernie45_03b>(),
+    coded_entry<models::ernie45_21b_a3b>(),
+    coded_entry<models::ernie45_300b_a47b>(),
     coded_entry<models::ministral3_8b>(),
     coded_entry<models::exaone4_12b>(),
     coded_entry<models::exaone4_32b>(),

@@ -22,7 +22,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"deepseek_v2 deepseek_v3 deepseek_v32 deepseek2 kimi_k2 glm4_moe_lite longcat_flash minicpm3",
      "keys and values of fewer channels that all heads share (latent attention, MLA)"},
     {"llama4 llama4_text", "experts whose inputs are scaled, and attention in chunks"},
-    {"ernie4_5_moe ernie4_5-moe minimax_m2 minimax-m2 dots1 bailing_moe_v2 bailingmoe2 afmoe",
+    {"minimax_m2 minimax-m2 dots1 bailing_moe_v2 bailingmoe2 afmoe",
      "mixtures behind dense layers, routed by sigmoids or by groups"},
     {"deepseek", "mixtures behind dense layers"},
     {"glm chatglm", "q, k and v as one matrix beside gate and up as another"},

@@ -88,6 +88,8 @@ class hf_tensor_collector {
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
+    // A row of its own in ERNIE 4.5's files.
+    if (name->ends_with(".exp_probs_b.bias") && tensor.shape.front() == 1) out.dimensions = 1;
     const bool packed = *tensor.type == dtype::u8 && is_ternary(config_.config) && out.dimensions == 2;
     // Four rows share a row of bytes.
     out.stored = {*name,
@@ -144,7 +146,8 @@ class hf_tensor_collector {
   /// Counts tensors that are named and not read.
   bool is_unread(std::string_view name) {
     const bool vision = is_vision_name(name),
-               draft = is_draft_name(name, "model.layers.", config_.config.num_hidden_layers, config_.draft_layers);
+               draft = is_draft_name(name, "model.layers.", config_.config.num_hidden_layers, config_.draft_layers) ||
+                       (family_of(config_.config.model_type).moe_keys && is_draft_head(name));
     vision_ += vision;
     drafts_ += draft;
     return vision || draft;

@@ -206,8 +206,9 @@ class model_converter {
         safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type, shape);
       } else {
         const std::array<std::uint64_t, 2> shape{whole->second, stored.columns};
+        const bool row = family_of(model_.config().model_type).moe_keys && stored.name.ends_with(".exp_probs_b.bias");
         safetensors_->add_tensor(hf_name(whole->first, model_.config().model_type), type,
-                                 std::span(shape).last(tensor.dimensions));
+                                 std::span(shape).last(row ? 2 : tensor.dimensions));
       }
     }
   }

@@ -198,14 +198,15 @@ class gguf_config : public gguf_layers {
     else if (const family& facts = family_of(config_.model_type); facts.default_expert_width != 0 || facts.block_biases)
       refuse(key("expert_feed_forward_length"), "a number", "no such key");
     config_.num_experts_per_tok = required("expert_used_count");
-    if (family_of(config_.model_type).logistic_router) read_logistic_router(dense);
+    if (has_scored_router(family_of(config_.model_type))) read_scored_router(dense);
   }
 
   /// @param dense the width of FFNs without experts
-  [[gnu::cold]] void read_logistic_router(std::uint32_t dense) {
+  [[gnu::cold]] void read_scored_router(std::uint32_t dense) {
     decoder_config& c = config_;
-    if (const std::uint32_t by = value("expert_gating_func").value_or(2); by != 2)
-      refuse(key("expert_gating_func"), "2, a sigmoid", std::to_string(by));
+    const std::uint32_t usual = gguf_gating(family_of(c.model_type).score);
+    if (const std::uint32_t by = value("expert_gating_func").value_or(usual); by != usual)
+      refuse(key("expert_gating_func"), usual == 2 ? "2, a sigmoid" : "1, a softmax", std::to_string(by));
     c.num_dense_layers = value("leading_dense_block_count").value_or(0);
     if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
     std::uint32_t first = 0;
@@ -251,7 +252,7 @@ class gguf_config : public gguf_layers {
     if (rule.use == gguf_key_use::shared_experts && family_of(config_.model_type).shared_experts) return;
     if (rule.use == gguf_key_use::draft_layers && family_of(config_.model_type).draft_layers) return;
     if (rule.use == gguf_key_use::longrope && config_.rope_scaling.type == rope_type::longrope) return;
-    if (rule.use == gguf_key_use::logistic_router && family_of(config_.model_type).logistic_router) return;
+    if (rule.use == gguf_key_use::scored_router && has_scored_router(family_of(config_.model_type))) return;
     const bool multiplies = rule.use == gguf_key_use::multiplier || rule.use == gguf_key_use::neutral_scale;
     if (multiplies && family_of(config_.model_type).multipliers) return;
     if (rule.use == gguf_key_use::neutral_head_dim && family_of(config_.model_type).kinds_of_layers) return;

@@ -27,7 +27,7 @@ enum class gguf_key_use : std::uint8_t {
   streams,           ///< as `neutral`; read where streams run beside each other
   layer_inputs,      ///< as `neutral`; read where layers are of kinds, or streams run beside each other
   multiplier,        ///< as `neutral`; read where the family has multipliers
-  logistic_router,   ///< as `neutral`; read where a family's routers are logistic
+  scored_router,     ///< as `neutral`; read where routers judge experts by scores that are no logits
   shared_expert,     ///< as `neutral`; read where the family has an expert that every token has
   shared_experts,    ///< as `neutral`; read where the family has several of them; 1 where it has one
   draft_layers,      ///< as `neutral`; read where files of the family may have layers that draft tokens
@@ -37,6 +37,9 @@ enum class gguf_key_use : std::uint8_t {
   scaled_queries,    ///< as `neutral`; read where queries behind the original context are scaled by their position
   softcap,           ///< as `neutral`; read where the family has bounds of scores and logits
 };
+
+/// The value of expert_gating_func for a score.
+constexpr std::uint32_t gguf_gating(expert_score by) { return by == expert_score::logistic ? 2 : 1; }
 
 /// Whether a family knows keys of that use.
 constexpr bool knows(const family& of, gguf_key_use use) {
@@ -122,7 +125,7 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"rope.scaling.yarn_ext_factor", gguf_key_use::neutral, 0.f, -1.f},
     {"rope.scaling.yarn_attn_factor", gguf_key_use::neutral, 1.f, 0.f},
     {"rope.scaling.yarn_log_multiplier", gguf_key_use::scaled_queries},
-    {"leading_dense_block_count", gguf_key_use::logistic_router},
+    {"leading_dense_block_count", gguf_key_use::scored_router},
     {"interleave_moe_layer_step", gguf_key_use::neutral, 1.f, 0.f},
     {"moe_every_n_layers", gguf_key_use::neutral, 1.f, 0.f},
     {"nextn_predict_layers", gguf_key_use::draft_layers},
@@ -131,9 +134,9 @@ inline constexpr gguf_key_rule gguf_key_rules[] = {
     {"expert_shared_feed_forward_length", gguf_key_use::shared_expert},
     {"expert_group_count", gguf_key_use::neutral, 1.f, 0.f},
     {"expert_group_used_count", gguf_key_use::neutral, 1.f, 0.f},
-    {"expert_weights_scale", gguf_key_use::logistic_router, 1.f, 0.f},
-    {"expert_weights_norm", gguf_key_use::logistic_router, 1.f, 1.f},
-    {"expert_gating_func", gguf_key_use::logistic_router, 1.f, 0.f},  // 1: softmax, 2: logistic
+    {"expert_weights_scale", gguf_key_use::scored_router, 1.f, 0.f},
+    {"expert_weights_norm", gguf_key_use::scored_router, 1.f, 1.f},
+    {"expert_gating_func", gguf_key_use::scored_router, 1.f, 0.f},  // 1: softmax, 2: logistic
     {"embedding_length_per_layer_input", gguf_key_use::layer_inputs},
     {"altup.num_inputs", gguf_key_use::streams, 1.f, 0.f},
     {"altup.active_idx", gguf_key_use::streams},

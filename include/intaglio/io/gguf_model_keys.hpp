@@ -247,14 +247,16 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
     out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
   if (family_of(c.model_type).shared_experts)
     out.set(prefix + "expert_shared_count", c.shared_expert_intermediate_size / c.intermediate_size);
-  else if (!kinds && c.shared_expert_intermediate_size != 0)
+  if (const family& of = family_of(c.model_type);
+      !kinds && (!of.shared_experts || of.moe_keys) && c.shared_expert_intermediate_size != 0)
     out.set(prefix + "expert_shared_feed_forward_length", c.shared_expert_intermediate_size);
-  if (family_of(c.model_type).logistic_router) {
-    out.set(prefix + "expert_gating_func", std::uint32_t{2});
+  if (has_scored_router(family_of(c.model_type))) {
+    out.set(prefix + "expert_gating_func", gguf_gating(family_of(c.model_type).score));
     out.set(prefix + "expert_weights_norm", c.norm_topk_prob);
     out.set(prefix + "expert_weights_scale", c.routed_scaling_factor);
     if (halves) out.set(prefix + "expert_shared_count", 1u), out.set(prefix + "expert_group_count", 1u);
     else out.set(prefix + "leading_dense_block_count", c.num_dense_layers);
+    if (family_of(c.model_type).moe_keys) out.set(prefix + "interleave_moe_layer_step", 1u);
     return;
   }
   if (const bool usual = !family_of(c.model_type).parts_of_all; c.norm_topk_prob != usual)

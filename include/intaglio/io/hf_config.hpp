@@ -14,15 +14,15 @@
 
 #include "intaglio/core/family.hpp"
 #include "intaglio/io/absent_families.hpp"
-#include "intaglio/io/hf_encoder.hpp"
 #include "intaglio/io/hf_keys.hpp"
+#include "intaglio/io/hf_mixtures.hpp"
 
 namespace intaglio::io {
 
 /// Reads the fields; every error names file, key, expected and found.
-class hf_config_reader : public hf_encoder {
+class hf_config_reader : public hf_mixtures {
  public:
-  using hf_encoder::hf_encoder;
+  using hf_mixtures::hf_mixtures;
 
   [[gnu::cold]] hf_config read() {
     const json_place root(document_.path(), "", &document_.root());
@@ -135,74 +135,6 @@ class hf_config_reader : public hf_encoder {
       if (!of.softcaps) text[key].refuse("none");
       if (*to = text[key].real(); !(*to > 0.f)) text[key].refuse("a number above 0");
     }
-  }
-
-  /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
-  [[gnu::cold]] void read_experts(const json_place& text) {
-    decoder_config& c = out_.config;
-    const family& of = family_of(c.model_type);
-    const bool mixtral = out_.model_type == "mixtral", all = of.experts == mixtures::all;
-    const auto size_or = [&](const json_place& place, std::uint32_t absent) {
-      return place.present() ? size(place) : absent;
-    };
-    if (may_share_expert(of)) {
-      c.num_local_experts = size_or(text["num_local_experts"], of.default_experts);
-      const std::uint32_t shared =
-          size_or(text["shared_intermediate_size"], out_.model_type == "granitemoe" ? 0 : 1024);
-      (c.num_local_experts != 0 ? c.shared_expert_intermediate_size : c.intermediate_size) = shared;
-      if (c.num_local_experts != 0)
-        c.num_experts_per_tok = size_or(text["num_experts_per_tok"], of.default_experts_used);
-    }
-    if (mixtral || all) {
-      const json_place count = text[of.shared_experts && text["n_routed_experts"].present() ? "n_routed_experts"
-                                    : mixtral || !text["num_experts"].present()             ? "num_local_experts"
-                                                                                            : "num_experts"];
-      c.num_local_experts = size_or(count, mixtral ? 8 : of.default_experts);
-      c.num_experts_per_tok = size_or(text["num_experts_per_tok"], mixtral ? 2 : of.default_experts_used);
-      if (c.num_local_experts == 0) document_.refuse(count.where(), "a number above 0", "0");
-    }
-    if (all) {
-      const bool all_biased = of.block_biases;
-      const std::uint32_t dense = c.intermediate_size;
-      if (of.default_expert_width != 0)
-        c.intermediate_size = size_or(text["moe_intermediate_size"], of.default_expert_width);
-      if (of.logistic_router) read_logistic_router(text, dense);
-      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || of.logistic_router ||
-                                                           (has_shared_expert(of) && !of.parts_of_all));
-      if (has_shared_expert(of))
-        c.shared_expert_intermediate_size = size_or(text["shared_expert_intermediate_size"], of.default_shared_width);
-      if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
-        limit.refuse("7");
-      if (all_biased) {
-        expect_same(text["experts_per_token"], text["num_experts_per_tok"]);
-        for (const char* rope : {"rope_scaling", "rope_parameters"})
-          expect_same(text["initial_context_length"], text[rope]["original_max_position_embeddings"]);
-      }
-      if (text["decoder_sparse_step"].present() && text["decoder_sparse_step"].natural() != 1)
-        text["decoder_sparse_step"].refuse("1: experts in all layers");
-    }
-    for (const char* key : {"num_experts", "num_local_experts"})
-      if (c.num_local_experts == 0 && text[key].present() && text[key].natural() != 0)
-        document_.refuse(key, "0", std::to_string(text[key].natural()));
-  }
-
-  /// Defaults: transformers' Lfm2MoeConfig and Glm4MoeConfig. @param dense the width of FFNs without experts
-  [[gnu::cold]] void read_logistic_router(const json_place& text, std::uint32_t dense) {
-    decoder_config& c = out_.config;
-    const bool shares = family_of(c.model_type).shared_experts;
-    const json_place layers = text[shares ? "first_k_dense_replace" : "num_dense_layers"],
-                     factor = text["routed_scaling_factor"];
-    c.num_dense_layers = layers.present() ? size(layers) : family_of(c.model_type).default_dense_layers;
-    if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
-    c.use_expert_bias = text["use_expert_bias"].boolean_or(true);
-    if (factor.present()) c.routed_scaling_factor = factor.real();
-    if (!shares) return;
-    const json_place count = text["n_shared_experts"];
-    const std::uint64_t shared = std::uint64_t{count.present() ? size(count) : 1} * c.intermediate_size;
-    if (shared > config_limits::intermediate_size) count.refuse("experts that are not wider than a model's FFN");
-    c.shared_expert_intermediate_size = static_cast<std::uint32_t>(shared);
-    for (const char* key : {"n_group", "topk_group"})
-      if (text[key].present() && text[key].natural() != 1) text[key].refuse("1: experts are chosen among all");
   }
 
   /// What some models of a family alone have, and layers that draft tokens. Defaults: transformers' Glm4MoeConfig and

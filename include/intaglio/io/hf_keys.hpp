@@ -58,16 +58,17 @@ constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
 constexpr bool has_experts_alone(const family& of) {
   return of.experts == mixtures::all || may_share_expert(of) || of.single_halves;
 }
-constexpr bool has_logistic_router(const family& of) { return of.logistic_router; }
+constexpr bool has_logistic_router(const family& of) { return of.score == expert_score::logistic; }
 constexpr bool has_optional_norms(const family& of) { return of.optional_norms; }
-constexpr bool has_shared_experts(const family& of) { return of.shared_experts; }
+constexpr bool has_shared_experts(const family& of) { return of.shared_experts != 0 && !of.moe_keys; }
+constexpr bool has_moe_keys(const family& of) { return of.moe_keys; }
 constexpr bool has_draft_layers(const family& of) { return of.draft_layers; }
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
 constexpr bool has_narrow_experts(const family& of) {
   return of.default_expert_width != 0 || of.kinds_of_layers || of.single_halves;
 }
-constexpr bool has_counted_experts(const family& of) { return of.shared_experts || of.single_halves; }
-constexpr bool has_stated_parts(const family& of) { return has_plain_experts(of) || of.logistic_router; }
+constexpr bool has_counted_experts(const family& of) { return has_shared_experts(of) || of.single_halves; }
+constexpr bool has_stated_parts(const family& of) { return has_plain_experts(of) || has_scored_router(of); }
 constexpr bool has_stated_eps(const family& of) { return has_short_conv(of) || of.single_halves; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
 constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && of.norms_behind && !has_layer_inputs(of); }
@@ -284,6 +285,19 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"n_group", config_key_use::read, {}, has_counted_experts},
     {"topk_group", config_key_use::read, {}, has_counted_experts},
     {"num_nextn_predict_layers", config_key_use::read, {}, has_draft_layers},
+    {"moe_num_experts", config_key_use::read, {}, has_moe_keys},
+    {"moe_k", config_key_use::read, {}, has_moe_keys},
+    {"moe_num_shared_experts", config_key_use::read, {}, has_moe_keys},
+    {"moe_layer_start_index", config_key_use::read, {}, has_moe_keys},
+    {"moe_layer_end_index", config_key_use::read, {}, has_moe_keys},
+    {"moe_layer_interval", config_key_use::read, {}, has_moe_keys},
+    {"moe_norm_min", config_key_use::read, {}, has_moe_keys},
+    {"moe_gate_act", config_key_use::read, {}, has_moe_keys},
+    {"moe_norm_gate_logits", config_key_use::read, {}, has_moe_keys},
+    {"moe_use_aux_free", config_key_use::read, {}, has_moe_keys},
+    {"moe_gate", config_key_use::harmless},      // which of its kernels chooses
+    {"moe_capacity", config_key_use::harmless},  // of tokens that training leaves out
+    {"multi_token_pred_lambda", config_key_use::harmless},
     {"swiglu_limit", config_key_use::read, {}, has_biased_experts},
     {"experts_per_token", config_key_use::read, {}, has_biased_experts},
     {"initial_context_length", config_key_use::read, {}, has_biased_experts},

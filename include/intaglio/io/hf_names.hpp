@@ -176,7 +176,7 @@ inline constexpr std::array<hf_part, 7> hf_globals{
      {"per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
      {"2_Dense.linear.weight", "dense_2.weight"},
      {"3_Dense.linear.weight", "dense_3.weight"}}};
-inline constexpr std::array<hf_part, 11> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
+inline constexpr std::array<hf_part, 12> hf_tails{{{"altup.correct_output_scale", "altup_correct_scale.weight"},
                                                    {"layer_scalar", "layer_output_scale.weight"},
                                                    {"router.scale", "ffn_gate_inp.scale"},
                                                    {"router.per_expert_scale", "ffn_down_exps.scale"},
@@ -186,13 +186,15 @@ inline constexpr std::array<hf_part, 11> hf_tails{{{"altup.correct_output_scale"
                                                    {"mlp.experts.down_proj", "ffn_down_exps.weight"},
                                                    {"feed_forward.expert_bias", "exp_probs_b.bias"},
                                                    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
-                                                   {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"}}};
+                                                   {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
+                                                   {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"}}};
 
 /// Whether layers of a family have such a tensor.
 constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf.starts_with("mlp.experts.")) return of.default_expert_width != 0 && of.recurrent != recurrence::short_conv;
-  if (hf == "mlp.gate.e_score_correction_bias") return of.logistic_router && of.shared_experts;
-  if (hf == "feed_forward.expert_bias") return of.logistic_router && of.recurrent == recurrence::short_conv;
+  if (hf == "mlp.moe_statics.e_score_correction_bias") return of.moe_keys;
+  if (hf == "mlp.gate.e_score_correction_bias") return has_scored_router(of) && of.shared_experts && !of.moe_keys;
+  if (hf == "feed_forward.expert_bias") return has_scored_router(of) && of.recurrent == recurrence::short_conv;
   if (hf.starts_with("mixer.")) return of.single_halves;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
 }
@@ -351,6 +353,8 @@ inline bool is_draft_name(std::string_view name, std::string_view layers, std::u
   for (const char digit : name) layer = 10 * layer + static_cast<std::uint32_t>(digit - '0');
   return layer >= count && layer - count < drafts;
 }
+/// Whether a tensor is of a head that drafts tokens, whose names have no layer of the model: ERNIE 4.5's.
+inline bool is_draft_head(std::string_view name) { return name.starts_with("model.mtp_"); }
 /// What is said of such tensors.
 inline std::string draft_warning(std::size_t tensors) {
   return std::to_string(tensors) + " tensors of layers that draft tokens are not read";

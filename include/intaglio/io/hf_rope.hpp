@@ -25,8 +25,7 @@ class hf_rope : public hf_fields {
     const family& of = family_of(out_.config.model_type);
     const bool gemma = is_gemma(of.type) && of.head_norms;
     if (gemma || out_.model_type == "mixtral" || of.recurrent == recurrence::short_conv) return 1e6f;
-    if (of.block_biases) return 150'000.f;
-    return of.type == architecture::bitnet || of.type == architecture::ernie4_5 ? 5e5f : 10'000.f;
+    return of.block_biases ? 150'000.f : of.default_theta;
   }
 
   /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of

@@ -12,10 +12,12 @@ namespace intaglio::ir {
 
 /// What a mixture's experts count by their logits.
 struct router_gate {
-  bool logistic = false;       ///< 1 / (1 + exp(-logit)) of each expert, not a softmax
-  float factor = 1.f;          ///< what an expert counts is multiplied by it
-  float added = 0.f;           ///< of logistic: to the sum of the chosen ones, by which they are divided
-  std::string_view bias = {};  ///< of logistic: a tensor [experts] f32, added for the choice alone; empty: none
+  expert_score score = expert_score::logit;  ///< what experts are judged by
+  float factor = 1.f;                        ///< what an expert counts is multiplied by it
+  // Of other scores than logits.
+  float added = 0.f;           ///< to the sum of the chosen ones' scores, by which they are divided
+  float least = 0.f;           ///< that sum where it is smaller
+  std::string_view bias = {};  ///< a tensor [experts] f32, added to scores for the choice alone; empty: none
 };
 
 /// Traces FFNs.
@@ -90,7 +92,8 @@ class ffn_trace : public mixer_trace {
          .second = gate.bias.empty() ? none : weight(gate.bias, 1, width(logits), dtype::f32),
          .eps = gate.added,
          .scale = gate.factor,
-         .logistic = gate.logistic,
+         .score = gate.score,
+         .least = gate.least,
          .over_all = over_all,
          .experts = width(logits),
          .top_k = top_k};

@@ -101,8 +101,10 @@ struct op {
   std::uint32_t ahead = 0;  ///< attention: positions of the pass behind its own that a token sees
   std::uint32_t taps = 0;   ///< short_conv: tokens that it sees, its own among them
   delta_net_config delta{};
-  bool logistic = false;    ///< head_gate: by sigmoid(gate), not silu(gate); route: by sigmoid(logit), not a softmax;
-                            ///< `second` is a bias of the choice, `eps` is added to the sum, `scale` is a factor
+  bool logistic = false;                     ///< head_gate: by sigmoid(gate), not silu(gate)
+  expert_score score = expert_score::logit;  ///< route: `second` is a bias of the choice, `eps` is added to the sum,
+                                             ///< `scale` is a factor
+  float least = 0;                           ///< route: the smallest sum by which scores are divided
   bool multiplied = false;  ///< short_conv: its input is B, C and h, and it gives C conv(B h), not silu(conv(x))
   bool by_layer = false;    ///< gated: up has a place for each layer, one behind the other
   bool over_all = false;    ///< route: the softmax is over all experts, not over those that are chosen

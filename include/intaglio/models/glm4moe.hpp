@@ -18,7 +18,8 @@ namespace intaglio::models {
 /// The blocks of a model whose mixtures are behind dense layers. Biases and norms of q and k are there where the
 /// config states them.
 /// @shape  x, out: [tokens, hidden_size] f32
-template <dtype W>
+/// @tparam N norms of heads  @tparam B biases of q, k and v
+template <dtype W, graph::qk_norm N = graph::qk_norm::rms, graph::qkv_bias B = graph::qkv_bias::added>
 struct glm4moe_blocks {
   const decoder_config* config;  ///< of the model
 
@@ -31,9 +32,9 @@ struct glm4moe_blocks {
     }
     const auto kinds =
         numbered_kinds<bool>::of(c.num_hidden_layers, [&](std::uint32_t layer) { return !c.has_experts(layer); });
-    const auto attention = residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} |
-                                    self_attention<W, input_type<W>, qk_norm::rms, qkv_bias::added>{c} |
-                                    linear<W>{"attn_output.weight", c.q_size(), c.hidden_size});
+    const auto attention =
+        residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<W, input_type<W>, N, B>{c} |
+                 linear<W>{"attn_output.weight", c.q_size(), c.hidden_size});
     return t.repeat_kinds(x, c.num_hidden_layers, kinds.pattern, kinds.count, [&](std::uint8_t kind, ir::value_id in) {
       return (attention | ffn_or_mixture<W>{&c, c.rms_norm_eps, kinds.traits[kind], ffn_norm_of(c)}).forward(t, in);
     });
@@ -41,12 +42,13 @@ struct glm4moe_blocks {
 };
 
 /// The layers of a GLM-4.5, for a model type and for plans that are made at run time. `c` outlives them.
-template <dtype W>
+/// @tparam N norms of heads  @tparam B biases of q, k and v
+template <dtype W, graph::qk_norm N = graph::qk_norm::rms, graph::qkv_bias B = graph::qkv_bias::added>
 constexpr auto glm4moe_graph(const decoder_config& c, dtype head, dtype embedding_type) {
   using namespace intaglio::graph;
   // clang-format off
   return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
-       | glm4moe_blocks<W>{&c}
+       | glm4moe_blocks<W, N, B>{&c}
        | rms_norm{"output_norm.weight", c.rms_norm_eps}
        | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
                  c.tie_word_embeddings ? embedding_type : head};

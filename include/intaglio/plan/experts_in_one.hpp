@@ -61,7 +61,7 @@ struct experts_in_one {
       return kernels::constants_of<kernels::matmul_kernel>(period[step].specialization);
     };
     const auto sum = kernels::constants_of<kernels::expert_sum_kernel>(period[steps.sum].specialization);
-    return route.biased == 0 && route.scaled == 0 && route.stated == 0 && route.logistic == 0 && route.factor == 1.f &&
+    return route.biased == 0 && route.scaled == 0 && route.stated == 0 && route.score == 0 && route.factor == 1.f &&
            product(steps.router).codec == kernels::codec::f32 && product(steps.gated).own_input == 0 &&
            product(steps.down).own_input == 1 && sum.width == hidden && sum.experts_used == its.used &&
            sum.biased == 0 && sum.stores == 0;

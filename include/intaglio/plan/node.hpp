@@ -36,7 +36,9 @@ struct node {
   bool multiplied = false;         ///< likewise
   delta_net_config delta{};        ///< of delta_net, whose beta and alpha are k_in and v_in
   bool state_space = false;        ///< likewise: by Mamba-2's rule, whose gate is up_in and whose steps are v_in
-  bool logistic = false;           ///< of head_gate, whose gate is up_in; of route, where eps is added to the sum
+  bool logistic = false;           ///< of head_gate, whose gate is up_in
+  expert_score score = expert_score::logit;      ///< of route, where eps is added to the sum
+  float least = 0;                               ///< of route: the smallest sum
   ir::stream_step step = ir::stream_step::take;  ///< of streams, whose branch is up_in and whose target is k_in
   std::uint32_t streams = 0, stream_index = 0;   ///< likewise
   std::uint32_t experts = 0, top_k = 0;          ///< top_k of `fixed`: rows of a token, which experts gave

@@ -2,31 +2,48 @@
 // Kernels route, expert_tiles and expert_sum, and matmul by the experts that route chose, on the CPU.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "intaglio/core/decoder_config.hpp"
 #include "intaglio/reference/matmul.hpp"
 
 namespace intaglio::reference {
 
 /// How a token's experts are chosen, and what they count.
 struct routing {
-  bool over_all = false;              ///< what the experts count adds up to 1 over all, not over those that were chosen
-  std::span<const float> scale{};     ///< what each expert's part is multiplied by, [experts]; none: 1
-  bool logistic = false;              ///< by 1 / (1 + exp(-logit)), over_all: as it is
-  std::span<const float> choosing{};  ///< of logistic: added to that for the choice alone, [experts]; none: 0
-  float factor = 1.f;                 ///< of each part
-  float added = 0.f;                  ///< of logistic: to the sum by which parts are divided
+  bool over_all = false;           ///< what the experts count adds up to 1 over all, not over those that were chosen
+  std::span<const float> scale{};  ///< what each expert's part is multiplied by, [experts]; none: 1
+  expert_score score = expert_score::logit;  ///< of another one an expert counts its score; over_all: as it is
+  std::span<const float> choosing{};         ///< of such scores: added for the choice alone, [experts]; none: 0
+  float factor = 1.f;                        ///< of each part
+  float added = 0.f;                         ///< of such scores: to the sum by which parts are divided
+  float least = 0.f;                         ///< that sum where it is smaller
 };
 
-/// The choice of a token whose experts count by themselves.
-inline void logistic_route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how) {
+/// Scores of a token's experts, [experts], that are no logits.
+inline std::vector<float> expert_scores(std::span<const float> logits, expert_score by) {
+  std::vector<float> out;
+  if (by == expert_score::logistic) {
+    for (const float logit : logits) out.push_back(1.0f / (1.0f + kernels::arithmetic::exp(-logit)));
+    return out;
+  }
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  float sum = 0;
+  for (const float logit : logits) sum += out.emplace_back(kernels::arithmetic::exp(logit - largest));
+  for (float& part : out) part = part / sum;
+  return out;
+}
+
+/// The choice of a token whose experts count by scores that are no logits.
+inline void scored_route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how) {
   const std::size_t used = choice.size() / 2;
-  std::vector<float> parts, judged;
-  for (const float logit : logits) parts.push_back(1.0f / (1.0f + kernels::arithmetic::exp(-logit)));
+  const std::vector<float> parts = expert_scores(logits, how.score);
+  std::vector<float> judged;
   for (std::size_t e = 0; e < parts.size(); ++e)
     judged.push_back(how.choosing.empty() ? parts[e] : parts[e] + how.choosing[e]);
   std::vector<bool> taken(logits.size());
@@ -41,7 +58,7 @@ inline void logistic_route(std::span<const float> logits, std::span<std::uint32_
   }
   for (std::size_t j = 0; j < used; ++j) {
     float part = parts[choice[j]];
-    if (!how.over_all) part = part / (sum + how.added);
+    if (!how.over_all) part = part / ((sum < how.least ? how.least : sum) + how.added);
     part = how.factor == 1.f ? part : product(part, how.factor);
     choice[used + j] = std::bit_cast<std::uint32_t>(how.scale.empty() ? part : product(part, how.scale[choice[j]]));
   }
@@ -49,7 +66,7 @@ inline void logistic_route(std::span<const float> logits, std::span<std::uint32_
 
 /// @shape  logits: [experts] of one token, their bias added; choice: [2 * experts used]
 inline void route(std::span<const float> logits, std::span<std::uint32_t> choice, const routing& how = {}) {
-  if (how.logistic) return logistic_route(logits, choice, how);
+  if (how.score != expert_score::logit) return scored_route(logits, choice, how);
   const std::size_t used = choice.size() / 2;
   std::vector<bool> taken(logits.size());
   std::vector<float> parts;

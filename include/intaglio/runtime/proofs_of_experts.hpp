@@ -145,12 +145,13 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
                     out = trial.room(std::uint64_t{8} * trial.width * used), memory = trial.memory_of(trial.state());
   trial.run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
   reference::routing how{.over_all = trial.constant(call, "over_all") != 0,
-                         .logistic = trial.constant(call, "logistic") != 0,
+                         .score = static_cast<expert_score>(trial.constant(call, "score")),
                          .factor = trial.real(call, "factor"),
-                         .added = trial.real(call, "added")};
+                         .added = trial.real(call, "added"),
+                         .least = trial.real(call, "least")};
   std::vector<float> bias, scale;
   if (trial.constant(call, "biased") != 0) bias = trial.weight<float>(trial.operand(call, "bias"), 0, experts);
-  if (how.logistic) how.choosing = bias;
+  if (how.score != expert_score::logit) how.choosing = bias;
   else if (!bias.empty()) logits = reference::biased_logits(logits, bias);
   if (trial.constant(call, "scaled") != 0) scale = trial.weight<float>(trial.operand(call, "scale"), 0, experts);
   how.scale = scale;

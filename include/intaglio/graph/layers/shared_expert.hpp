@@ -81,7 +81,8 @@ constexpr auto moe_beside_shared(const rms_norm& norm, const Mixture& mixture, c
 /// What a config's experts count by their scores.
 constexpr ir::router_gate router_gate_of(const decoder_config& c) {
   const family& of = family_of(c.model_type);
-  return {of.logistic_router, c.routed_scaling_factor, of.router_added, c.use_expert_bias ? "exp_probs_b.bias" : ""};
+  return {of.score, c.routed_scaling_factor, of.router_added, of.router_least,
+          c.use_expert_bias ? "exp_probs_b.bias" : ""};
 }
 
 /// What stands behind attention: a gated unit or, where the config has experts, a mixture, alone or beside an expert

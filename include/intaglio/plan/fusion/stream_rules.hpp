@@ -112,7 +112,7 @@ class stream_rules : public graph_reader {
     n.over_all = at(i).over_all;
     n.factor = at(i).weight;
     if (at(i).second != ir::none) n.biases[0] = at(i).second;
-    n.logistic = at(i).logistic, n.scale = at(i).scale, n.eps = at(i).eps;
+    n.score = at(i).score, n.scale = at(i).scale, n.eps = at(i).eps, n.least = at(i).least;
     n.out = at(i).out;
   }
 

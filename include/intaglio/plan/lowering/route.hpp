@@ -29,9 +29,10 @@ struct lowering_of<kernels::route_kernel> : dispatch_builder {
     k.experts = n.experts;
     k.experts_used = n.top_k;
     k.over_all = n.over_all ? 1u : 0u;
-    k.logistic = n.logistic ? 1u : 0u;
+    k.score = static_cast<std::uint32_t>(n.score);
     k.factor = n.scale;
     k.added = n.eps;
+    k.least = n.least;
     d_->subgroups = (std::min)(c_.target.norm_subgroups, (n.experts + 31) / 32);
     d_->groups = {1, c_.tokens, 1};
   }

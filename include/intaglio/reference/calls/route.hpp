@@ -17,10 +17,12 @@ struct call_of<kernels::route_kernel> : dispatch_call {
     std::span<const float> logits = memory<float>("logits").first(tokens() * experts);
     std::vector<float> sums;
     routing how{.over_all = constant("over_all") != 0,
-                .logistic = constant("logistic") != 0,
+                .score = static_cast<expert_score>(constant("score")),
                 .factor = real("factor"),
-                .added = real("added")};
-    if (constant("biased") != 0 && how.logistic) how.choosing = weight<float>("bias").first(experts);
+                .added = real("added"),
+                .least = real("least")};
+    if (constant("biased") != 0 && how.score != expert_score::logit)
+      how.choosing = weight<float>("bias").first(experts);
     else if (constant("biased") != 0)
       logits = sums = reference::biased_logits(logits, weight<float>("bias").first(experts));
     if (constant("scaled") != 0) how.scale = weight<float>("scale").first(experts);

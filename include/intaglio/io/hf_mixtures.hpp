@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// What a config.json says of mixtures of experts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "intaglio/io/hf_encoder.hpp"
+
+namespace intaglio::io {
+
+/// Reads mixtures of experts.
+class hf_mixtures : public hf_encoder {
+ public:
+  using hf_encoder::hf_encoder;
+
+ protected:
+  /// Defaults: transformers' MixtralConfig and Qwen3MoeConfig.
+  [[gnu::cold]] void read_experts(const json_place& text) {
+    decoder_config& c = out_.config;
+    const family& of = family_of(c.model_type);
+    const bool mixtral = out_.model_type == "mixtral", all = of.experts == mixtures::all;
+    const auto size_or = [&](const json_place& place, std::uint32_t absent) {
+      return place.present() ? size(place) : absent;
+    };
+    if (may_share_expert(of)) {
+      c.num_local_experts = size_or(text["num_local_experts"], of.default_experts);
+      const std::uint32_t shared =
+          size_or(text["shared_intermediate_size"], out_.model_type == "granitemoe" ? 0 : 1024);
+      (c.num_local_experts != 0 ? c.shared_expert_intermediate_size : c.intermediate_size) = shared;
+      if (c.num_local_experts != 0)
+        c.num_experts_per_tok = size_or(text["num_experts_per_tok"], of.default_experts_used);
+    }
+    if (mixtral || all) {
+      const json_place count = text[of.moe_keys                                               ? "moe_num_experts"
+                                    : of.shared_experts && text["n_routed_experts"].present() ? "n_routed_experts"
+                                    : mixtral || !text["num_experts"].present()               ? "num_local_experts"
+                                                                                              : "num_experts"];
+      c.num_local_experts = size_or(count, mixtral ? 8 : of.default_experts);
+      const json_place used = text[of.moe_keys ? "moe_k" : "num_experts_per_tok"];
+      c.num_experts_per_tok = size_or(used, mixtral ? 2 : of.default_experts_used);
+      if (c.num_local_experts == 0) document_.refuse(count.where(), "a number above 0", "0");
+    }
+    if (all) {
+      const bool all_biased = of.block_biases;
+      const std::uint32_t dense = c.intermediate_size;
+      if (of.default_expert_width != 0)
+        c.intermediate_size = size_or(text["moe_intermediate_size"], of.default_expert_width);
+      if (has_scored_router(of)) read_scored_router(text, dense);
+      c.norm_topk_prob = text["norm_topk_prob"].boolean_or(all_biased || has_scored_router(of) ||
+                                                           (has_shared_expert(of) && !of.parts_of_all));
+      if (has_shared_expert(of))
+        c.shared_expert_intermediate_size = size_or(text["shared_expert_intermediate_size"], of.default_shared_width);
+      if (const json_place limit = text["swiglu_limit"]; all_biased && limit.present() && limit.number() != 7.0)
+        limit.refuse("7");
+      if (all_biased) {
+        expect_same(text["experts_per_token"], text["num_experts_per_tok"]);
+        for (const char* rope : {"rope_scaling", "rope_parameters"})
+          expect_same(text["initial_context_length"], text[rope]["original_max_position_embeddings"]);
+      }
+      if (text["decoder_sparse_step"].present() && text["decoder_sparse_step"].natural() != 1)
+        text["decoder_sparse_step"].refuse("1: experts in all layers");
+    }
+    for (const char* key : {"num_experts", "num_local_experts"})
+      if (c.num_local_experts == 0 && text[key].present() && text[key].natural() != 0)
+        document_.refuse(key, "0", std::to_string(text[key].natural()));
+  }
+
+ private:
+  /// Defaults: transformers' Lfm2MoeConfig and Glm4MoeConfig. @param dense the width of FFNs without experts
+  [[gnu::cold]] void read_scored_router(const json_place& text, std::uint32_t dense) {
+    decoder_config& c = out_.config;
+    const family& of = family_of(c.model_type);
+    const json_place layers = text[of.moe_keys         ? "moe_layer_start_index"
+                                   : of.shared_experts ? "first_k_dense_replace"
+                                                       : "num_dense_layers"],
+                     factor = text["routed_scaling_factor"];
+    c.num_dense_layers = layers.present() ? size(layers) : of.default_dense_layers;
+    if (c.num_dense_layers != 0) c.dense_intermediate_size = dense;
+    c.use_expert_bias = text[of.moe_keys ? "moe_use_aux_free" : "use_expert_bias"].boolean_or(true);
+    if (of.score == expert_score::logistic && factor.present()) c.routed_scaling_factor = factor.real();
+    if (!of.shared_experts) return;
+    const json_place count = text[of.moe_keys ? "moe_num_shared_experts" : "n_shared_experts"];
+    const std::uint64_t shared = std::uint64_t{count.present() ? size(count) : of.shared_experts} * c.intermediate_size;
+    if (shared > config_limits::intermediate_size) count.refuse("experts that are not wider than a model's FFN");
+    c.shared_expert_intermediate_size = static_cast<std::uint32_t>(shared);
+    if (of.moe_keys) return judge_moe_keys(text);
+    for (const char* key : {"n_group", "topk_group"})
+      if (text[key].present() && text[key].natural() != 1) text[key].refuse("1: experts are chosen among all");
+  }
+
+  /// Keys of ERNIE 4.5's mixtures that have one value here. Defaults: transformers' Ernie4_5_MoeConfig.
+  [[gnu::cold]] void judge_moe_keys(const json_place& text) {
+    const decoder_config& c = out_.config;
+    expect_same(text["num_experts"], text["moe_num_experts"]);
+    expect_same(text["num_experts_per_tok"], text["moe_k"]);
+    if (const json_place step = text["moe_layer_interval"]; step.present() && step.natural() != 1)
+      step.refuse("1: experts in all layers from moe_layer_start_index on");
+    if (const json_place last = text["moe_layer_end_index"];
+        last.present() && last.number() != -1 && last.number() < c.num_hidden_layers - 1.0)
+      last.refuse("-1 or the last layer " + std::to_string(c.num_hidden_layers - 1));
+    if (const json_place least = text["moe_norm_min"];
+        least.present() && static_cast<float>(least.number()) != family_of(c.model_type).router_least)
+      least.refuse("1e-12");
+    if (const std::string gate = text["moe_gate_act"].text_or("softmax"); gate != "softmax")
+      document_.refuse("moe_gate_act", "softmax", "'" + printable(gate, 40) + "'");
+    if (!text["moe_norm_gate_logits"].boolean_or(true)) document_.refuse("moe_norm_gate_logits", "true", "false");
+  }
+};
+
+}  // namespace intaglio::io
