@@ -96,6 +96,8 @@ class Checker:
             words.pop(0)  # variables are searched for in all inline code and blocks
         if not words:
             return
+        if words[0] == "mpirun":  # starts another program: its own options are not ours to check
+            words = words[next((at for at, word in enumerate(words) if word in self.programs), 0):]
         program, arguments = words[0], words[1:]
         name = pathlib.PurePosixPath(program).name
         if program == "./dev":
