@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The lists of tests/docs: commands that are not run, each with what does their work, and commands that are run in other
-words."""
+"""The lists of tests/docs: commands that are not run, each with what does their work, and those run in other words."""
 
 import re
 import sys
