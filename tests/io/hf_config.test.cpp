@@ -503,6 +503,24 @@ TEST_CASE("hf_config: a GLM-4.5 states its experts, what turns, norms, biases an
   CHECK(other.warnings.size() == 2);
 }
 
+TEST_CASE("hf_config: a EuroBERT is a Llama whose tokens attend to each other") {
+  const auto of = [](const std::string& fields) {
+    return R"({"model_type":"eurobert","hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,)"
+           R"("num_attention_heads":4,"vocab_size":1000,"max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+           fields + "}";
+  };
+  const auto usual = read(of(R"(,"rope_theta":250000,"rope_scaling":null,"attention_bias":false,"mlp_bias":false,)"
+                             R"("hidden_dropout":0.0,"pretraining_tp":1,"mask_token_id":2,"is_decoder":false,)"
+                             R"("classifier_pooling":"late","tie_word_embeddings":false)"));
+  CHECK((usual.config.model_type == architecture::eurobert && usual.config.rope_theta == 250'000.f));
+  CHECK((usual.config.num_key_value_heads == 4 && usual.config.hidden_act == activation::silu));
+  CHECK(usual.warnings == std::vector<std::string>{});
+  CHECK(read(of(R"(,"use_bidirectional_attention":true)")).warnings.empty());
+  CHECK_THAT(refusal(of(R"(,"use_bidirectional_attention":false)")),
+             ContainsSubstring("use_bidirectional_attention: expected true, found false"));
+  CHECK_THAT(refusal(of(R"(,"hidden_act":"gelu")")), ContainsSubstring("hidden_act: expected"));
+}
+
 TEST_CASE("hf_config: an ERNIE 4.5 with experts states them by keys that begin with moe_") {
   const auto of = [](const std::string& fields, const std::string& type = "ernie4_5_moe") {
     return R"({"model_type":")" + type +

@@ -41,6 +41,12 @@ TEST_CASE("hf_names: an expert's matrices have Mixtral's names or those of a gat
   CHECK_FALSE(expert_of("model.layers.0.mlp.experts.1.w1.weight", "model.layers.", own_experts));
   CHECK_FALSE(expert_of("model.layers.0.block_sparse_moe.experts.1.up_proj.weight"));
   CHECK(gguf_name("model.layers.2.mlp.gate.weight", architecture::qwen3moe) == "blk.2.ffn_gate_inp.weight");
+  const std::string choosing = "model.layers.2.mlp.moe_statics.e_score_correction_bias";
+  CHECK(gguf_name(choosing, architecture::ernie4_5_moe) == "blk.2.exp_probs_b.bias");
+  CHECK(hf_name("blk.2.exp_probs_b.bias", architecture::ernie4_5_moe) == choosing);
+  CHECK_FALSE(gguf_name(choosing, architecture::glm4moe));
+  CHECK(hf_name("blk.2.exp_probs_b.bias", architecture::glm4moe) == "model.layers.2.mlp.gate.e_score_correction_bias");
+  CHECK((is_draft_head("model.mtp_emb_norm.0.weight") && !is_draft_head("model.layers.0.mtp_emb_norm.weight")));
   for (const auto& [hf, gguf] : {std::pair{"router.proj.weight", "ffn_gate_inp.weight"},
                                  {"router.scale", "ffn_gate_inp.scale"},
                                  {"router.per_expert_scale", "ffn_down_exps.scale"},

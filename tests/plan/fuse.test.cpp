@@ -183,9 +183,21 @@ TEST_CASE("the stream is not overwritten while somebody still reads it", "[plan]
   CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes add"));
 }
 
+TEST_CASE("a norm that nothing reads is the output of an encoder", "[plan][fuse]") {
+  text<256> failure;
+  const auto nodes =
+      fused([](ir::trace& t, ir::value_id x) { return t.rms_norm(x, "last.weight", 1e-5f); }, true, failure);
+  CHECK(failure.empty());
+  REQUIRE(!nodes.empty());
+  CHECK((nodes.back().kernel == kernel::rms_norm && nodes.back().head_dim == 0 && !nodes.back().centered));
+}
+
 TEST_CASE("an op without a kernel is named", "[plan][fuse]") {
   text<256> failure;
-  (void)fused([](ir::trace& t, ir::value_id x) { return t.rms_norm(x, "lonely.weight", 1e-5f); }, true, failure);
+  const auto gated = [](ir::trace& t, ir::value_id x) {
+    return t.gated(t.rms_norm(x, "lonely.weight", 1e-5f), x, shader::activation_function(activation::silu));
+  };
+  (void)fused(gated, true, failure);
   CHECK_THAT(std::string(failure.view()),
              ContainsSubstring("lonely.weight") && ContainsSubstring("no kernel computes rms_norm"));
   failure = {};

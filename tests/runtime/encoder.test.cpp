@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Encoders from folders and from GGUF: tokens and embeddings against numpy in float64 (encoder.py,
-// windowed_encoder.py, modern_encoder.py).
+// windowed_encoder.py, modern_encoder.py, eurobert.py).
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -41,7 +41,8 @@ const std::filesystem::path& made() {
     run_python("tests/runtime/encoder.py", {(folder / "models").string()});
     run_python("tests/runtime/windowed_encoder.py", {(folder / "models" / "gemma").string()});
     run_python("tests/runtime/modern_encoder.py", {(folder / "models" / "modern").string()});
-    for (const char* model : {"bert", "cross", "nomic", "xlmr", "roberta", "gemma", "modern"}) {
+    run_python("tests/runtime/eurobert.py", {(folder / "models" / "euro").string()});
+    for (const char* model : {"bert", "cross", "nomic", "xlmr", "roberta", "gemma", "modern", "euro"}) {
       io::convert_options options;
       options.codec = dtype::f32;
       io::convert(folder / "models" / model, folder / "models" / model / "converted.gguf", options);
@@ -85,7 +86,7 @@ basic_session session_of(const gpu::device& on, const plan::planned& plan, const
 }  // namespace
 
 TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]") {
-  const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta", "gemma", "modern");
+  const std::string model = GENERATE("bert", "nomic", "xlmr", "roberta", "gemma", "modern", "euro");
   // By tiles of tokens, as GPUs do it: with the bits of floats, and with halves.
   static const plan::profile tiles = plan::with_cache(plan::profiles::exact, kernels::element::f32);
   struct way {
@@ -98,7 +99,7 @@ TEST_CASE("encoders give numpy's embeddings, however they are pooled", "[once]")
                way{"model.gguf", &plan::profiles::portable, 2e-2}, way{"converted.gguf", &plan::profiles::cpu, 2e-5},
                way{"converted", &plan::profiles::cpu, 2e-5});
   if (!becomes_folder(model) && form == "converted") return;
-  const bool mean = model == "nomic" || is_gemma_embedding(model);
+  const bool mean = model == "nomic" || model == "euro" || is_gemma_embedding(model);
   CAPTURE(model, form, target->name);
   const io::checkpoint file = io::checkpoint::open(made() / model / form);
   CHECK(file.warnings().empty());

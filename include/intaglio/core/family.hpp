@@ -100,7 +100,7 @@ struct family {
 };
 
 /// In the order of `architecture`.
-inline constexpr std::array<family, 38> families_table{{
+inline constexpr std::array<family, 39> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
      .gguf_names = "bitnet bitnet-b1.58 bitnet-25",
@@ -520,6 +520,12 @@ inline constexpr std::array<family, 38> families_table{{
      .draft_layers = true,
      .tied = true,
      .default_theta = 5e5f},
+    {.type = architecture::eurobert,
+     .config_names = "eurobert",
+     .gguf_names = "eurobert",
+     .layers = "eurobert",
+     .window = gguf_window::refused,
+     .encoder = true},
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }

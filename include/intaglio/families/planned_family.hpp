@@ -14,6 +14,7 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/ernie4_5.hpp"
 #include "intaglio/models/ernie4_5_moe.hpp"
+#include "intaglio/models/eurobert.hpp"
 #include "intaglio/models/exaone4.hpp"
 #include "intaglio/models/falcon_e.hpp"
 #include "intaglio/models/gemma.hpp"
@@ -222,6 +223,9 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
       break;
     case architecture::gemma2:
       models::gemma2_graph<any>(c, types.embedding).forward(t);
+      break;
+    case architecture::eurobert:
+      models::eurobert_graph<any>(c, types.embedding).forward(t);
       break;
     case architecture::bert:
       models::bert_graph<any>(c, types.embedding).forward(t);

@@ -56,7 +56,7 @@ class hf_tensor_collector {
   [[gnu::cold]] void add(const Tensor& tensor, const mapped_file* file) {
     if (is_unread(tensor.name)) return;
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
-    if (family_of(config_.config.model_type).layer_norms) {
+    if (family_of(config_.config.model_type).encoder) {
       if (is_position_list(tensor.name)) return;
       if (is_encoder_head(tensor.name) && !is_score_head(tensor.name, score_)) {
         ++heads_;
@@ -365,11 +365,12 @@ template <class File>
   const std::vector<typename File::tensor> tensors = model.tensors();
   const bool has_head =
       std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
-  config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head;
+  const bool encodes = family_of(config.config.model_type).encoder;  // which has no head, whatever its config says
+  config.config.tie_word_embeddings = encodes || config.tie_word_embeddings.value_or(!has_head);
   // An embedding model is stored without a head, whatever its config says (Qwen3-Embedding-8B).
-  const bool headless = !has_head && !family_of(config.config.model_type).encoder &&
-                        std::any_of(tensors.begin(), tensors.end(),
-                                    [](const auto& tensor) { return tensor.name == "embed_tokens.weight"; });
+  const bool headless = !has_head && !encodes && std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return tensor.name == "embed_tokens.weight";
+  });
   if (headless && !config.config.tie_word_embeddings) {
     config.config.tie_word_embeddings = true;
     builder.warn("the model has no head: its embedding stands in, and it is good for embeddings alone");

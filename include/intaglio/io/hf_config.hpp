@@ -58,8 +58,9 @@ class hf_config_reader : public hf_mixtures {
     if (found->streams) read_streams(text);
     // "vision" is among the tokens of an image, of which a text model has none.
     if (const json_place both = text["use_bidirectional_attention"];
-        !(found->kinds_of_layers && both.is_string() && both.text() == "vision") && both.boolean_or(false) != both_ways)
-      document_.refuse("use_bidirectional_attention", "false", "true");
+        !(found->kinds_of_layers && both.is_string() && both.text() == "vision") &&
+        both.boolean_or(both_ways) != both_ways)
+      document_.refuse("use_bidirectional_attention", both_ways ? "true" : "false", both_ways ? "false" : "true");
     for (const char* key : {"attention_bias", "attention_out_bias", "mlp_bias", "mamba_proj_bias", "use_bias"})
       out_.states_biases = text[key].boolean_or(false) || out_.states_biases;
     read_experts(text);

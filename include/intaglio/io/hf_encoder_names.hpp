@@ -131,7 +131,7 @@ constexpr bool is_score_head(std::string_view name, score_layers head) {
 /// Heads of an encoder that embeddings are not made of: what it was trained with, and the pooler in front of these.
 constexpr bool is_encoder_head(std::string_view name) {
   name = without_model(name);
-  for (const std::string_view prefix : {"pooler.", "cls.", "lm_head.", "classifier.", "head.", "decoder."})
+  for (const std::string_view prefix : {"pooler.", "cls.", "lm_head.", "classifier.", "dense.", "head.", "decoder."})
     if (name.starts_with(prefix)) return true;
   return false;
 }

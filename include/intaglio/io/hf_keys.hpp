@@ -310,6 +310,7 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"pad_token_id"},
     {"unk_token_id"},
     {"sep_token_id", config_key_use::harmless},
+    {"mask_token_id", config_key_use::harmless},
     {"cls_token_id", config_key_use::harmless},
     {"decoder_start_token_id", config_key_use::harmless},
     // Who wrote the file, and with what.

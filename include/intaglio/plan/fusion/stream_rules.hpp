@@ -55,7 +55,8 @@ class stream_rules : public graph_reader {
     const ir::op& o = at(i);
     n.norm = o.weight;
     n.eps = o.eps;
-    if (uses(o.out) != 1 || o.weight == ir::none) return n;
+    const bool last = uses(o.out) == 0 && o.head_dim == 0;  // of an encoder, behind which nothing is
+    if ((uses(o.out) != 1 && !last) || o.weight == ir::none) return n;
     if (const auto q = reader(o.out, kind::quantize, i); q != nowhere) {
       take(n, i), take(n, q);
       n.lowered = true;
@@ -83,7 +84,7 @@ class stream_rules : public graph_reader {
         n.factor = at(s).weight;
         n.out = at(s).out;
       }
-    } else if ((o.head_dim != 0 && weight_width(o) == graph_.values[static_cast<std::size_t>(o.out)].width) ||
+    } else if (last || (o.head_dim != 0 && weight_width(o) == graph_.values[static_cast<std::size_t>(o.out)].width) ||
                (o.head_dim == 0 && (reader(o.out, kind::add, i) != nowhere ||  // a sum that another one is added to
                                     reader(o.out, kind::streams, i, 1) != nowhere))) {
       take(n, i);

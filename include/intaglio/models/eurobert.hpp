@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// EuroBERT: a Llama whose tokens attend to each other, so that a text is one pass and has a vector and no next token.
+// Source: transformers, models/eurobert; Boizard et al. 2025; sizes from the authors' converter of checkpoints.
+#pragma once
+
+#include "intaglio/models/llama.hpp"
+
+namespace intaglio::models {
+
+/// The layers of a EuroBERT, for a model type and for plans that are made at run time. `c` outlives them.
+/// @shape  the last norm's output: [tokens, hidden_size] f32
+template <dtype W>
+constexpr auto eurobert_graph(const decoder_config& c, dtype embedding_type) {
+  using namespace intaglio::graph;
+  // clang-format off
+  return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, embedding_type}
+       | repeat(c.num_hidden_layers,
+             residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                    | self_attention<W>{c}
+                    | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+           | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                    | gated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                    | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+       | rms_norm{"output_norm.weight", c.rms_norm_eps};
+  // clang-format on
+}
+
+/// The type of a model.  @tparam W of the products' weights  @tparam D of the embedding
+template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size)>
+struct eurobert {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() { return eurobert_graph<W>(c, D); }
+};
+
+/// EuroBERT/EuroBERT-210m
+inline constexpr decoder_config eurobert_210m_config{.model_type = architecture::eurobert,
+                                                     .hidden_size = 768,
+                                                     .intermediate_size = 3072,
+                                                     .num_hidden_layers = 12,
+                                                     .num_attention_heads = 12,
+                                                     .num_key_value_heads = 12,
+                                                     .head_dim = 64,
+                                                     .vocab_size = 128'256,
+                                                     .max_position_embeddings = 8192,
+                                                     .rope_theta = 250'000.f,
+                                                     .rms_norm_eps = 1e-5f,
+                                                     .hidden_act = activation::silu};
+/// EuroBERT/EuroBERT-610m
+inline constexpr decoder_config eurobert_610m_config = [] {
+  decoder_config c = eurobert_210m_config;
+  c.hidden_size = 1152;
+  c.intermediate_size = 4096;
+  c.num_hidden_layers = 26;
+  c.num_attention_heads = 18;
+  c.num_key_value_heads = 6;
+  return c;
+}();
+/// EuroBERT/EuroBERT-2.1B
+inline constexpr decoder_config eurobert_21b_config = [] {
+  decoder_config c = eurobert_610m_config;
+  c.hidden_size = 2304;
+  c.intermediate_size = 6144;
+  c.num_hidden_layers = 32;
+  c.head_dim = 128;
+  return c;
+}();
+/// The type of EuroBERT/EuroBERT-210m.  @tparam W of the products' weights
+template <dtype W = dtype::bf16>
+struct eurobert_210m : eurobert<eurobert_210m_config, W> {
+  static constexpr std::string_view name = "eurobert_210m";
+};
+/// The type of EuroBERT/EuroBERT-610m.  @tparam W of the products' weights
+template <dtype W = dtype::bf16>
+struct eurobert_610m : eurobert<eurobert_610m_config, W> {
+  static constexpr std::string_view name = "eurobert_610m";
+};
+/// The type of EuroBERT/EuroBERT-2.1B.  @tparam W of the products' weights
+template <dtype W = dtype::bf16>
+struct eurobert_21b : eurobert<eurobert_21b_config, W> {
+  static constexpr std::string_view name = "eurobert_21b";
+};
+
+}  // namespace intaglio::models
