@@ -143,8 +143,7 @@ class kernel_proof {
       if (kernel_fault fault = check(each); !fault.kernel.empty()) return fault;
     return {};
   }
-  /// Waits until the dispatch's pipeline is made, and runs it. @return a fault, or an empty kernel  @error device_lost,
-  /// out_of_memory
+  /// Runs a dispatch. @return a fault, or an empty kernel  @error device_lost, out_of_memory
   kernel_fault check(const claim& one) {
     const plan::sequence& of = *one.of;
     const plan::dispatch& call = *one.call;
@@ -206,7 +205,9 @@ class kernel_proof {
   kernel_trial trial_;
 };
 
-/// Holds the dispatches of sequences against the reference, several at a time, each as soon as its pipeline is made.
+/// Holds the dispatches of sequences against the reference, several at a time. Waits first until all their pipelines
+/// are made: NVIDIA's driver 580.159 hung in one of fifteen loads of a batch that ran some while others were made
+/// (docs/gpu.md).
 /// @param draws with the form of samplers that may wait
 /// @return the first fault in their order, as far as they came  @error device_lost, out_of_memory; as of kernel_set::of
 [[gnu::cold]] inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table,
@@ -218,6 +219,7 @@ class kernel_proof {
     std::copy_if(some.begin(), some.end(), std::back_inserter(claims),
                  [&](const auto& each) { return draws || !each.may_wait; });
   }
+  for (const kernel_proof::claim& each : claims) (void)kernels.of(*each.call);
   std::vector<kernel_fault> faults(claims.size());
   std::vector<std::exception_ptr> failures(claims.size() + 1);
   std::atomic<std::size_t> next{0};
