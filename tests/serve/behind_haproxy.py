@@ -89,6 +89,15 @@ class Load:
                 self.ends.append((begun, time.monotonic(), end))
             number += 1
 
+    def wait(self, answers, since=0.0):
+        """Until so many answers have ended that began after `since`; at most a minute, which a slow machine takes."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with self.lock:
+                if sum(1 for begun, *_ in self.ends if begun > since) >= answers:
+                    return
+            time.sleep(0.1)
+
     def stop(self):
         self.going = False
         for each in self.threads:
@@ -114,12 +123,14 @@ try:
 
     load = Load(port, 8)
     time.sleep(2)
+    load.wait(2)
     for each in servers:
         status, _, metrics = each.ask("GET", "/metrics")
         check(status == 200 and "intaglio" in str(metrics), "metrics of each server")
     killed = time.monotonic()
     servers[0].process.kill()
     time.sleep(4)
+    load.wait(2, killed + 2)
     ends = load.stop()
     kinds = {kind: sum(1 for *_, end in ends if end == kind) for kind in ("whole", "refused", "broken", "wrong")}
     check.equal(kinds["wrong"], 0, "answers of another length")
