@@ -90,7 +90,7 @@ class Load:
             number += 1
 
     def wait(self, answers, since=0.0):
-        """Until so many answers have ended that began after `since`; at most a minute, which a slow machine takes."""
+        """Waits until this number of answers that began after `since` have ended, for at most a minute."""
         until = time.monotonic() + 60
         while time.monotonic() < until:
             with self.lock:
