@@ -45,7 +45,7 @@ layout(local_size_x_id = 0) in;
 #include "attention_range.glsl"
 #include "coded_cache.glsl"
 
-// What workgroups exchange: a row of head_dim sums, maximum, total and two words of nothing for each token, head
+// What workgroups exchange: a row of head_dim sums, maximum, total and two unused words for each token, head
 // and span.
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Partials { coherent vec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };

@@ -11,7 +11,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // variant: attention_chunk -DWIDE_LOADS=0 -DTOGETHER=1
-// variant: attention_halves_portable -DWIDE_LOADS=0 -DTOGETHER=tiles_of_halves
+// variant: attention_f16_portable -DWIDE_LOADS=0 -DTOGETHER=tiles_of_f16
 #include "memory.glsl"
 #include "state.glsl"
 #include "arithmetic.glsl"
@@ -59,7 +59,7 @@ shared vec4
 const bool shares_sums = head_dim > 128u;
 shared vec4 queries[shares_sums ? 1u : tile * quads];
 #define query_quad(i) (shares_sums ? sums[maximum_quads + (i)] : queries[i])
-const uint tiles_of_halves = head_dim > 128u ? 4u : 8u;  // of a workgroup of attention_halves
+const uint tiles_of_f16 = head_dim > 128u ? 4u : 8u;  // of a workgroup of attention_f16
 
 shared float octet_totals[tile * 32u], group_totals[4u * tile], maxima[tile];
 shared vec2 weights[2u * tile];  // maximum and total of the spans so far, by turns

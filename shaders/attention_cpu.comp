@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention for CPU drivers: one subgroup does some heads of a token that share keys and values, so that each is
-// read once for all of them. A lane has a position while scores are taken, then some channels; what lanes have to tell
+// read once for all of them. A lane has a position while scores are taken, then some channels; what lanes exchange
 // each other goes by way of shared memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The language model head of one token for llvmpipe: rows of dense weights times what rms_norm left, with the bits of
 // dense_matmul. A workgroup of one subgroup has rows_together rows from beginning to end without a loop
-// (straight.glsl).
+// (unrolled.glsl).
 // variant: dense_rows -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -21,7 +21,7 @@ layout(constant_id = 3) const uint weight_element = 0;
 layout(constant_id = 4) const uint rows_together = 8;
 layout(constant_id = 5) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
-#include "straight.glsl"
+#include "unrolled.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Words input_, weight, output_, state;
@@ -32,8 +32,8 @@ const bool halved = weight_element != element_f32;  // a word has two columns, o
 const uint block_vectors = (halved ? 128u : 256u) / vector_width;  // of 256 columns, which have a sum each
 const uint row_words = halved ? columns / 2u : columns, row_vectors = row_words / vector_width;
 
-// Finite halves, which is all that weights hold; llvmpipe's own way goes bit by bit (memory.glsl). Its vectors have 4
-// to 16 lanes; what has others may take f32 below 2^-126 for 0, which small halves are here.
+// Finite f16 values, which is all that weights hold; llvmpipe's own way goes bit by bit (memory.glsl). Its vectors have
+// 4 to 16 lanes; what has others may take f32 below 2^-126 for 0, which small f16 values are here.
 float widened(int upper) {
   return subgroup_width == 0u || subgroup_width > 16u
              ? unpackHalf2x16(uint(upper) >> 16).x
@@ -54,7 +54,7 @@ float product_of_row(Words row) {
            high_odd = lane_of(b, pair + 1u);  // by all lanes: of one that is not active none may read
       uint even = upper ? high_even : low_even, odd = upper ? high_odd : low_odd;
       vec2 both =
-          weight_element == element_f16 ? vec2(widened(int(w << 16)), widened(int(w & 0xffff0000u))) : brain_halves(w);
+          weight_element == element_f16 ? vec2(widened(int(w << 16)), widened(int(w & 0xffff0000u))) : bf16_pair(w);
       precise float product_low = both.x * uintBitsToFloat(even), product_high = both.y * uintBitsToFloat(odd);
       precise float sum_low = low[k] + product_low, sum_high = high[k & 31u] + product_high;
       low[k] = sum_low;
@@ -64,7 +64,7 @@ float product_of_row(Words row) {
       low[k] = sum;
     }
   }
-  // Of eight neighbours first: columns 1, 2 and 4 apart. A virtual lane has four words of halves, or eight.
+  // Of eight neighbours first: columns 1, 2 and 4 apart. A virtual lane has four words of f16, or eight.
   LATER_UNROLLED for (uint k = 0u; k < block_vectors; ++k) {
     precise float sum = halved ? low[k] + high[k & 31u] : low[k];
     sum = over(over(sum, 1u), 2u);

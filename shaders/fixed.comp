@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens' activations as matmul_few multiplies them, with or without a norm in front: blocks of 32 columns in 24 bits
+// Tokens' activations as matmul_batch multiplies them, with or without a norm in front: blocks of 32 columns in 24 bits
 // of a common scale (docs/kernels.md, "Product of coded weights"). Behind a norm one workgroup a token (y), else as
 // many (x) as there are; four neighbouring invocations have a block.
 // variant: fixed -DWIDE_LOADS=0
@@ -19,7 +19,7 @@ layout(constant_id = 2) const uint prologue = 0;
 layout(constant_id = 3) const float eps = 1e-5;
 layout(constant_id = 4) const uint subgroup_width = 0;
 layout(constant_id = 5) const uint rows_per_token = 1;
-layout(constant_id = 6) const uint tiled = 0;  // as matmul_few by matrices reads it
+layout(constant_id = 6) const uint tiled = 0;  // as matmul_batch by matrices reads it
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;

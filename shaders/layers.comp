@@ -31,7 +31,7 @@ layout(constant_id = 2) const uint intermediate_size = 1024;
 layout(constant_id = 3) const uint layers = 8;
 layout(constant_id = 4) const uint parts = 132;
 layout(constant_id = 5) const float eps = 1e-5;
-layout(constant_id = 6) const uint patience = 1024;
+layout(constant_id = 6) const uint spin_limit = 1024;
 layout(constant_id = 7) const uint head_dim = 64;
 layout(constant_id = 8) const uint heads = 4;
 layout(constant_id = 9) const uint kv_heads = 2;
@@ -67,7 +67,7 @@ Words scales, output_, keys, values;
 #include "epilogue.glsl"
 
 // kernels::layers: the words of `progress` in use, and places of a layer's arguments.
-const uint progress_left = 1u, progress_gave_up = 3u;
+const uint progress_left = 1u, progress_timed_out = 3u;
 const uint further_ffns = ffns_before + ffns_behind - 1u;
 const uint argument_count = 21u + 8u * further_ffns, argument_keys = 1u, argument_values = 2u, argument_weights = 8u,
            argument_partials = 20u;
@@ -84,7 +84,7 @@ const uint octets_of_context = (context + 7u) / 8u, most_spans = (context + span
            partial_quads = quads + 1u;
 const uint merged_together =
     6u;  // spans; about as many as workgroups attend to at once on an H200 at BitNet 2B's 20 heads
-const uint nothing = 0xffffffffu;  // no number that arithmetic gives
+const uint unwritten = 0xffffffffu;  // no number that arithmetic gives
 
 struct step_share {  // what a product is for this workgroup
   uint columns, first_group, groups, slices, inverse_slices, part;
@@ -124,7 +124,7 @@ shared vec3 scaling;                                // 1 / root mean square, 127
 shared bool leaves_last;
 
 uint sub;
-bool gave_up;
+bool timed_out;
 uvec4 w[loads];              // weights of the next product
 uvec4 w_after;               // of the product behind the attention
 uint touched, touched_norm;  // words of what comes next
@@ -221,15 +221,16 @@ void fetch_after(uint layer) {
                 : uvec4(0u);
 }
 
-bool absent(vec4 v) { return any(equal(floatBitsToUint(v), uvec4(nothing))); }
+bool absent(vec4 v) { return any(equal(floatBitsToUint(v), uvec4(unwritten))); }
 
-void give_up() {
-  gave_up = true;
-  SharedWords(progress).at[progress_gave_up] = 1u;
+void time_out() {
+  timed_out = true;
+  SharedWords(progress).at[progress_timed_out] = 1u;
 }
-// After `patience` turns, or when another one has given up.
-bool waits_in_vain(uint tries) {
-  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
+// After `spin_limit` turns, or when another one has given up.
+bool out_of_spins(uint tries) {
+  return timed_out || tries >= spin_limit ||
+         ((tries & 1023u) == 0u && SharedWords(progress).at[progress_timed_out] != 0u);
 }
 
 // Two reads are on their way at any time, so that what comes is seen sooner.
@@ -245,10 +246,10 @@ vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
         a = later;
         break;
       }
-      if (waits_in_vain(++tries)) break;
+      if (out_of_spins(++tries)) break;
       later = x.at[quad];
     }
-    if (absent(a) && !gave_up) give_up();
+    if (absent(a) && !timed_out) time_out();
   }
   return a;
 }
@@ -360,7 +361,7 @@ void accumulate(inout ivec4 r, inout ivec4 r4, inout ivec4 r16, inout ivec4 r64,
 // One word of every 64 bytes that come next, so that they are in the L2 cache when they are asked for. Between two
 // exchanges: what is read of those stands behind all that was asked for before.
 void touch(uint64_t from, uint bytes, inout uint into) {
-  if (into == nothing) give_up();
+  if (into == unwritten) time_out();
   into = gl_LocalInvocationIndex < bytes / 64u ? Words(from).at[gl_LocalInvocationIndex * 16u] : 0u;
 }
 void touch_weights(uint layer, uint step) {
@@ -370,7 +371,7 @@ void touch_weights(uint layer, uint step) {
 }
 // This workgroup's share of a norm of the next layer.
 void touch_norm(uint layer, uint step) {
-  if (touched_norm == nothing) give_up();
+  if (touched_norm == unwritten) time_out();
   uint quad = gl_WorkGroupID.x * 16u + lane;
   touched_norm = sub == members - 2u && quad < tiles_in(step) * 4u && lane < 16u && layer + 1u < layers
                      ? Words(weight_of(layer + 1u, step, 0u)).at[quad * 4u]
@@ -409,7 +410,7 @@ void multiply(uint layer, uint step, int total) {
   barrier();
 }
 
-// A number may not look like nothing.
+// No number may have the bits of `unwritten`.
 vec4 something(vec4 v) { return mix(v, vec4(not_a_number), isnan(v)); }
 
 // half_from_float of what is normal as a half.
@@ -422,11 +423,11 @@ bool normal_half(float value) {
   uint magnitude = floatBitsToUint(value) & 0x7fffffffu;
   return magnitude >= 0x38800000u && magnitude < 0x477ff000u;
 }
-// pack_halves of both pairs, without its branches where it goes without, as it nearly always does.
-uvec2 halves_of(vec4 v) {
+// pack_f16 of both pairs, without its branches where it goes without, as it nearly always does.
+uvec2 f16_quad(vec4 v) {
   if (normal_half(v.x) && normal_half(v.y) && normal_half(v.z) && normal_half(v.w))
     return uvec2(half_of_normal(v.x) | half_of_normal(v.y) << 16, half_of_normal(v.z) | half_of_normal(v.w) << 16);
-  return uvec2(pack_halves(v.x, v.y), pack_halves(v.z, v.w));
+  return uvec2(pack_f16(v.x, v.y), pack_f16(v.z, v.w));
 }
 
 void store_half_pair(uint64_t cache, uint element, uint pair) { Words(cache).at[element / 2u] = pair; }
@@ -446,7 +447,7 @@ void hand_on(uint layer, uint group, vec4 y) {
   }
   uvec2 words = uvec2(0u);
   if (first >= q_size) {
-    words = halves_of(vec4(low, high));
+    words = f16_quad(vec4(low, high));
     low = unpackHalf2x16(words.x);
     high = unpackHalf2x16(words.y);
   }
@@ -511,7 +512,7 @@ void compute(uint layer, uint step) {
 void main() {
   lane = gl_SubgroupInvocationID;
   sub = gl_SubgroupID;
-  gave_up = false;
+  timed_out = false;
   touched = touched_norm = 0u;
   uint t = gl_LocalInvocationIndex;
   for (uint i = t; i < layers * argument_count; i += workgroup_size) places[i] = arguments.at[i];
@@ -534,7 +535,7 @@ void main() {
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u || misfits_attention || cache_element != element_f16) {
     end = 0u;
-    give_up();
+    time_out();
   }
   fetch_first(0u);
 #if LONG_CONTEXTS
@@ -574,7 +575,7 @@ void main() {
                 1u;
     bool last = left == gl_NumWorkGroups.x;
     if (last) progress.at[progress_left] = 0u;
-    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
+    leaves_last = last && SharedWords(progress).at[progress_timed_out] != 0u;
   }
   barrier();
   if (leaves_last)

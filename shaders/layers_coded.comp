@@ -34,7 +34,7 @@ layout(constant_id = 2) const uint intermediate_size = 1024;
 layout(constant_id = 3) const uint layers = 8;
 layout(constant_id = 4) const uint parts = 132;
 layout(constant_id = 5) const float eps = 1e-5;
-layout(constant_id = 6) const uint patience = 1024;
+layout(constant_id = 6) const uint spin_limit = 1024;
 layout(constant_id = 7) const uint head_dim = 64;
 layout(constant_id = 8) const uint heads = 4;
 layout(constant_id = 9) const uint kv_heads = 2;
@@ -76,12 +76,12 @@ layout(local_size_x_id = 0) in;
 #if EXPERTS  // the FFN of all layers is a mixture
 const uint experts = ffns >> 8 & 1023u, experts_used = ffns >> 18 & 31u;
 const bool over_all = (ffns >> 23 & 1u) != 0u;
-const uint ffns_before = 0u, halves_each = 2u;
+const uint ffns_before = 0u, sublayers_each = 2u;
 #else
 const uint ffns_before = ffns & 15u;
-const uint halves_each = 1u + ffns_before + (ffns >> 4);  // attention and FFNs
+const uint sublayers_each = 1u + ffns_before + (ffns >> 4);  // attention and FFNs
 #endif
-const bool two_halves = halves_each == 2u;
+const bool two_sublayers = sublayers_each == 2u;
 const bool outer_norms = inner_norms != 2u;  // norms before attention and the FFN
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
 const uint narrow = hidden_size > q_size ? hidden_size : q_size;
@@ -146,13 +146,13 @@ layout(push_constant, scalar) uniform Push {
 };
 
 // kernels::layers: the words of `progress` in use; kernels::layers_coded: places of a layer's arguments.
-const uint progress_left = 1u, progress_gave_up = 3u;
+const uint progress_left = 1u, progress_timed_out = 3u;
 const uint argument_further = 23u;  // of an FFN before attention and of a second one behind it
 #if EXPERTS
 const uint argument_count = argument_further + 2u, argument_router = argument_further,
            argument_logits = argument_further + 1u;
 #else
-const uint argument_count = argument_further + 8u * (halves_each - 2u);
+const uint argument_count = argument_further + 8u * (sublayers_each - 2u);
 #endif
 const uint argument_keys = 1u, argument_values = 2u, argument_partials = 20u, argument_biases = 21u, argument_v = 22u;
 const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u,
@@ -165,7 +165,7 @@ const uint qkv = 0u, projection = 1u, gate_up = 2u,
 const uint threads = 512u, members = threads / 32u;  // of a workgroup: invocations, subgroups
 const uint most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
 const uint merged_together = 6u;
-const uint nothing = 0xffffffffu;  // no number that arithmetic gives
+const uint unwritten = 0xffffffffu;  // no number that arithmetic gives
 
 // x of a product, or what attention has of a span: sums of values by octet. x_units: octets, blocks.
 // Of a wider input shared memory holds a part at a time, the first of part_units.
@@ -220,7 +220,7 @@ uint first_choice;                         // of those whose inputs are in share
 #endif
 
 uint sub, position;
-bool gave_up;
+bool timed_out;
 vec4 v[10];      // of the step's input: quads of the invocation
 vec4 stream[4];  // the residual, where norms stand before additions to it
 
@@ -237,28 +237,28 @@ void keep_place(uint layer, uint64_t its) {
 }
 // Where halves are two, all that depends on `ffns` folds away: instructions are those of a module without it, in their
 // order (docs/lab/bitnet_decode.md).
-bool attends(uint at) { return at % halves_each == ffns_before; }
+bool attends(uint at) { return at % sublayers_each == ffns_before; }
 // Of a half of the pass: how far the places of its FFN are from those of the FFN that all layers have.
 uint half_;
 uint shift_of(uint at) {
-  uint ffn = at % halves_each - (at % halves_each > ffns_before ? 1u : 0u);
+  uint ffn = at % sublayers_each - (at % sublayers_each > ffns_before ? 1u : 0u);
   return ffn == ffns_before ? 0u : argument_further - 12u + 8u * min(ffn, ffns_before);
 }
 uint64_t weight_of(uint layer, uint product, uint which, uint shift) {
-  return place(layer, 8u + 3u * product + which + (two_halves || product < gate_up ? 0u : shift));
+  return place(layer, 8u + 3u * product + which + (two_sublayers || product < gate_up ? 0u : shift));
 }
 // What a product reads and writes.
 uint64_t input_of(uint layer, uint product) { return place(layer, product == 0u ? 0u : product + 3u); }
 uint64_t output_of(uint layer, uint product, uint shift) {
-  return place(
-      layer, (product == 0u ? 3u : product + 4u) + (two_halves || product < gate_up || shift == 0u ? 0u : shift + 6u));
+  return place(layer, (product == 0u ? 3u : product + 4u) +
+                          (two_sublayers || product < gate_up || shift == 0u ? 0u : shift + 6u));
 }
 // Weights of the product behind one.
 uint64_t next_weight_of(uint layer, uint product, uint shift) {
-  if (two_halves) return weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u, 0u);
+  if (two_sublayers) return weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u, 0u);
   if (product == qkv || product == gate_up) return weight_of(layer, product + 1u, 1u, shift);
   uint next = half_ + 1u;
-  return weight_of(next / halves_each, next % halves_each == ffns_before ? qkv : gate_up, 1u, shift_of(next));
+  return weight_of(next / sublayers_each, next % sublayers_each == ffns_before ? qkv : gate_up, 1u, shift_of(next));
 }
 
 // Of a product.
@@ -307,34 +307,35 @@ const bool ragged = columns_together % (dense ? 256u : 1024u) != 0u;  // a produ
 
 bool full(uint layer) { return full_every == 1u || layer % full_every == full_every - 1u; }
 
-bool absent(vec4 x) { return any(equal(floatBitsToUint(x), uvec4(nothing))); }
-void give_up() {
-  gave_up = true;
-  SharedWords(progress).at[progress_gave_up] = 1u;
+bool absent(vec4 x) { return any(equal(floatBitsToUint(x), uvec4(unwritten))); }
+void time_out() {
+  timed_out = true;
+  SharedWords(progress).at[progress_timed_out] = 1u;
 }
-// After `patience` turns, or when another one has given up.
-bool waits_in_vain(uint tries) {
-  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
+// After `spin_limit` turns, or when another one has given up.
+bool out_of_spins(uint tries) {
+  return timed_out || tries >= spin_limit ||
+         ((tries & 1023u) == 0u && SharedWords(progress).at[progress_timed_out] != 0u);
 }
 vec4 awaited(SharedQuads x, uint quad, vec4 a) {
   uint tries = 0u;
   while (absent(a)) {
     a = x.at[quad];
-    if (waits_in_vain(++tries)) break;
+    if (out_of_spins(++tries)) break;
   }
-  if (absent(a) && !gave_up) give_up();
+  if (absent(a) && !timed_out) time_out();
   return a;
 }
 // Of coded quads the last word says whether they are there: 16 aligned bytes are written and read at once. A function
 // of its own: as one with the above all of the kernel was a sixth slower (docs/performance.md).
-bool lacks(vec4 a, bool coded) { return coded ? floatBitsToUint(a.w) == nothing : absent(a); }
+bool lacks(vec4 a, bool coded) { return coded ? floatBitsToUint(a.w) == unwritten : absent(a); }
 vec4 awaited_as(SharedQuads x, uint quad, vec4 a, bool coded) {
   uint tries = 0u;
   while (lacks(a, coded)) {
     a = x.at[quad];
-    if (waits_in_vain(++tries)) break;
+    if (out_of_spins(++tries)) break;
   }
-  if (lacks(a, coded) && !gave_up) give_up();
+  if (lacks(a, coded) && !timed_out) time_out();
   return a;
 }
 vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
@@ -342,7 +343,7 @@ vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
   if (wanted) a = awaited(x, quad, x.at[quad]);
   return a;
 }
-// A number may not look like nothing.
+// No number may have the bits of `unwritten`.
 vec4 something(vec4 x) { return mix(x, vec4(not_a_number), isnan(x)); }
 vec2 something(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 
@@ -373,7 +374,7 @@ void take_in(uint64_t from, uint count, uint coded) {  // quads
         ++k;
       }
       v[0] = x.at[2u * min(pair_of(0u), count / 2u - 1u)];
-      if (waits_in_vain(++tries)) break;
+      if (out_of_spins(++tries)) break;
     }
   }
   // What is absent when the first is there is asked for again together, then one after the other: all together every
@@ -518,7 +519,7 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
 #endif
   if (product != qkv && inner_norms == 0u) {
     const uint most = hidden_size / 2u / parts + 2u;
-    bool second = two_halves ? product == down : (half_ & 1u) != 0u;
+    bool second = two_sublayers ? product == down : (half_ & 1u) != 0u;
     precise vec2 sum = kept[(second ? most : 0u) + own] + y;
     y = sum;
   }
@@ -737,7 +738,7 @@ uint64_t weight, x;  // of the product that comes: weights and input
 // have the stream's columns.
 void step(uint layer, uint product, bool normalises) {
   // Addresses are read before the wait.
-  uint shift = two_halves ? 0u : shift_of(half_);
+  uint shift = two_sublayers ? 0u : shift_of(half_);
   uint64_t to = output_of(layer, product, shift), next_weight = next_weight_of(layer, product, shift), norm = 0ul,
            next_place = 0ul;
   if (normalises) {
@@ -805,7 +806,7 @@ void step(uint layer, uint product, bool normalises) {
 #endif
   if (normalises) {
     if (inner_norms == 0u) {
-      keep(two_halves ? (product == qkv ? 0u : 1u) : half_ & 1u);
+      keep(two_sublayers ? (product == qkv ? 0u : 1u) : half_ & 1u);
     } else if (product == qkv && layer == 0u) {
       [[unroll]] for (uint i = 0u; i < 4u; ++i)
         stream[i] = v[i];
@@ -871,7 +872,7 @@ vec2 turn_of(uvec2 turns) {
 void main() {
   lane = gl_SubgroupInvocationID;
   sub = gl_SubgroupID;
-  gave_up = false;
+  timed_out = false;
   uint t = gl_LocalInvocationIndex;
   keep_place(0u, read_place(0u));
   barrier();
@@ -884,15 +885,15 @@ void main() {
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u) {
     end = 0u;
-    give_up();
+    time_out();
   }
-  weight = weight_of(0u, ffns_before == 0u ? qkv : gate_up, 1u, two_halves ? 0u : shift_of(0u));
+  weight = weight_of(0u, ffns_before == 0u ? qkv : gate_up, 1u, two_sublayers ? 0u : shift_of(0u));
   x = input_of(0u, qkv);
-  BY_CODEC for (uint half_layer = 0u; half_layer < halves_each * end; ++half_layer) {
-    if (!two_halves) half_ = half_layer;
-    uint layer = two_halves ? half_layer >> 1 : half_layer / halves_each;
-    step(layer, two_halves ? qkv + (half_layer & 1u) * gate_up : attends(half_layer) ? qkv : gate_up, true);
-    if (two_halves ? (half_layer & 1u) == 0u : attends(half_layer)) step(layer, projection, false);
+  BY_CODEC for (uint sublayer = 0u; sublayer < sublayers_each * end; ++sublayer) {
+    if (!two_sublayers) half_ = sublayer;
+    uint layer = two_sublayers ? sublayer >> 1 : sublayer / sublayers_each;
+    step(layer, two_sublayers ? qkv + (sublayer & 1u) * gate_up : attends(sublayer) ? qkv : gate_up, true);
+    if (two_sublayers ? (sublayer & 1u) == 0u : attends(sublayer)) step(layer, projection, false);
     else step(layer, down, false);
   }
   uint64_t result = inner_norms != 0u ? place(layers - 1u, argument_result) : x;
@@ -920,7 +921,7 @@ void main() {
     if (touches_weights && touched == 0x9e3779b9u)
 #endif
       progress.at[progress_left + 1u] = 0u;  // of no use, but that touches stay
-    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
+    leaves_last = last && SharedWords(progress).at[progress_timed_out] != 0u;
   }
   barrier();
   if (leaves_last)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // All layers of a decode pass as one dispatch, for llvmpipe: there a dispatch costs as much as a layer's share of this
-// one. Workgroups of one subgroup go through the steps of each layer together, a part of every step each, and tell each
-// other in `progress` what is done. None ever has to wait for another: who finds a step unfinished for long does what
-// is left of it himself. That is safe because a step only reads what steps before it wrote and no two steps write the
-// same bytes, so whoever does a part writes the same numbers. llvmpipe's atomics are sequentially consistent and order
-// all that is around them; its memory barriers cost a suspension of the shader each. It ends all loops of an invocation
-// after 65,535 turns in all: plan/in_one.hpp counts them, and `patience` is what it leaves for waiting. Not optimised
-// into SPIR-V, which would write out the product at each call; the driver's own optimizer does that.
+// one. Workgroups of one subgroup go through the steps of each layer together, a part of every step each, and exchange
+// with each other in `progress` what is done. None ever has to wait for another: who finds a step unfinished for long
+// does what is left of it himself. That is safe because a step only reads what steps before it wrote and no two steps
+// write the same bytes, so whoever does a part writes the same numbers. llvmpipe's atomics are sequentially consistent
+// and order all that is around them; its memory barriers cost a suspension of the shader each. It ends all loops of an
+// invocation after 65,535 turns in all: plan/resident.hpp counts them, and `spin_limit` is what it leaves for waiting.
+// Not optimised into SPIR-V, which would write out the product at each call; the driver's own optimizer does that.
 // variant: layers_cpu -O0 -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -27,7 +27,7 @@ layout(constant_id = 2) const uint intermediate_size = 1024;
 layout(constant_id = 3) const uint layers = 8;
 layout(constant_id = 4) const uint parts = 2;
 layout(constant_id = 5) const float eps = 1e-5;
-layout(constant_id = 6) const uint patience = 512;
+layout(constant_id = 6) const uint spin_limit = 512;
 layout(constant_id = 7) const uint head_dim = 64;
 layout(constant_id = 8) const uint heads = 4;
 layout(constant_id = 9) const uint kv_heads = 2;
@@ -104,7 +104,7 @@ uint next_part(uint done) {
 // Says that `part` is done and gives the others some time: what is done then.
 uint finish_part(uint word, uint done, bool alone) {
   if (done != every_part) done = tell(word, 1u << part);
-  for (uint turn = 0u; turn < patience; ++turn) {
+  for (uint turn = 0u; turn < spin_limit; ++turn) {
     if (done == every_part || alone) break;
     done = tell(word, 0u);
   }

@@ -240,7 +240,7 @@ void multiply(uint first_token, uint tokens, uint group, uint j) {
         }
       } else {
         fixed_block x = block_of_x(first_token, t, unit);
-        each_row(r) sums[t][r] = add_block(sums[t][r], raw[r], halves_factors(factors, r, unit), x);
+        each_row(r) sums[t][r] = add_block(sums[t][r], raw[r], f16_factors(factors, r, unit), x);
       }
     }
   }
@@ -386,7 +386,7 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
           } else if (k < 2u) {
             fixed_block x = block_of_x(token, 0u, index);
             each_unit_row(r) {
-              float sum = add_block(y[r], now[k].row[r], halves_factors(now[k].factors, r, index), x);
+              float sum = add_block(y[r], now[k].row[r], f16_factors(now[k].factors, r, index), x);
               y[r] = inside ? sum : y[r];
             }
           }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Products of coded weights and activations of many tokens as halves, summed in f32, with what comes after (residual,
-// rotary embedding and cache, gate). A workgroup takes a tile of tokens (x) and rows (y), so that weights are read by
-// neighbours in time. Weights become halves on their way into shared memory; there, as in the activations, four
-// neighbouring columns stand in the order 0, 2, 1, 3.
+// Products of coded weights and activations of a chunk of tokens as f16, summed in f32, with what comes after
+// (residual, rotary embedding and cache, gate). A workgroup takes a tile of tokens (x) and rows (y), so that weights
+// are read by neighbours in time. Weights become f16 on their way into shared memory; there, as in the activations,
+// four neighbouring columns stand in the order 0, 2, 1, 3.
 // variant: matmul_chunk -DMATRIX=0 -DWIDE_LOADS=0
 // variant: matmul_chunk_matrix -DMATRIX=1 -DWIDE_LOADS=0
 #version 460
@@ -123,7 +123,7 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
 }
 
 // Eight columns: two words of codes, in each byte one, less offset, times d and plus m.
-uvec4 eight_halves(uint first, uint second, float offset, f16vec2 d, f16vec2 m) {
+uvec4 eight_f16(uint first, uint second, float offset, f16vec2 d, f16vec2 m) {
   return uvec4(four_columns(first, offset, d, m), four_columns(second, offset, d, m));
 }
 
@@ -153,10 +153,10 @@ void stage_columns(uint block) {
 #define WORD(e) as_unsigned(plain_codes_at(ahead, raw, e))
         low = uvec4(WORD(0u), WORD(1u), WORD(2u), WORD(3u));
         high = uvec4(WORD(4u), WORD(5u), WORD(6u), WORD(7u));
-        staged[at] = eight_halves(low.x, low.y, code_offset, by.d, by.m);
-        staged[at + 1u] = eight_halves(low.z, low.w, code_offset, by.d, by.m);
-        staged[at + 2u] = eight_halves(high.x, high.y, code_offset, by.upper_d, by.upper_m);
-        staged[at + 3u] = eight_halves(high.z, high.w, code_offset, by.upper_d, by.upper_m);
+        staged[at] = eight_f16(low.x, low.y, code_offset, by.d, by.m);
+        staged[at + 1u] = eight_f16(low.z, low.w, code_offset, by.d, by.m);
+        staged[at + 2u] = eight_f16(high.x, high.y, code_offset, by.upper_d, by.upper_m);
+        staged[at + 3u] = eight_f16(high.z, high.w, code_offset, by.upper_d, by.upper_m);
       }
     }
   }
@@ -217,7 +217,7 @@ shared vec4 staged[step_quads * tile_height];
 const uint items = tile_rows / 4u * (tile_tokens / 4u), slots = (items + workgroup_size - 1u) / workgroup_size;
 vec4 sums[slots * 4u];
 
-vec4 as_halves(vec4 w) { return vec4(unpackHalf2x16(pack_halves(w.x, w.y)), unpackHalf2x16(pack_halves(w.z, w.w))); }
+vec4 as_f16(vec4 w) { return vec4(unpackHalf2x16(pack_f16(w.x, w.y)), unpackHalf2x16(pack_f16(w.z, w.w))); }
 
 void multiply(uint first_row, uint first_token, uint end_token) {
   // A tile's last tokens may not be there: nothing is multiplied for these, but for the rest of a round of invocations.
@@ -229,7 +229,7 @@ void multiply(uint first_row, uint first_token, uint end_token) {
     for (uint i = gl_LocalInvocationIndex; i < tile_rows * step_quads; i += workgroup_size) {
       uint row = min(first_row + i / step_quads, rows - 1u);
       staged[i % step_quads * tile_height + i / step_quads] =
-          as_halves(load_columns(weight, 4u * chunk.first_group + row, quad + i % step_quads));
+          as_f16(load_columns(weight, 4u * chunk.first_group + row, quad + i % step_quads));
     }
     for (uint i = gl_LocalInvocationIndex; i < tokens * step_quads; i += workgroup_size) {
       uvec2 words =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // matmul_chunk where invocations fill matrices of weights from memory: these pass neither through shared memory nor by
 // a barrier, activations alone do. As the columns of a product may come in any order, an invocation takes those of a
-// row that lie behind each other, and `halves` leaves x in the order of that (`tiled` of fragments). A subgroup has 32
-// rows and all of the tile's tokens, of a part of the columns: as many subgroups have the same rows as there are parts,
-// which depend on the matrix alone. Every element of the output is the sum of its parts, each in rising order of steps,
-// so that no bit depends on the tile or on how many tokens come together.
+// row that lie behind each other, and `quantize_f16` leaves x in the order of that (`tiled` of fragments). A subgroup
+// has 32 rows and all of the tile's tokens, of a part of the columns: as many subgroups have the same rows as there are
+// parts, which depend on the matrix alone. Every element of the output is the sum of its parts, each in rising order of
+// steps, so that no bit depends on the tile or on how many tokens come together.
 // variant: matmul_chunk_fragments -DWIDE_LOADS=0 -DEMULATED=0
 // variant: tests/matmul_fragments_emulated -DWIDE_LOADS=0 -DEMULATED=1
 #version 460
@@ -77,7 +77,7 @@ const uint row_subgroups = tile_rows / 32u, parts = workgroup_size / 32u / row_s
 const uint strip_pitch = 4u * row_fragments + 1u, strip_quads = 16u * strip_pitch,
            tile_quads = parts * tile_tokens * stride;
 const uint all_strips = workgroup_size / 32u * strip_quads;
-// Two steps' activations, so that a step has one barrier; one step's where many instructions make halves of codes and
+// Two steps' activations, so that a step has one barrier; one step's where many instructions make f16 of codes and
 // workgroups are small: three of them share a processor then.
 const bool simple_codes = dense || codec == codec_q4_0 || codec == codec_q4_k;
 const uint buffers = simple_codes || workgroup_size > 128u || tile_tokens > 64u ? 2u : 1u;
@@ -121,7 +121,7 @@ struct row_codes {
   uvec2 upper;  // planes of two bits and of one
   uint top;
 };
-// Codecs whose codes become halves by steps of their own; those of the others are put together as everywhere.
+// Codecs whose codes become f16 by steps of their own; those of the others are put together as everywhere.
 const bool own_form = codec <= codec_q6_k;
 row_codes codes[2][own_rows];
 uvec4 scales[own_rows];
@@ -183,14 +183,14 @@ block_factors factors_of_row(uint i, uint step_) {
   return by;
 }
 
-// Four columns of fragment s of a step as halves, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of
+// Four columns of fragment s of a step as f16, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of
 // 1024 is 1024 and the code; 16 times a code behind that of 64 is 64 and the code. h: of blocks which half of each.
-uvec2 four_halves(row_codes from, block_factors by, uint s, uint h) {
+uvec2 four_f16(row_codes from, block_factors by, uint s, uint h) {
   if (codec == element_f32) {
     vec4 w = uintBitsToFloat((s & 1u) == 0u ? from.a : from.b);
     return uvec2(rounded(w.x, w.z), rounded(w.y, w.w));
   }
-  if (dense) return dense_halves((s & 1u) == 0u ? from.a.xy : from.a.zw);
+  if (dense) return dense_f16((s & 1u) == 0u ? from.a.xy : from.a.zw);
   f16vec2 d = h == 0u ? by.d : by.upper_d;
   if (!own_form)
     return four_columns(unsigned_word(raw_codes(from.a, uvec4(from.upper, from.top, 0u)), 4u * h + s), code_offset, d,
@@ -262,7 +262,7 @@ void multiply(uint from, uint step_, uint parity) {
     LATER_UNROLLED for (uint r = 0u; r < row_fragments; ++r) {
       weights_of w;
       LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) {
-        uvec2 four = four_halves(codes[piece][2u * r + k], by[2u * r + k], s, parity);
+        uvec2 four = four_f16(codes[piece][2u * r + k], by[2u * r + k], s, parity);
         f16vec2 low = as_pair(four.x), high = as_pair(four.y);
         w[4u * k] = low.x;
         w[4u * k + 1u] = low.y;

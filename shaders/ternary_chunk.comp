@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ternary weights times int8 activations of many tokens, with what comes after (scale, residual, rotary embedding and
-// cache, gate). A workgroup takes a tile of rows (x) and tokens (y). Sums are integers, so every form gives the bits of
-// ternary_matmul.
+// Ternary weights times int8 activations of a chunk of tokens, with what comes after (scale, residual, rotary embedding
+// and cache, gate). A workgroup takes a tile of rows (x) and tokens (y). Sums are integers, so every form gives the
+// bits of ternary_matmul.
 // variant: ternary_chunk -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_chunk_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460

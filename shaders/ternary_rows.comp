@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Products of ternary weights with the int8 activations of one token for llvmpipe, with the bits of ternary_matmul. A
-// workgroup of one subgroup has up to two groups of 4 rows from beginning to end without a loop (straight.glsl): a
+// workgroup of one subgroup has up to two groups of 4 rows from beginning to end without a loop (unrolled.glsl): a
 // vector of weights is the words of neighbouring tiles, one a row.
 // variant: ternary_rows -DWIDE_LOADS=0
 #version 460
@@ -28,7 +28,7 @@ layout(constant_id = 9) const uint cache_element = 0;
 layout(constant_id = 10) const uint groups_together = 1;
 layout(constant_id = 11) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
-#include "straight.glsl"
+#include "unrolled.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Words input_, factors, weight, scales, output_, state, keys, values;

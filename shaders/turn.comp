@@ -157,7 +157,7 @@ void store_codes(uint head, uint token) {
     if (cache_bits == 8u) cache.at[item + 1u] = words[1];
     if ((chunk & 7u) == 0u)
       cache.at[base + factor_word(chunk, in_octet)] =
-          pack_halves(factors.x, chunk / 4u + 1u < blocks ? block_factors(chunk / 4u + 1u).x : 0.0);
+          pack_f16(factors.x, chunk / 4u + 1u < blocks ? block_factors(chunk / 4u + 1u).x : 0.0);
   }
 }
 

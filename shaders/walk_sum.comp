@@ -50,7 +50,7 @@ batch load(uint item, uint from) {
   return out_;
 }
 vec4 values_of(uint low, uint high) {
-  return weight_element == element_f16 ? vec4(halves(low), halves(high)) : vec4(brain_halves(low), brain_halves(high));
+  return weight_element == element_f16 ? vec4(f16_pair(low), f16_pair(high)) : vec4(bf16_pair(low), bf16_pair(high));
 }
 
 void main() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16
-// and 32 rows, of wider plans 64 and 128, and the time of every dispatch of a pass. usage: batch [name... [--halves]
+// and 32 rows, of wider plans 64 and 128, and the time of every dispatch of a pass. usage: batch [name... [--f16]
 // [--slots N] [--rows N]
 // [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv] [--first
 // N]];
-// --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --rows:
+// --f16: coded products as prompts have them; --chain: never all layers in one dispatch; --rows:
 // slots in use; --temperature: all draw, of top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the
 // place of a kernel's; --first: the time to the first token of a prompt of N tokens too; names are those that it
 // prints, all unless said
@@ -34,7 +34,7 @@ namespace {
 
 struct options {
   std::uint32_t position = 128, passes = 64;
-  bool dispatches = false, prove = false, halves = false, chain = false;
+  bool dispatches = false, prove = false, f16 = false, chain = false;
   std::uint32_t first = 0;                 // tokens of a prompt
   std::uint32_t slot_count = 0, rows = 0;  // 0: 8, 16 and 32; 1, 8, 16 and 32 of them in use
   sampling_options sampling{.temperature = 0};
@@ -104,7 +104,7 @@ void measure_alone(runtime::batch_executor& run, double one, const options& how)
   });
   std::printf("  plan of %2u slots, one by itself: %6.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n",
               run.table().shape.slot_count, ms / how.passes * 1e3, how.passes / ms * 1e3, how.passes / ms * 1e3 / one,
-              run.alone_in_one() ? ", all layers in one dispatch" : "");
+              run.alone_is_resident() ? ", all layers in one dispatch" : "");
 }
 
 /// A plan's passes over 1, 8, 16, 32, 64 and 128 of its slots. @param one tokens a second of a session alone  @return
@@ -127,7 +127,7 @@ runtime::weight_memory measure_passes(const gpu::device& device, const plan::tab
     });
     std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slot_count,
                 rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one,
-                run.in_one() ? ", all layers in one dispatch" : "");
+                run.runs_resident() ? ", all layers in one dispatch" : "");
     std::fflush(stdout);
   }
   fill(run, how);
@@ -189,7 +189,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   for (const std::uint32_t slot_count : plans) {
     const plan::planned made = plan::planned::of<Model>(
         target, context,
-        {.slot_count = slot_count, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
+        {.slot_count = slot_count, .coded_products = how.f16 ? target.coded_chunks : plan::chunk_arithmetic::exact});
     const plan::table& table = made.table();
     if (slot_count == 8) {
       const std::uint32_t token = 11;
@@ -228,7 +228,7 @@ int main(int count, char** arguments) try {
     else if (word == "--passes" && i + 1 < count) how.passes = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--dispatches") how.dispatches = true;
     else if (word == "--prove") how.prove = true;
-    else if (word == "--halves") how.halves = true;
+    else if (word == "--f16") how.f16 = true;
     else if (word == "--chain") how.chain = true;
     else if (word == "--module" && i + 1 < count) {
       const std::string what = arguments[++i], file = what.substr(what.find('=') + 1);

@@ -46,14 +46,14 @@ void print_dispatches(runtime::executor& run, std::uint32_t position) {
   std::printf("\n");
 }
 
-enum class form : std::uint8_t { in_one, chain, together, session };
+enum class form : std::uint8_t { resident, chain, together, session };
 
 /// @return what was drawn
 std::vector<std::uint32_t> measure(const gpu::device& device, const plan::table& table, form how, std::uint32_t context,
                                    std::uint32_t passes) {
   const gpu::device_type type = device.description().type;
   const auto classes = runtime::usable_classes(device);
-  const bool resident = how == form::in_one || how == form::session;
+  const bool resident = how == form::resident || how == form::session;
   plan::device_plan_options options;
   if (how != form::session) options.long_from = how == form::together ? 0u : ~0u;
   const auto plan = std::make_shared<const plan::device_plan>(
@@ -122,8 +122,8 @@ int main(int count, char** arguments) try {
             *model->config, model->types(*codec), model->name, target,
             std::min(model->config->max_position_embeddings, (context + passes + 255) / 256 * 256));
         const auto drawn = measure(device, made.table(), form::chain, context, passes);
-        for (const form how : {form::in_one, form::together, form::session})
-          if (how != form::in_one || made.table().decode_in_one.layers != 0)
+        for (const form how : {form::resident, form::together, form::session})
+          if (how != form::resident || made.table().resident_decode.layers != 0)
             if (const auto its = measure(device, made.table(), how, context, passes); !its.empty() && its != drawn)
               std::printf("  WRONG: other tokens than the chain's\n");
       }

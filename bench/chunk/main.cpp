@@ -71,7 +71,7 @@ class chunk_products {
     if (compile) return;
     for (std::uint64_t at = 0; at < weights; ++at)
       weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
-    // Random numbers, small ones as halves, whatever else they are: a card that meets its limit of power is slower with
+    // Random numbers, small ones as f16, whatever else they are: a card that meets its limit of power is slower with
     // these than with one number.
     const gpu::buffer some(on, random, gpu::placement::readback, "random numbers");
     std::mt19937 numbers(1);

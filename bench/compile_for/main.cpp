@@ -94,8 +94,8 @@ void compile(const gpu::device& on, const choice& of, const choices& wanted) {
   std::string lines;
   for (const auto which : plan::verified_sequences)
     for (const plan::sequence* sequence : fitted.all_of(which))
-      for (const auto part : {sequence->prologue, sequence->period, sequence->epilogue, sequence->in_one,
-                              sequence->in_one_long, sequence->greedy, sequence->interim}) {
+      for (const auto part : {sequence->prologue, sequence->period, sequence->epilogue, sequence->resident,
+                              sequence->resident_long, sequence->greedy, sequence->interim}) {
         kernels.add(part, nullptr);
         for (const plan::dispatch& call : part) {
           const gpu::pipeline& made = kernels.of(call);

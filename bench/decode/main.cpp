@@ -84,7 +84,7 @@ void measure(const gpu::device& device, const plan::table& table, const char* na
   print_dispatches(run, runtime::pass_kind::prefill, last, std::span(tokens).first(prompt - last));
   run.prepare_verify(true, nullptr);
   for (const std::uint32_t all :
-       {std::min(table.verify.max_tokens, runtime::executor::few_tokens), table.verify.max_tokens}) {
+       {std::min(table.verify.max_tokens, runtime::executor::short_tokens), table.verify.max_tokens}) {
     std::printf("  a pass over %u drafts:\n", all - 1);
     print_dispatches(run, run.verify_kind(all), context, std::span(tokens).first(all));
   }

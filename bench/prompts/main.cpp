@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Prompts of whole models with synthetic weights: tokens a second, and the time of every dispatch of the last chunk.
-// usage: prompts ["NAME CODEC"... [--tokens N] [--chunk N] [--runs N] [--modules N] [--halves] [--dispatches]]; names
+// usage: prompts ["NAME CODEC"... [--tokens N] [--chunk N] [--runs N] [--modules N] [--f16] [--dispatches]]; names
 // are those of published models, some unless said; an encoder takes a text at once; `--chunk`: tokens of every chunk
 // where a prompt has as many, instead of the plan's, which has long chunks where enough is left; `--both`: the plan's
 // chunks with and without long ones, whose caches must have the same bits; `--modules` counts from 0, the fastest that
-// the device may run; `--halves`: the profile attends_in_halves
+// the device may run; `--f16`: the profile attends_in_f16
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,7 +25,7 @@ using clock_type = std::chrono::steady_clock;
 
 struct options {
   std::uint32_t tokens = 512, chunk = 0, runs = 9, modules = 0;
-  bool dispatches = false, halves = false, both = false;
+  bool dispatches = false, f16 = false, both = false;
   std::vector<std::string> names;
 };
 
@@ -87,7 +87,7 @@ std::vector<std::byte> last_cache(runtime::executor& run) {
 void measure(const gpu::device& device, const std::string& word, const options& how) {
   const char* const name = word.c_str();
   const bench::named_model model(word);
-  plan::profile target = how.halves ? plan::profiles::attends_in_halves : plan::profiles::portable;
+  plan::profile target = how.f16 ? plan::profiles::attends_in_f16 : plan::profiles::portable;
   if (how.chunk != 0) target.prefill_tokens = how.chunk, target.long_prefill_tokens = 0;
   const plan::planned made = model.planned(target, std::max<std::uint32_t>(4096, how.tokens + 256));
   const plan::table& table = made.table();
@@ -126,7 +126,7 @@ int main(int count, char** arguments) try {
     else if (word == "--chunk") how.chunk = number();
     else if (word == "--runs") how.runs = number();
     else if (word == "--modules") how.modules = number();
-    else if (word == "--halves") how.halves = true;
+    else if (word == "--f16") how.f16 = true;
     else if (word == "--both") how.both = true;
     else if (word == "--dispatches") how.dispatches = true;
     else how.names.push_back(word);

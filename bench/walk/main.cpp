@@ -152,7 +152,7 @@ void compare(const gpu::device& device, const plan::table& dense, const plan::ta
       if (const auto fault = each.run->prove(); !fault.kernel.empty())
         std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
     };
-    if (!dense.decode_in_one.in_one.empty() && plan::runs(dense.decode_in_one.in_one.front(), best))
+    if (!dense.resident_decode.resident.empty() && plan::runs(dense.resident_decode.resident.front(), best))
       add("dense, in one dispatch", dense, best);
     add("dense, chain", dense, chain);
     add("exact walk, chain", walk, chain);

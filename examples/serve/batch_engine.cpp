@@ -469,11 +469,11 @@ class batch_engine : public token_engine {
       return true;
     } catch (const std::exception& problem) {
       if (must_stop()) return false;
-      give_up("load_failed", problem.what());
+      time_out("load_failed", problem.what());
       return false;
     }
   }
-  void give_up(const std::string& event, const std::string& why) {
+  void time_out(const std::string& event, const std::string& why) {
     set_status(engine_state::failed, why);
     log(event, why);
     if (options_.load_failed) options_.load_failed();
@@ -560,7 +560,7 @@ class batch_engine : public token_engine {
 
   /// A new device and batch, again and again until one works.
   void recover(const std::string& why) {
-    if (options_.ranks != nullptr) return give_up("ranks_failed", why);  // the caller of mpirun starts it anew
+    if (options_.ranks != nullptr) return time_out("ranks_failed", why);  // the caller of mpirun starts it anew
     counts_.restarted();
     set_status(engine_state::recovering, why);
     log("device_failed", why);

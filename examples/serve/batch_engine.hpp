@@ -32,7 +32,7 @@ struct engine_options {
   std::vector<std::string> aliases;
   bool any_name = false;  ///< clients may ask for any other name too
   std::uint32_t queue = 256;
-  std::string batch_products = "exact";  ///< or halves, on GPUs (plan::batch_shape::coded_products)
+  std::string batch_products = "exact";  ///< or f16, on GPUs (plan::batch_shape::coded_products)
   std::uint32_t prompt_lookup = 0;       ///< tokens drafted at most for a pass of one generation; 0: none
   std::string draft;            ///< a smaller model of the same tokens that drafts, as `model` names one; empty: none
   std::uint32_t draft_max = 8;  ///< tokens that it drafts at most for a pass of one generation

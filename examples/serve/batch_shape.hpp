@@ -12,10 +12,10 @@
 
 namespace intaglio::serve {
 
-/// Sessions at once; where their passes can run all layers in one dispatch (plan/few_in_one.hpp) as many as that takes,
-/// 32 or, of shapes that layers_many does not take, eight.
-inline constexpr std::uint32_t batch_slots = 16, few_batch_slots = kernels::layers_few::most_tokens,
-                               many_batch_slots = kernels::layers_many::most_tokens;
+/// Sessions at once; where their passes can run all layers in one dispatch (plan/resident_rows.hpp) as many as that
+/// takes, 32 or, of shapes that layers_batch does not take, eight.
+inline constexpr std::uint32_t batch_slots = 16, small_batch_slots = kernels::layers_rows::most_tokens,
+                               large_batch_slots = kernels::layers_batch::most_tokens;
 
 /// Bytes of a state of all recurrent layers (plan/kept_state.hpp).
 constexpr std::uint64_t state_bytes_of(const decoder_config& config) {
@@ -50,12 +50,12 @@ constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const p
   return batch_shape_with(slot_count != 0 ? slot_count : batch_slots, config, target, context);
 }
 
-/// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
+/// The same with products as prompts have them, on GPUs f16 (plan::batch_shape::coded_products).
 /// @param slot_count sessions at once; 0: as many as one dispatch of all layers takes
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target,
                                                 std::uint32_t context, std::uint32_t slot_count = 0) {
-  const auto in_one = [&](std::uint32_t rows) {
-    if (target.coded_chunks != plan::chunk_arithmetic::halves || target.layers_subgroups <= 1 ||
+  const auto resident = [&](std::uint32_t rows) {
+    if (target.coded_chunks != plan::chunk_arithmetic::f16 || target.layers_subgroups <= 1 ||
         config.num_local_experts != 0)
       return false;
     if (config.model_type == architecture::gemma3)
@@ -63,10 +63,10 @@ constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, co
     return config.model_type == architecture::llama && config.sliding_window == 0 &&
            plan::slots_fit(config, kernels::codec::q8_0, rows, target.layers_parts);
   };
-  plan::batch_shape out = batch_shape_with(slot_count != 0            ? slot_count
-                                           : in_one(many_batch_slots) ? many_batch_slots
-                                           : in_one(few_batch_slots)  ? few_batch_slots
-                                                                      : batch_slots,
+  plan::batch_shape out = batch_shape_with(slot_count != 0               ? slot_count
+                                           : resident(large_batch_slots) ? large_batch_slots
+                                           : resident(small_batch_slots) ? small_batch_slots
+                                                                         : batch_slots,
                                            config, target, context);
   out.coded_products = target.coded_chunks;
   return out;

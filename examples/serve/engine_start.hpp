@@ -47,7 +47,7 @@ inline std::uint32_t slots_of_group(const engine_options& wanted) {
 /// @throws argument_error: adapters of an encoder, whose plans have no sessions, or an encoder over ranks
 inline const tool::engraved_model& batch_plans_of(const io::checkpoint& file, const engine_options& wanted,
                                                   const io::adapter_set& adapters) {
-  const bool fast = wanted.batch_products == "halves";
+  const bool fast = wanted.batch_products == "f16";
   const tool::cache_choice cache = tool::cache_of(wanted.context, wanted.cache_type);
   const tool::engraved_model* const alone =
       wanted.slot_count == 0 && adapters.size() == 0 ? tool::engraved_for(file, cache, wanted.codec) : nullptr;

@@ -148,7 +148,7 @@ void add_engine_options(CLI::App& app, settings& to) {
       "How the KV cache holds keys and values: f16 (by default; on CPU drivers f32), q8_0 or q4_0")
       ->check(CLI::IsMember(cache_types()));
   add("--slots", to.engine.slot_count,
-      "Generations at once; others wait. 0: 16, or those that --batch-products halves takes")
+      "Generations at once; others wait. 0: 16, or those that --batch-products f16 takes")
       ->type_name("N")
       ->check(slots_problem);
   add("--codec", to.engine.codec, "Compute the matrices in this codec where the file's is another")->type_name("C");
@@ -165,9 +165,9 @@ void add_engine_options(CLI::App& app, settings& to) {
       ->type_name("FILE|NAME");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device");
   add("--batch-products", to.engine.batch_products,
-      "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where "
+      "How generations together multiply on GPUs: exact, as one alone does; f16, as prompts are fed, faster where "
       "there are several, a little slower for one")
-      ->check(CLI::IsMember({"exact", "halves"}));
+      ->check(CLI::IsMember({"exact", "f16"}));
   add("--prompt-lookup", to.engine.prompt_lookup,
       "Tokens drafted at once for a generation from what its text has said before, while there are slots that nobody "
       "has: the same text, sooner where it repeats itself; 0: none")

@@ -232,7 +232,7 @@ void text_match::drop_all_but(std::vector<index>& roots) {
   for (index& each : roots) each = now[each];
   at_ = roots[0];
   work_ = work;
-  if (bytes_ > many_bytes / 2) throw match_limit("the form has too many readings of this text");
+  if (bytes_ > most_kept_bytes / 2) throw match_limit("the form has too many readings of this text");
 }
 
 bool text_match::allows(std::string_view bytes, std::uint32_t bytes_left) {
@@ -246,7 +246,7 @@ void text_match::take(std::string_view bytes) {
   if (to == dead) throw std::logic_error("a text outside of its grammar");
   at_ = to;
   most_work_ += work_of_byte * bytes.size();
-  if (bytes_ <= many_bytes) return;
+  if (bytes_ <= most_kept_bytes) return;
   std::vector<index> here{at_};
   drop_all_but(here);
 }
@@ -256,7 +256,7 @@ void text_match::mark_allowed(const token_bytes& tokens, std::uint32_t bytes_lef
   for (const auto& each : tokens.entries()) {
     if (path.size() > each.shared + std::size_t{1}) path.resize(each.shared + std::size_t{1});
     while (path.back() != dead && path.size() <= each.text.size()) {
-      if (bytes_ > many_bytes) drop_all_but(path);
+      if (bytes_ > most_kept_bytes) drop_all_but(path);
       path.push_back(step(path.back(), static_cast<unsigned char>(each.text[path.size() - 1])));
     }
     if (path.back() == dead) continue;

@@ -52,7 +52,7 @@ class text_match {
   /// are known cost nothing.
   static constexpr std::uint64_t first_work = 400'000, work_of_byte = 5'000;
   /// Of all nodes: what is not needed is dropped beyond the first, and the second is never passed.
-  static constexpr std::size_t many_bytes = std::size_t{6} << 20, most_bytes = std::size_t{12} << 20;
+  static constexpr std::size_t most_kept_bytes = std::size_t{6} << 20, most_bytes = std::size_t{12} << 20;
 
   explicit text_match(std::shared_ptr<const grammar> of);
 

@@ -239,7 +239,7 @@ class bench_run {
     return bench_driver(std::move(run));
   }
   bench_driver chain_driver(const ab_pair& pair) const {
-    if (!run_->in_one())
+    if (!run_->runs_resident())
       throw argument_error("--ab " + std::string(pair.name), "a device that decodes with all layers in one dispatch",
                            device_->label() + ", which runs the chain of dispatches");
     auto chain =

@@ -41,7 +41,7 @@ struct timed_sequence {
   std::vector<double> microseconds;
   std::uint64_t times_run(std::size_t index) const {
     const bool of_layer = index >= of->prologue.size() && index < of->prologue.size() + of->recorded()[1].size();
-    return of_layer && of->in_one.empty() ? of->times(*calls[index]) : 1;
+    return of_layer && of->resident.empty() ? of->times(*calls[index]) : 1;
   }
 };
 
@@ -51,7 +51,7 @@ class bench_driver {
   explicit bench_driver(std::unique_ptr<runtime::executor> run) : run_(std::move(run)) {}
 
   /// Whether decode runs with all layers in one dispatch.
-  bool in_one() const { return !run_->plan_of(runtime::pass_kind::decode).in_one.empty(); }
+  bool resident() const { return !run_->plan_of(runtime::pass_kind::decode).resident.empty(); }
 
   /// What a cold start has left to do.
   void complete() { run_->complete(); }

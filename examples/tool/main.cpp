@@ -105,8 +105,8 @@ class command_line : public walk_commands {
     c->add_option("--codec", plan_.codec, "codec of the matrices, where a model comes in several")->type_name("C");
     c->add_option("--profile", plan_.profile,
                   "which kind of device the plan is for; exact is portable whose chunks leave decode's bits, "
-                  "attends_in_halves has attention of chunks in halves, screened a screened head")
-        ->check(CLI::IsMember({"cpu", "portable", "exact", "attends_in_halves", "screened"}))
+                  "attends_in_f16 has attention of chunks in f16, screened a screened head")
+        ->check(CLI::IsMember({"cpu", "portable", "exact", "attends_in_f16", "screened"}))
         ->capture_default_str();
     c->add_option("--positions", plan_.positions,
                   "positions that the KV cache has room for; by default the model's, at most 16,384")

@@ -82,8 +82,7 @@ void plan(const plan_options& options, const common_options& common) {
     return print(cut_text(model, options.over, options.profile == "cpu", common));
   }
   std::optional<plan::planned> other;
-  for (const plan::profile* each :
-       {&plan::profiles::exact, &plan::profiles::attends_in_halves, &plan::profiles::screened})
+  for (const plan::profile* each : {&plan::profiles::exact, &plan::profiles::attends_in_f16, &plan::profiles::screened})
     if (options.profile == each->name) other.emplace(model.planned(*each, {}));
   const plan::table& table = other ? other->table() : options.profile == "cpu" ? model.cpu : model.portable;
   if (!options.html.empty()) {

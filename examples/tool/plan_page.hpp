@@ -43,15 +43,15 @@ class plan_page {
     out += header();
     out +=
         "<input type=\"radio\" name=\"tab\" id=\"tab-decode\" checked><input type=\"radio\" name=\"tab\" "
-        "id=\"tab-decode_in_one\">"
+        "id=\"tab-resident_decode\">"
         "<input type=\"radio\" name=\"tab\" id=\"tab-prefill\">\n<nav><label for=\"tab-decode\">Decode, one "
         "token</label>";
-    const bool in_one = !table_.decode_in_one.in_one.empty();
-    if (in_one) out += "<label for=\"tab-decode_in_one\">Decode, all layers in one dispatch</label>";
+    const bool resident = !table_.resident_decode.resident.empty();
+    if (resident) out += "<label for=\"tab-resident_decode\">Decode, all layers in one dispatch</label>";
     out +=
         "<label for=\"tab-prefill\">Prefill, " + std::to_string(table_.prefill.max_tokens) + " tokens</label></nav>\n";
     out += section_of(table_.decode);
-    if (in_one) out += section_of(table_.decode_in_one);
+    if (resident) out += section_of(table_.resident_decode);
     out += section_of(table_.prefill);
     out += memory() + rules() + "</main>\n</body>\n</html>\n";
     return out;
@@ -95,7 +95,7 @@ class plan_page {
     std::vector<column> out;
     for (const auto& each : s.prologue) out.push_back({&each, 1});
     const std::span<const plan::dispatch> layers = s.recorded()[1];
-    for (const auto& each : layers) out.push_back({&each, s.in_one.empty() ? s.times(each) : 1});
+    for (const auto& each : layers) out.push_back({&each, s.resident.empty() ? s.times(each) : 1});
     for (const auto& each : s.epilogue) out.push_back({&each, 1});
     return out;
   }
@@ -190,9 +190,9 @@ class plan_page {
     };
     bracket(0, s.prologue.size(), "once");
     const std::size_t middle = s.recorded()[1].size();
-    if (!s.in_one.empty()) bracket(s.prologue.size(), middle, "all " + std::to_string(s.layers) + " layers");
+    if (!s.resident.empty()) bracket(s.prologue.size(), middle, "all " + std::to_string(s.layers) + " layers");
     std::size_t first = s.prologue.size();
-    for (std::uint8_t kind = 0; s.in_one.empty() && kind < s.pattern.kinds(); ++kind) {
+    for (std::uint8_t kind = 0; s.resident.empty() && kind < s.pattern.kinds(); ++kind) {
       const auto part = s.block(kind);
       if (!part.empty()) bracket(first, part.size(), "\u00d7 " + std::to_string(s.times(part.front())) + " layers");
       first += part.size();

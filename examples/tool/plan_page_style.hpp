@@ -30,13 +30,13 @@ em{font-style:normal;color:var(--ink)}
 input[name=tab]{position:absolute;opacity:0}
 nav{display:flex;gap:4px}
 nav label{padding:7px 16px;border:1px solid var(--line);border-radius:7px;color:var(--soft);cursor:pointer}
-#tab-decode:checked~nav label[for=tab-decode],#tab-decode_in_one:checked~nav label[for=tab-decode_in_one],
+#tab-decode:checked~nav label[for=tab-decode],#tab-resident_decode:checked~nav label[for=tab-resident_decode],
 #tab-prefill:checked~nav label[for=tab-prefill]{background:var(--ink);border-color:var(--ink);color:var(--paper)}
-#tab-decode:focus-visible~nav label[for=tab-decode],#tab-decode_in_one:focus-visible~nav label[for=tab-decode_in_one],
+#tab-decode:focus-visible~nav label[for=tab-decode],#tab-resident_decode:focus-visible~nav label[for=tab-resident_decode],
 #tab-prefill:focus-visible~nav label[for=tab-prefill]{outline:2px solid var(--accent);outline-offset:2px}
-#tab-decode:checked~#prefill,#tab-decode:checked~#decode_in_one,#tab-decode_in_one:checked~#decode,
-#tab-decode_in_one:checked~#prefill,#tab-prefill:checked~#decode,
-#tab-prefill:checked~#decode_in_one{display:none}
+#tab-decode:checked~#prefill,#tab-decode:checked~#resident_decode,#tab-resident_decode:checked~#decode,
+#tab-resident_decode:checked~#prefill,#tab-prefill:checked~#decode,
+#tab-prefill:checked~#resident_decode{display:none}
 section h2{margin-top:26px}
 .scroll{overflow-x:auto;background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:16px 12px}
 svg{display:block;font-family:system-ui,"Segoe UI",Arial,sans-serif}

@@ -133,6 +133,6 @@ uint half_from_float(float value) {
   return sign | ((rounded - 0x38000000u) >> 13);
 }
 
-uint pack_halves(float low, float high) { return half_from_float(low) | (half_from_float(high) << 16); }
+uint pack_f16(float low, float high) { return half_from_float(low) | (half_from_float(high) << 16); }
 
 #endif

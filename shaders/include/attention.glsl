@@ -45,7 +45,7 @@ raw_chunk load_key(Words keys, uint index) {
 }
 key_chunk widened(raw_chunk raw) {
   if (cache_element == element_f32) return key_chunk(uintBitsToFloat(raw.low), uintBitsToFloat(raw.high));
-  return key_chunk(vec4(halves(raw.low.x), halves(raw.low.y)), vec4(halves(raw.low.z), halves(raw.low.w)));
+  return key_chunk(vec4(f16_pair(raw.low.x), f16_pair(raw.low.y)), vec4(f16_pair(raw.low.z), f16_pair(raw.low.w)));
 }
 
 // Four neighbouring channels of a value: [kv_heads, context, quads].
@@ -55,7 +55,7 @@ uvec4 load_value(Words values, uint index) {
 }
 vec4 widened_value(uvec4 raw) {
   if (cache_element == element_f32) return uintBitsToFloat(raw);
-  return vec4(halves(raw.x), halves(raw.y));
+  return vec4(f16_pair(raw.x), f16_pair(raw.y));
 }
 
 // Sum of an octet's eight probabilities.

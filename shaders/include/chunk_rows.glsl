@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which rows a tile of a product of many tokens has: neighbouring tokens, or with experts the rows of a list of
-// expert_tiles, in whose order `halves` leaves x. The including shader has the constants experts_used, list_tokens,
-// tile_tokens, rows and max_tokens, and `tiles` and `state` to read.
+// Which rows a tile of a product of a chunk of tokens has: neighbouring tokens, or with experts the rows of a list of
+// expert_tiles, in whose order `quantize_f16` leaves x. The including shader has the constants experts_used,
+// list_tokens, tile_tokens, rows and max_tokens, and `tiles` and `state` to read.
 #ifndef INTAGLIO_CHUNK_ROWS
 #define INTAGLIO_CHUNK_ROWS
 

@@ -124,8 +124,8 @@ raw_factors load_factors(lane_place from, uint block) {
 octet octet_of(raw_codes raw) {
   if (codec == element_f32) return octet(uintBitsToFloat(raw.a), uintBitsToFloat(raw.b));
   if (codec == element_f16)
-    return octet(vec4(halves(raw.a.x), halves(raw.a.y)), vec4(halves(raw.a.z), halves(raw.a.w)));
-  return octet(vec4(brain_halves(raw.a.x), brain_halves(raw.a.y)), vec4(brain_halves(raw.a.z), brain_halves(raw.a.w)));
+    return octet(vec4(f16_pair(raw.a.x), f16_pair(raw.a.y)), vec4(f16_pair(raw.a.z), f16_pair(raw.a.w)));
+  return octet(vec4(bf16_pair(raw.a.x), bf16_pair(raw.a.y)), vec4(bf16_pair(raw.a.z), bf16_pair(raw.a.w)));
 }
 
 #ifndef ONCE_MORE
@@ -254,19 +254,19 @@ vec2 signed_bytes_of(uint bits) { return vec2(bitfieldExtract(int(bits), 0, 8), 
 #endif
 
 // What a row's codes are multiplied with: d of each half of the block, and what is added to each.
-vec4 halves_factors(raw_factors raw, uint r, uint block) {
+vec4 f16_factors(raw_factors raw, uint r, uint block) {
   vec4 out_ = vec4(0.0);
   if (factor_form == FACTOR_HALF) {
-    if (factor_bytes == 2u) out_.xy = halves(half_of(raw.row[0], r)).xx;
-    else if (by_halves_of_block) out_.xy = halves(raw.row[0][r]);
-    else out_ = halves(raw.row[0][r]).xxyy;
+    if (factor_bytes == 2u) out_.xy = f16_pair(half_of(raw.row[0], r)).xx;
+    else if (by_halves_of_block) out_.xy = f16_pair(raw.row[0][r]);
+    else out_ = f16_pair(raw.row[0][r]).xxyy;
   } else if (factor_form == FACTOR_BRAIN) {
-    out_.xy = brain_halves(half_of(raw.row[0], r)).xx;
+    out_.xy = bf16_pair(half_of(raw.row[0], r)).xx;
   } else if (factor_form == FACTOR_BYTE) {
     uint scales = factor_bytes == 4u   ? raw.row[0][r]
                   : factor_bytes == 2u ? half_of(raw.row[0], r)
                                        : raw.row[0].x >> (8u * r);
-    vec2 super = super_bytes == 4u ? halves(raw.row[1][r]) : halves(half_of(raw.row[0], 4u + r)).xx;
+    vec2 super = super_bytes == 4u ? f16_pair(raw.row[1][r]) : f16_pair(half_of(raw.row[0], 4u + r)).xx;
     vec2 of_codes = signed_bytes_of(scales), least = vec2(scales >> 16 & 255u, scales >> 24);
     if (!by_halves_of_block) of_codes.y = of_codes.x, least = vec2(scales >> 8 & 255u);
     precise vec2 d = super.x * of_codes, m = super.y * least;
@@ -278,13 +278,13 @@ vec4 halves_factors(raw_factors raw, uint r, uint block) {
     uint k = block & 7u, shift = 8u * (k & 3u), a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
     uint scale = k < 4u ? a & 63u : (c & 15u) | (a >> 2) & 48u;
     uint minimum = k < 4u ? b & 63u : (c >> 4) & 15u | (b >> 2) & 48u;
-    precise vec2 d = halves(head.x) * vec2(scale, minimum);
+    precise vec2 d = f16_pair(head.x) * vec2(scale, minimum);
     out_ = vec4(d.xx, -d.yy);
   }
   return out_;
 }
 // Of codecs whose blocks have at most one to add.
-vec3 row_factors(raw_factors raw, uint r, uint block) { return halves_factors(raw, r, block).xyz; }
+vec3 row_factors(raw_factors raw, uint r, uint block) { return f16_factors(raw, r, block).xyz; }
 
 // Columns 4 * quad .. of a row, widened.
 vec4 load_columns(Words from, uint row, uint quad) {
@@ -295,7 +295,7 @@ vec4 load_columns(Words from, uint row, uint quad) {
   uint block = quad / 8u;
   lane_place place = place_in_group(from, row / 4u, block);
   uint word = code_word(load_codes(place, row & 3u), quad & 7u);
-  vec4 factor = halves_factors(load_factors(place, block), row & 3u, block);
+  vec4 factor = f16_factors(load_factors(place, block), row & 3u, block);
   ivec4 codes = ivec4(bitfieldExtract(int(word), 0, 8), bitfieldExtract(int(word), 8, 8),
                       bitfieldExtract(int(word), 16, 8), int(word) >> 24);
   precise vec4 y = ((quad & 4u) == 0u ? factor.x : factor.y) * vec4(codes - late_zero);

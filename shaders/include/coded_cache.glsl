@@ -31,9 +31,9 @@ uvec4 load_value_codes(Words values, uint index) {
   return load_codes(values, row / 8u, (row & 7u) * chunks + chunk, chunk, row & 7u);
 }
 
-// halves() of CPU drivers takes finite ones alone.
+// f16_pair() of CPU drivers takes finite ones alone.
 float factor_of(uint half_bits) {
-  return (half_bits & 0x7c00u) == 0x7c00u ? uintBitsToFloat(0x7fc00000u) : halves(half_bits).x;
+  return (half_bits & 0x7c00u) == 0x7c00u ? uintBitsToFloat(0x7fc00000u) : f16_pair(half_bits).x;
 }
 
 // Four channels from their codes, exactly: a code has no more than 8 bits and a factor no more than 11.

@@ -108,7 +108,7 @@ void add_round(inout float y[2], inout vec4 low[2], inout vec4 high[2], pair_uni
     x.scale = uintBitsToFloat(rest.x << 22);
     x.sums = ivec2(int(rest.x) >> 16, int(rest.y));
     [[unroll]] for (uint r = 0u; r < 2u; ++r) {
-      float sum = add_block(y[r], now.row[r], halves_factors(now.factors, r, index), x);
+      float sum = add_block(y[r], now.row[r], f16_factors(now.factors, r, index), x);
       y[r] = inside ? sum : y[r];
     }
   }

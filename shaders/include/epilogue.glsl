@@ -59,7 +59,7 @@ float gated(float g, float up) { return mod(g, up); }
 // Two neighbouring channels into the cache.
 void store_pair(Words cache, uint element, vec2 pair) {
   if (cache_element == element_f32) store_floats(cache, element / 2u, pair);
-  else cache.at[element / 2u] = pack_halves(pair.x, pair.y);
+  else cache.at[element / 2u] = pack_f16(pair.x, pair.y);
 }
 
 // Rows of one group: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of one head of q, k or v.

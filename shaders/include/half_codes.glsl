@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Codes of blocks as halves: what products by cooperative matrices of f16 multiply. The including shader has
+// Codes of blocks as f16: what products by cooperative matrices of f16 multiply. The including shader has
 // codec.glsl.
 #ifndef INTAGLIO_HALF_CODES
 #define INTAGLIO_HALF_CODES
@@ -8,9 +8,9 @@ uint as_word(f16vec2 pair) { return packFloat2x16(pair); }
 f16vec2 as_pair(uint word) { return unpackFloat2x16(word); }
 uint rounded(float a, float b) { return as_word(f16vec2(vec2(a, b))); }
 
-// Four columns of f16 or bf16 as halves, in the order 0, 2, 1, 3.
-uvec2 dense_halves(uvec2 w) {
-  vec2 a = brain_halves(w.x), b = brain_halves(w.y);
+// Four columns of f16 or bf16 as f16, in the order 0, 2, 1, 3.
+uvec2 dense_f16(uvec2 w) {
+  vec2 a = bf16_pair(w.x), b = bf16_pair(w.y);
   return codec == element_f16 ? uvec2((w.x & 0xffffu) | w.y << 16, (w.x >> 16) | (w.y & 0xffff0000u))
                               : uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
 }
@@ -33,7 +33,7 @@ uvec4 load_factor(Words group, uint r, uint block) {
   return uvec4(word, super, 0u, 0u);
 }
 
-// That as halves: d of the block's first 16 columns and of the others, and what is added to each.
+// That as f16: d of the block's first 16 columns and of the others, and what is added to each.
 struct block_factors {
   f16vec2 d, upper_d, m, upper_m;
 };
@@ -50,7 +50,7 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
       by.m = by.upper_m = f16vec2(as_pair(factor.x).y);
     }
   } else if (factor_form == FACTOR_BRAIN) {
-    by.d = by.upper_d = two_of(brain_halves(factor.x)[r & 1u]);
+    by.d = by.upper_d = two_of(bf16_pair(factor.x)[r & 1u]);
   } else if (factor_form == FACTOR_BYTE) {
     int scales = int(factor.x);
     vec2 super = unpackHalf2x16(super_bytes == 4u ? factor.y : factor.x >> 16);
@@ -62,7 +62,7 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
       if (by_halves_of_block) by.upper_m = two_of(-super.y * float(factor.x >> 24));
     }
   } else if (factor_form == FACTOR_HEAD) {
-    // As halves_factors has it.
+    // As f16_factors has it.
     uint k = block & 7u, shift = 8u * (k & 3u), first = factor.y >> shift, second = factor.z >> shift,
          third = factor.w >> shift;
     uint scale = k < 4u ? first & 63u : (third & 15u) | (first >> 2) & 48u;
@@ -74,7 +74,7 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
   return by;
 }
 
-// Two codes as halves, less offset: 0x6400 and 10 bits are 1024 and the number.
+// Two codes as f16, less offset: 0x6400 and 10 bits are 1024 and the number.
 f16vec2 two_codes(uint bits, float offset) { return as_pair(bits | 0x64006400u) - f16vec2(float16_t(1024.0 + offset)); }
 
 // Four columns, in each byte a code, less offset, times d and plus m: in the order 0, 2, 1, 3.

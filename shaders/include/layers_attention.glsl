@@ -10,7 +10,7 @@
 const uint quarter_chunks = chunks / 4u;
 const bool keys_at_once = quarter_chunks <= 4u;  // both quarters, and the values beside them
 const uint octets_at_once = threads / quads, own_octets = (32u + octets_at_once - 1u) / octets_at_once;
-// In pool behind the sums of values by octet: halves of scores, probabilities.
+// In pool behind the sums of values by octet: f16 scores, probabilities.
 const uint parts_at = 32u * quads, chances_at = parts_at + 128u, maxima_at = parts_at + 192u,
            totals_at = parts_at + 200u;
 uvec4 key_words[8];
@@ -63,17 +63,17 @@ bool normal_half(float value) {
   uint magnitude = floatBitsToUint(value) & 0x7fffffffu;
   return magnitude >= 0x38800000u && magnitude < 0x477ff000u;
 }
-// pack_halves of both pairs, without its branches where it goes without, as it nearly always does.
-uvec2 halves_of(vec4 x) {
+// pack_f16 of both pairs, without its branches where it goes without, as it nearly always does.
+uvec2 f16_quad(vec4 x) {
   if (normal_half(x.x) && normal_half(x.y) && normal_half(x.z) && normal_half(x.w))
     return uvec2(half_of_normal(x.x) | half_of_normal(x.y) << 16, half_of_normal(x.z) | half_of_normal(x.w) << 16);
-  return uvec2(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
+  return uvec2(pack_f16(x.x, x.y), pack_f16(x.z, x.w));
 }
 
 #include "block_sum.glsl"
 
 // Query, key and value of this position: with biases where there are any, q and k normalised where there are norms, and
-// rotated, k and v as halves; the first of the heads that share them puts those into the caches.
+// rotated, k and v as f16; the first of the heads that share them puts those into the caches.
 void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool stores) {
   const uint pair_quads = head_dim / 4u;  // pairs (p, p + head_dim / 2), two a quad
   uint t = gl_LocalInvocationIndex, which = t / pair_quads, j = t % pair_quads;
@@ -133,7 +133,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
       fresh[(j >> 1) + head_dim / 8u][part] = high.x;
       fresh[(j >> 1) + head_dim / 8u][part + 1u] = high.y;
     } else {
-      uvec2 words = halves_of(vec4(low, high));
+      uvec2 words = f16_quad(vec4(low, high));
       uint pair = (which - 1u) * head_dim / 2u + j;
       fresh_words[pair >> 1][pair & 1u] = words.x;
       fresh_words[(pair >> 1) + head_dim / 8u][pair & 1u] = words.y;
@@ -325,7 +325,7 @@ void attention(uint layer, uint64_t from, uint64_t to) {
 // hands its scores to the others and sums up a quarter of the channels. A workgroup has one head and one quarter, and
 // all of its spans' scores are there before it waits for others' scores.
 const uint shares = 4u, shared_quads = quads / shares, shared_positions = span_positions / shares;
-const bool shares_heads = (inner_norms == 0u ? nothing : shares * heads) <= parts;
+const bool shares_heads = (inner_norms == 0u ? unwritten : shares * heads) <= parts;
 const uint scores_at = 32u * shared_quads;  // in pool, behind the sums of values by octet
 
 void fetch_shared_values(uint layer, span_place at, uint share) {

@@ -58,11 +58,11 @@ void write_logits(uint64_t router, uint64_t to) {
 
 uint await_word(uint64_t from, uint at) {
   uint tries = 0u, word = SharedWords(from).at[at];
-  while (word == nothing) {
+  while (word == unwritten) {
     word = SharedWords(from).at[at];
-    if (waits_in_vain(++tries)) break;
+    if (out_of_spins(++tries)) break;
   }
-  if (word == nothing && !gave_up) give_up();
+  if (word == unwritten && !timed_out) time_out();
   return word;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which rows of the output a workgroup of a product of few tokens has: neighbouring tokens, or with experts those of a
-// tile of expert_tiles, whose lists hold list_tokens rows each, of which a workgroup takes tile_tokens. The including
-// shader has the constants, and `tiles` and `state` to read.
+// Which rows of the output a workgroup of a product of a small batch of tokens has: neighbouring tokens, or with
+// experts those of a tile of expert_tiles, whose lists hold list_tokens rows each, of which a workgroup takes
+// tile_tokens. The including shader has the constants, and `tiles` and `state` to read.
 #ifndef INTAGLIO_LISTED
 #define INTAGLIO_LISTED
 

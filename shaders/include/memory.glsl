@@ -29,16 +29,16 @@ void store_floats(Words to, uint quad, vec4 x) {
   Longs(to).at[2u * quad + 1u] = pack64(floatBitsToUint(x.zw));
 }
 
-// It also unpacks halves bit by bit, slowly. Finite halves, which is all that weights and caches hold, take a shift and
-// a product: the exponent's bias differs by 112.
+// It also unpacks f16 bit by bit, slowly. Finite f16 values, which is all that weights and caches hold, take a shift
+// and a product: the exponent's bias differs by 112.
 float wide_half(int upper) { return intBitsToFloat((upper >> 3) & int(0x8fffe000)) * 5.192296858534828e33; }
-vec2 halves(uint word) { return vec2(wide_half(int(word << 16)), wide_half(int(word & 0xffff0000u))); }
+vec2 f16_pair(uint word) { return vec2(wide_half(int(word << 16)), wide_half(int(word & 0xffff0000u))); }
 #else
 uvec2 word_pair(Words from, uint index) { return WordPairs(from).at[index]; }
 uvec4 word_quad(Words from, uint index) { return WordQuads(from).at[index]; }
 void store_floats(Words to, uint pair, vec2 x) { FloatPairs(to).at[pair] = x; }
 void store_floats(Words to, uint quad, vec4 x) { FloatQuads(to).at[quad] = x; }
-vec2 halves(uint word) { return unpackHalf2x16(word); }
+vec2 f16_pair(uint word) { return unpackHalf2x16(word); }
 #endif
 vec4 float_quad(Words from, uint index) { return uintBitsToFloat(word_quad(from, index)); }
 
@@ -47,14 +47,14 @@ const uint element_f16 = 0u;
 const uint element_f32 = 1u;
 const uint element_bf16 = 2u;
 
-vec2 brain_halves(uint word) { return vec2(uintBitsToFloat(word << 16), uintBitsToFloat(word & 0xffff0000u)); }
+vec2 bf16_pair(uint word) { return vec2(uintBitsToFloat(word << 16), uintBitsToFloat(word & 0xffff0000u)); }
 
 // Elements 4 * quad .. 4 * quad + 3; `element` is a specialization constant, so one branch remains.
 vec4 load4(Words from, uint element, uint quad) {
   if (element == element_f32) return float_quad(from, quad);
   uvec2 words = word_pair(from, quad);
-  if (element == element_f16) return vec4(halves(words.x), halves(words.y));
-  return vec4(brain_halves(words.x), brain_halves(words.y));
+  if (element == element_f16) return vec4(f16_pair(words.x), f16_pair(words.y));
+  return vec4(bf16_pair(words.x), bf16_pair(words.y));
 }
 
 #endif

@@ -14,8 +14,8 @@ octet load8(uint row, uint index) {
   if (weight_element == element_f32) return octet(float_quad(weight, 2u * at), float_quad(weight, 2u * at + 1u));
   uvec4 words = word_quad(weight, at);
   if (weight_element == element_f16)
-    return octet(vec4(halves(words.x), halves(words.y)), vec4(halves(words.z), halves(words.w)));
-  return octet(vec4(brain_halves(words.x), brain_halves(words.y)), vec4(brain_halves(words.z), brain_halves(words.w)));
+    return octet(vec4(f16_pair(words.x), f16_pair(words.y)), vec4(f16_pair(words.z), f16_pair(words.w)));
+  return octet(vec4(bf16_pair(words.x), bf16_pair(words.y)), vec4(bf16_pair(words.z), bf16_pair(words.w)));
 }
 
 // Sum of the eight accumulators: neighbours first.

@@ -50,7 +50,7 @@
 #define number_15 OF_CODEC(number_15)
 #define plain_codes OF_CODEC(plain_codes)
 #define code_word OF_CODEC(code_word)
-#define halves_factors OF_CODEC(halves_factors)
+#define f16_factors OF_CODEC(f16_factors)
 #define row_factors OF_CODEC(row_factors)
 #define load_columns OF_CODEC(load_columns)
 #define add_block OF_CODEC(add_block)

@@ -112,7 +112,7 @@ void await_fresh(uint layer, uint head) {
   vec4 v = await_quad(SharedQuads(input_of(layer, step_attention)), from * quads + t % quads, t < 3u * quads);
   if (t < quads) fresh[t] = v;
   else if (t < 3u * quads)
-    fresh_words[t - quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
+    fresh_words[t - quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are f16
   barrier();
 }
 

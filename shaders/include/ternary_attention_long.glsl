@@ -74,7 +74,7 @@ void await_fresh(uint layer, uint kv_head, uint first_head, uint count) {
   vec4 v = await_quad(SharedQuads(input_of(layer, step_attention)), from * quads + t % quads, t < (count + 2u) * quads);
   if (t < count * quads) fresh[t] = v;
   else if (t < (count + 2u) * quads)
-    fresh_words[t - count * quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
+    fresh_words[t - count * quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are f16
   barrier();
 }
 

@@ -128,7 +128,7 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
 
 // Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4
 // keep two each. Up to 8 tokens.
-void multiply_few(uint first_token, uint tokens, float factor, int activation_sum) {
+void multiply_batch(uint first_token, uint tokens, float factor, int activation_sum) {
   ivec4 kept[2];
   uint kept_group[2], kept_token[2], filled = 0u;
   uint room = max(subgroup_size, 8u), groups = rows / 4u, stride = product_parts * subgroups;
@@ -170,7 +170,7 @@ void multiply_few(uint first_token, uint tokens, float factor, int activation_su
 
 void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
   LATER_UNROLLED for (uint t = 0u; t < tile_tokens; t += 8u) if (t < tokens)
-      multiply_few(first_token + t, min(tokens - t, 8u), factor, activation_sum);
+      multiply_batch(first_token + t, min(tokens - t, 8u), factor, activation_sum);
 }
 
 #endif

@@ -49,11 +49,11 @@ TEST_CASE("a mix has the codecs of llama-quantize", "[families]") {
   CHECK_FALSE(mix_of(models::mistral_7b_v02_config, "iq4_xs").has_value());
 }
 
-TEST_CASE("what most files hold is decoded in one dispatch", "[families][in_one]") {
+TEST_CASE("what most files hold is decoded in one dispatch", "[families][resident]") {
   const auto resident = [](const plan::planned& of) {
     CHECK(plan::verify(of.table()).view() == "");
-    return !of.table().decode_in_one.in_one.empty() &&
-           of.table().decode_in_one.weight_bytes() == of.table().decode.weight_bytes();
+    return !of.table().resident_decode.resident.empty() &&
+           of.table().resident_decode.weight_bytes() == of.table().decode.weight_bytes();
   };
   for (const std::string_view mix : {"q4_k_m", "q4_k_s", "q5_k_m", "q5_k_s", "q3_k_l", "q3_k_m", "q3_k_s"}) {
     CAPTURE(mix);

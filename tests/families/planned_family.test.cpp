@@ -253,7 +253,7 @@ TEST_CASE("a Qwen3 decodes with all layers in one dispatch", "[families]") {
     const dtype head = graph::head_type(codec, c.hidden_size);
     const plan::planned made = planned_of(c, {codec, head, head}, "qwen3", plan::profiles::portable, 4096);
     CHECK(plan::verify(made.table()).empty());
-    return !made.table().decode_in_one.in_one.empty();
+    return !made.table().resident_decode.resident.empty();
   };
   CHECK(resident(models::qwen3_06b_config, dtype::bf16));
   CHECK(resident(models::qwen3_06b_config, dtype::q4_0));
@@ -326,7 +326,7 @@ TEST_CASE("a sequence that repeats is planned as the short list that it is", "[f
   for (std::uint32_t layer = 0; layer < 32; ++layer) types.sets.push_back(layer % 3 == 2 ? 1 : 0);
   const plan::planned made = planned_of(models::mistral_7b_v02_config, types, "x", plan::profiles::portable, 512);
   CHECK(made.table().pattern == layer_pattern{3, {0, 0, 1}});
-  CHECK_FALSE(made.table().decode_in_one.in_one.empty());  // by the kernel of several codecs
+  CHECK_FALSE(made.table().resident_decode.resident.empty());  // by the kernel of several codecs
 }
 
 TEST_CASE("windows and types make kinds together", "[families]") {
@@ -378,7 +378,7 @@ TEST_CASE("a 7B in Q4_K_M takes the bytes of its file", "[families]") {
     // Of a layer whose v has another codec q and k are one product and v another, whose input a prompt prepares once.
     std::size_t prepared = 0, products = 0;
     for (const plan::dispatch& each : t.prefill.block(t.pattern(0))) {
-      prepared += each.kernel == kernels::kernel::halves;
+      prepared += each.kernel == kernels::kernel::quantize_f16;
       products += each.kernel == kernels::kernel::matmul_chunk || each.kernel == kernels::kernel::matmul;
     }
     CHECK(products == 5);
@@ -396,7 +396,7 @@ TEST_CASE("what recurrent layers keep is part of a plan, of a batch in each slot
   CHECK((t.kept_offset(0) == 0 && t.kept_offset(3) == 2ull * 2 * 2048 * 4));
   CHECK(t.snapshots() == 64);
   CHECK(t.cache_bytes() == 6ull * 2 * 8 * 64 * 4096 * 2);
-  CHECK((!t.verify.has_head && t.decode_in_one.in_one.empty()));
+  CHECK((!t.verify.has_head && t.resident_decode.resident.empty()));
   for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
     CHECK((t.cache_of(layer).kept_bytes != 0) == c.recurrent_layers.has(layer));
   const plan::planned together = planned_of(c, types, "lfm2", plan::profiles::portable, 4096, {.slot_count = 4});
@@ -424,7 +424,7 @@ TEST_CASE("Granite 4.0 H and Nemotron-H are planned with their states", "[famili
       const std::uint64_t layers = c->recurrent_layers.count(c->num_hidden_layers);
       const std::uint64_t state = std::uint64_t{c->delta_net.value_size()} * c->delta_net.key_dim;
       CHECK(t.kept_bytes() == layers * 4 * (state + 3ull * c->delta_net.qkv_size()));
-      CHECK((!t.verify.has_head && t.decode_in_one.in_one.empty()));
+      CHECK((!t.verify.has_head && t.resident_decode.resident.empty()));
       for (std::uint32_t layer = 0; layer < c->num_hidden_layers; ++layer) {
         const bool attends = !c->recurrent_layers.has(layer) && !c->ffn_layers.has(layer);
         CHECK((t.cache_of(layer).key_bytes != 0) == attends);
@@ -447,6 +447,6 @@ TEST_CASE("Qwen3.5 and Qwen3-Next are planned with their states", "[families]") 
       CHECK(plan::verify(t).empty());
       const std::uint64_t layers = c->num_hidden_layers / 4 * 3, heads = c->delta_net.value_heads;
       CHECK(t.kept_bytes() == layers * 4 * (heads * 128 * 128 + 3ull * c->delta_net.qkv_size()));
-      CHECK((!t.verify.has_head && t.decode_in_one.in_one.empty()));
+      CHECK((!t.verify.has_head && t.resident_decode.resident.empty()));
     }
 }

@@ -49,7 +49,7 @@ TEST_CASE("int8 products want their very shape, for a subgroup, without saturati
   CHECK(without([](gpu::matrix_shape& s) { s.scope = 2; }));
 }
 
-TEST_CASE("products of halves want sums in f32") {
+TEST_CASE("products of f16 want sums in f32") {
   using enum gpu::matrix_element;
   const gpu::matrix_shape shape{.m = 16,
                                 .n = 16,
@@ -59,15 +59,15 @@ TEST_CASE("products of halves want sums in f32") {
                                 .c = f32,
                                 .result = f32,
                                 .scope = gpu::matrix_shape::subgroup_scope};
-  CHECK(gpu::multiplies_halves({int8_shape(), shape}));
-  CHECK_FALSE(gpu::multiplies_halves({int8_shape()}));
-  CHECK_FALSE(gpu::multiplies_halves({shape}, 8));
+  CHECK(gpu::multiplies_f16({int8_shape(), shape}));
+  CHECK_FALSE(gpu::multiplies_f16({int8_shape()}));
+  CHECK_FALSE(gpu::multiplies_f16({shape}, 8));
   gpu::matrix_shape other = shape;
   other.c = other.result = f16;
-  CHECK_FALSE(gpu::multiplies_halves({other}));
+  CHECK_FALSE(gpu::multiplies_f16({other}));
   other = shape;
   other.k = 8;
-  CHECK_FALSE(gpu::multiplies_halves({other}));
+  CHECK_FALSE(gpu::multiplies_f16({other}));
 }
 
 TEST_CASE("a device lists shapes exactly where it has the feature") {

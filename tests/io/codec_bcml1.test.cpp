@@ -80,7 +80,7 @@ TEST_CASE("codec_bcml1: rows as Q4_1 have the same values, bit for bit", "[bcml1
   for (auto& word : words) word = (random = random * 1664525u + 1013904223u) >> 1;
   for (std::uint64_t row = 0; row < layout.rows; ++row)
     for (std::uint64_t block = 0; block < 2; ++block)
-      words[static_cast<std::size_t>(layout.at(row, 5 * block))] &= 0x37FFB7FFu;  // finite halves
+      words[static_cast<std::size_t>(layout.at(row, 5 * block))] &= 0x37FFB7FFu;  // finite f16 values
   const auto tensor = std::as_bytes(std::span(words));
   std::vector<float> expected(66 * 64), found(66 * 64);
   bytes blocks(66 * 2 * 20);

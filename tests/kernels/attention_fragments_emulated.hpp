@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Written by tools/embed_shaders from shaders/attention_halves.comp -O -DWIDE_LOADS=0 -DFRAGMENTS=1 -DEMULATED=1: 45216 bytes of SPIR-V.
+// Written by tools/embed_shaders from shaders/attention_f16.comp -O -DWIDE_LOADS=0 -DFRAGMENTS=1 -DEMULATED=1: 45216 bytes of SPIR-V.
 #pragma once
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_fragments_emulated_source_hash = 0xf1436c6c926c06cdULL;
+inline constexpr unsigned long long attention_fragments_emulated_source_hash = 0xe4404b71eafbd9c2ULL;
 alignas(4) inline constexpr char attention_fragments_emulated_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\305\31\0\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\11\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\343\24\0\0\13\0\6\0\12\0\0\0GLSL.std.450\0\0\0\0\16\0\3\0\344\24\0\0\1\0\0\0\17\0\13\0\5\0\0\0\15\0\0"

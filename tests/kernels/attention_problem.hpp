@@ -69,7 +69,7 @@ struct attention_problem {
     auto k = random.floats(kernels::key_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
     auto v = random.floats(kernels::value_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
     for (auto* list : {&k, &v})
-      for (std::size_t i = 0; i < list->size(); i += 5) (*list)[i] *= 1e-5f;  // halves without a leading one
+      for (std::size_t i = 0; i < list->size(); i += 5) (*list)[i] *= 1e-5f;  // f16 values without a leading one
     // What is past the last position would show in any sum.
     for (std::uint32_t head = 0; head < shape.kv_heads && !shape.ring; ++head)
       for (std::uint32_t at = position + tokens; at < (shape.context + 7) / 8 * 8; ++at)

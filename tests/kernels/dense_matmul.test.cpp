@@ -27,7 +27,7 @@ TEST_CASE("dense_matmul: the reference's bits for every element, width and numbe
         const auto input = random.floats(std::size_t{room} * columns, -2, 2),
                    norm_weight = random.floats(columns, 0.5f, 1.5f);
         auto values = random.floats(std::size_t{rows} * columns, -0.1f, 0.1f);
-        for (std::size_t i = 0; i < values.size(); i += 3) values[i] *= 1e-4f;  // halves without a leading one
+        for (std::size_t i = 0; i < values.size(); i += 3) values[i] *= 1e-4f;  // f16 values without a leading one
         const auto weight = elements_of(values, type);
         std::vector<float> expected(std::size_t{tokens} * rows);
         reference::dense_matmul(std::span(input).first(std::size_t{tokens} * columns), norm_weight, weight, type,

@@ -28,7 +28,7 @@ TEST_CASE(
     const auto input = random.floats(columns, -2, 2);
     const auto weight = elements_of(random.floats(std::size_t{rows} * columns, -0.1f, 0.1f), type);
     std::vector<float> expected(rows, std::bit_cast<float>(0xa5a5a5a5u));
-    if (count != 0) reference::dense_few(input, weight, type, columns, rows, expected);
+    if (count != 0) reference::dense_batch(input, weight, type, columns, rows, expected);
     const auto x = on.filled(input), w = on.filled(weight), s = on.filled(fresh_state(0, count, 1, 8));
     const auto output = on.poisoned(expected.size() * 4);
     const std::uint32_t groups = (rows + together - 1) / together, planes = 2;

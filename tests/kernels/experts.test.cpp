@@ -325,7 +325,7 @@ TEST_CASE("products by lists of an expert's tokens have the bits of those token 
         const std::uint32_t tile = gates ? 4u : 8u;
         {
           const auto out = on.poisoned(out_bytes);
-          on.run(kernels::kernel::matmul_few, 2,
+          on.run(kernels::kernel::matmul_batch, 2,
                  {{"columns", columns},
                   {"rows", shape.rows},
                   {"codec", static_cast<std::uint32_t>(type)},

@@ -125,7 +125,7 @@ class kernel_device {
   }
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
-  bool integer_dot = true, wide_loads = false, int8_fragments = false, half_matrix = false, few_halves = false,
+  bool integer_dot = true, wide_loads = false, int8_fragments = false, half_matrix = false, narrow_f16 = false,
        half_fragments = false;  ///< which modules; matrices only where usable_classes() has them
   runtime::module_source source = &runtime::modules_of<>;  ///< set before the first run
 
@@ -138,7 +138,7 @@ class kernel_device {
     if (integer_dot) offers = offers | demand::integer_dot;
     if (int8_fragments) offers = offers | demand::int8_fragments;
     if (half_matrix) offers = offers | demand::f16_matrices;
-    if (few_halves) offers = offers | demand::narrow_f16;
+    if (narrow_f16) offers = offers | demand::narrow_f16;
     if (half_fragments) offers = offers | demand::f16_fragments;
     kernels::variant out{};
     kernels::visit(which,

@@ -13,23 +13,22 @@ using kernels::prologue;
 
 namespace {
 
-std::vector<reference::halves_of_token> halves_of(const matmul_problem& p, prologue before) {
-  std::vector<reference::halves_of_token> out;
+std::vector<reference::f16_token> f16_quad(const matmul_problem& p, prologue before) {
+  std::vector<reference::f16_token> out;
   const std::size_t columns = p.shape.columns;
   for (std::size_t t = 0; t < p.tokens; ++t) {
     std::vector<float> y(p.x.begin() + static_cast<std::ptrdiff_t>(t * columns),
                          p.x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
     if (before == prologue::norm)
       reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f, y);
-    out.push_back(reference::halves(y));
+    out.push_back(reference::quantize_f16(y));
   }
   return out;
 }
 
 product_result expect_chunk(const matmul_problem& p, prologue before) {
   product_result out = initial(p);
-  reference::matmul_chunk(p.shape, halves_of(p, before), p.weight, out.output, p.position, out.keys, out.values,
-                          p.rope);
+  reference::matmul_chunk(p.shape, f16_quad(p, before), p.weight, out.output, p.position, out.keys, out.values, p.rope);
   return out;
 }
 
@@ -37,7 +36,7 @@ struct tile {
   std::uint32_t subgroups, rows, tokens;
 };
 
-/// What both kernels leave; checks on the way what halves leaves.
+/// What both kernels leave; checks on the way what quantize_f16 leaves.
 product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue before, const tile& by) {
   const auto& s = p.shape;
   product_result out = initial(p);
@@ -46,11 +45,11 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
              rope = on.filled(p.rope),
              state = on.filled(fresh_state(p.position, p.tokens, p.room, std::max(1u, s.context)));
   const auto halves = on.poisoned(std::size_t{2} * p.room * s.columns), factors = on.poisoned(std::size_t{4} * p.room);
-  const kernels::halves_order order = on.few_halves       ? kernels::halves_order::tiles
-                                      : on.half_fragments ? kernels::fragment_order(s.codec)
-                                                          : kernels::halves_order::rows;
+  const kernels::f16_order order = on.narrow_f16       ? kernels::f16_order::tiles
+                                   : on.half_fragments ? kernels::fragment_order(s.codec)
+                                                       : kernels::f16_order::rows;
   on.run(
-      kernels::kernel::halves, 2,
+      kernels::kernel::quantize_f16, 2,
       {{"width", s.columns},
        {"prologue", static_cast<std::uint32_t>(before)},
        {"eps", 1e-5f},
@@ -59,7 +58,7 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
       {1, p.room, 1});
   const auto bits = halves.read<std::uint16_t>();
   const auto found_factors = factors.read<float>();
-  const auto expected = halves_of(p, before);
+  const auto expected = f16_quad(p, before);
   for (std::size_t t = 0; t < p.tokens; ++t) {
     if (std::isnan(expected[t].factor)) continue;
     CHECK(found_factors[t] == expected[t].factor);
@@ -102,17 +101,18 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
 
 /// Cooperative matrices sum in an order of their own and round the weights of blocks from factors in f16.
 void check_chunk(kernel_device& on, const product_result& found, const product_result& expected) {
-  if (!on.half_matrix && !on.few_halves && !on.half_fragments) return check(on, found, expected);
+  if (!on.half_matrix && !on.narrow_f16 && !on.half_fragments) return check(on, found, expected);
   const auto apart = compare(found.output, expected.output);
   INFO("largest difference: " << apart.relative);
   CHECK(apart.relative < 2e-3);
 }
 
-/// matmul_chunk_few or _fragments with matrices that are emulated in shared memory.
+/// matmul_chunk_batch or _fragments with matrices that are emulated in shared memory.
 runtime::program_module with_emulated(kernels::variant which) {
   if (which == kernels::variant::matmul_chunk_fragments)
     return {kernels::whole(kernels::spirv::matmul_fragments_emulated_parts)};
-  if (which == kernels::variant::matmul_chunk_few) return {kernels::whole(kernels::spirv::matmul_chunk_emulated_parts)};
+  if (which == kernels::variant::matmul_chunk_batch)
+    return {kernels::whole(kernels::spirv::matmul_chunk_emulated_parts)};
   return runtime::modules_of<>(which);
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("matmul_chunk: activations of any size, and those that are no numbers,
 TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, rows that fill no tile; every epilogue",
           "[dear]") {
   kernel_device on;
-  on.few_halves = true;
+  on.narrow_f16 = true;
   if (!runtime::usable_classes(on.device()).front().offers().has(kernels::demand::narrow_f16)) {
     if (!on.device().has(gpu::feature::shader_float16))
       SKIP("NOT RUN: needs a device that computes with f16, found " << on.device().label());
@@ -324,7 +324,7 @@ TEST_CASE(
     for (const std::uint32_t tiled : {0u, 1u, 2u, 3u}) {
       bits.push_back(on.poisoned(std::size_t{2} * 16 * 256));
       factors.push_back(on.poisoned(std::size_t{4} * 16));
-      on.run(kernels::kernel::halves, 2,
+      on.run(kernels::kernel::quantize_f16, 2,
              {{"width", 256u}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled}},
              {{"input", &input},
               {"norm_weight", &norm_weight},
@@ -339,7 +339,7 @@ TEST_CASE(
       std::size_t differ = 0;
       for (std::size_t t = 0; t < 16; ++t)
         for (std::size_t c = 0; c < 256; ++c)
-          differ += ordered[reference::ordered_place(static_cast<kernels::halves_order>(order), t, c, 256)] !=
+          differ += ordered[reference::ordered_place(static_cast<kernels::f16_order>(order), t, c, 256)] !=
                     plain[t * 256 + c];
       CHECK(differ == 0);
       CHECK(factors[0].read<std::uint32_t>() == factors[order].read<std::uint32_t>());
@@ -386,7 +386,7 @@ TEST_CASE("matmul_chunk by lists of experts: rows of tokens and of pairs, lists 
     std::vector<float> y(columns);
     const auto row = std::span(x).subspan((own_input ? pair : pair / used) * columns, columns);
     reference::rms_norm(row, norm, 1e-5f, y);
-    const reference::halves_of_token one = reference::halves(y);
+    const reference::f16_token one = reference::quantize_f16(y);
     reference::matmul_chunk(
         shape, std::span(&one, 1),
         std::span<const std::byte>(weights).subspan(choice[pair / used * 2 * used + pair % used] * matrix, matrix),
@@ -396,22 +396,21 @@ TEST_CASE("matmul_chunk by lists of experts: rows of tokens and of pairs, lists 
              state = on.filled(fresh_state(0, tokens, room, 256)),
              halves = on.poisoned(std::size_t{2} * rows * columns), factors = on.poisoned(std::size_t{4} * rows),
              output = on.poisoned(4 * expected.size());
-  on.run(
-      kernels::kernel::halves, 2,
-      {{"width", columns},
-       {"prologue", static_cast<std::uint32_t>(prologue::norm)},
-       {"eps", 1e-5f},
-       {"tiled", static_cast<std::uint32_t>(fragments ? kernels::fragment_order(type) : kernels::halves_order::rows)},
-       {"experts_used", used},
-       {"own_input", own_input ? 1u : 0u},
-       {"list_tokens", list_tokens}},
-      {{"input", &input},
-       {"norm_weight", &norm_weight},
-       {"output", &halves},
-       {"factors", &factors},
-       {"state", &state},
-       {"tiles", &named}},
-      {1, rows, 1});
+  on.run(kernels::kernel::quantize_f16, 2,
+         {{"width", columns},
+          {"prologue", static_cast<std::uint32_t>(prologue::norm)},
+          {"eps", 1e-5f},
+          {"tiled", static_cast<std::uint32_t>(fragments ? kernels::fragment_order(type) : kernels::f16_order::rows)},
+          {"experts_used", used},
+          {"own_input", own_input ? 1u : 0u},
+          {"list_tokens", list_tokens}},
+         {{"input", &input},
+          {"norm_weight", &norm_weight},
+          {"output", &halves},
+          {"factors", &factors},
+          {"state", &state},
+          {"tiles", &named}},
+         {1, rows, 1});
   on.run(kernels::kernel::matmul_chunk, subgroups,
          {{"columns", columns},
           {"rows", shape.rows},

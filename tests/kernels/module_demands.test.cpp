@@ -11,14 +11,14 @@
 #include "intaglio/kernels/declared_modules.hpp"
 #include "intaglio/kernels/spirv/accept.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
+#include "intaglio/kernels/spirv/attention_batch.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
-#include "intaglio/kernels/spirv/attention_few.hpp"
+#include "intaglio/kernels/spirv/attention_f16.hpp"
+#include "intaglio/kernels/spirv/attention_f16_portable.hpp"
 #include "intaglio/kernels/spirv/attention_fragments.hpp"
-#include "intaglio/kernels/spirv/attention_halves.hpp"
-#include "intaglio/kernels/spirv/attention_halves_portable.hpp"
 #include "intaglio/kernels/spirv/delta_net.hpp"
-#include "intaglio/kernels/spirv/dense_few.hpp"
+#include "intaglio/kernels/spirv/dense_batch.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/dense_rows.hpp"
@@ -27,50 +27,50 @@
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/gated.hpp"
-#include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_gate.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
 #include "intaglio/kernels/spirv/layers.hpp"
+#include "intaglio/kernels/spirv/layers_batch.hpp"
+#include "intaglio/kernels/spirv/layers_batch_normed.hpp"
 #include "intaglio/kernels/spirv/layers_coded.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/layers_dense.hpp"
 #include "intaglio/kernels/spirv/layers_experts.hpp"
-#include "intaglio/kernels/spirv/layers_few.hpp"
-#include "intaglio/kernels/spirv/layers_few_normed.hpp"
 #include "intaglio/kernels/spirv/layers_long.hpp"
-#include "intaglio/kernels/spirv/layers_many.hpp"
-#include "intaglio/kernels/spirv/layers_many_normed.hpp"
 #include "intaglio/kernels/spirv/layers_mixed.hpp"
-#include "intaglio/kernels/spirv/layers_ternary_few.hpp"
+#include "intaglio/kernels/spirv/layers_rows.hpp"
+#include "intaglio/kernels/spirv/layers_rows_normed.hpp"
+#include "intaglio/kernels/spirv/layers_ternary_rows.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
+#include "intaglio/kernels/spirv/matmul_batch.hpp"
+#include "intaglio/kernels/spirv/matmul_batch_matrix.hpp"
+#include "intaglio/kernels/spirv/matmul_batch_portable.hpp"
+#include "intaglio/kernels/spirv/matmul_batch_tiled.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
-#include "intaglio/kernels/spirv/matmul_chunk_few.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_batch.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
-#include "intaglio/kernels/spirv/matmul_few.hpp"
-#include "intaglio/kernels/spirv/matmul_few_matrix.hpp"
-#include "intaglio/kernels/spirv/matmul_few_portable.hpp"
-#include "intaglio/kernels/spirv/matmul_few_tiled.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/pages.hpp"
+#include "intaglio/kernels/spirv/quantize_f16.hpp"
 #include "intaglio/kernels/spirv/rms_norm.hpp"
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
 #include "intaglio/kernels/spirv/short_conv.hpp"
 #include "intaglio/kernels/spirv/streams.hpp"
+#include "intaglio/kernels/spirv/ternary_batch.hpp"
+#include "intaglio/kernels/spirv/ternary_batch_matrix.hpp"
+#include "intaglio/kernels/spirv/ternary_batch_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_fragments.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
-#include "intaglio/kernels/spirv/ternary_few.hpp"
-#include "intaglio/kernels/spirv/ternary_few_matrix.hpp"
-#include "intaglio/kernels/spirv/ternary_few_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_float.hpp"
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
@@ -250,9 +250,9 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"ternary_matmul", words_of(spirv::ternary_matmul_spirv)},
       {"ternary_matmul_portable", words_of(spirv::ternary_matmul_portable_spirv)},
       {"ternary_matmul_cpu", words_of(spirv::ternary_matmul_cpu_spirv)},
-      {"ternary_few", words_of(spirv::ternary_few_spirv)},
-      {"ternary_few_portable", words_of(spirv::ternary_few_portable_spirv)},
-      {"ternary_few_matrix", words_of(spirv::ternary_few_matrix_spirv)},
+      {"ternary_batch", words_of(spirv::ternary_batch_spirv)},
+      {"ternary_batch_portable", words_of(spirv::ternary_batch_portable_spirv)},
+      {"ternary_batch_matrix", words_of(spirv::ternary_batch_matrix_spirv)},
       {"ternary_chunk", words_of(spirv::ternary_chunk_spirv)},
       {"ternary_chunk_portable", words_of(spirv::ternary_chunk_portable_spirv)},
       {"ternary_chunk_fragments", words_of(spirv::ternary_chunk_fragments_spirv)},
@@ -263,7 +263,7 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"attention_chunk", words_of(spirv::attention_chunk_spirv)},
       {"dense_matmul", words_of(spirv::dense_matmul_spirv)},
       {"dense_matmul_cpu", words_of(spirv::dense_matmul_cpu_spirv)},
-      {"dense_few", words_of(spirv::dense_few_spirv)},
+      {"dense_batch", words_of(spirv::dense_batch_spirv)},
       {"head_screen", words_of(spirv::head_screen_spirv)},
       {"head_screen_portable", words_of(spirv::head_screen_portable_spirv)},
       {"head_rescore", words_of(spirv::head_rescore_spirv)},
@@ -280,14 +280,14 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"norm_add", words_of(spirv::norm_add_spirv)},
       {"route", words_of(spirv::route_spirv)},
       {"expert_sum", words_of(spirv::expert_sum_spirv)},
-      {"halves", words_of(spirv::halves_spirv)},
+      {"quantize_f16", words_of(spirv::quantize_f16_spirv)},
       {"matmul_chunk", words_of(spirv::matmul_chunk_spirv)},
-      {"matmul_chunk_few", words_of(spirv::matmul_chunk_few_spirv)},
+      {"matmul_chunk_batch", words_of(spirv::matmul_chunk_batch_spirv)},
       {"matmul_chunk_fragments", words_of(spirv::matmul_chunk_fragments_spirv)},
       {"matmul_chunk_matrix", words_of(spirv::matmul_chunk_matrix_spirv)},
-      {"attention_halves_portable", words_of(spirv::attention_halves_portable_spirv)},
+      {"attention_f16_portable", words_of(spirv::attention_f16_portable_spirv)},
       {"attention_fragments", words_of(spirv::attention_fragments_spirv)},
-      {"attention_halves", words_of(spirv::attention_halves_spirv)},
+      {"attention_f16", words_of(spirv::attention_f16_spirv)},
       {"walk_gate_up", words_of(spirv::walk_gate_up_spirv)},
       {"walk_gate_up_portable", words_of(spirv::walk_gate_up_portable_spirv)},
       {"walk_gate_up_cpu", words_of(spirv::walk_gate_up_cpu_spirv)},
@@ -299,25 +299,25 @@ TEST_CASE("what is told of a module is what the module itself says, whatever its
       {"walk_up", words_of(spirv::walk_up_spirv)},
       {"walk_sum", words_of(spirv::walk_sum_spirv)},
       {"fixed", words_of(spirv::fixed_spirv)},
-      {"matmul_few", words_of(spirv::matmul_few_spirv)},
-      {"matmul_few_portable", words_of(spirv::matmul_few_portable_spirv)},
-      {"matmul_few_matrix", words_of(spirv::matmul_few_matrix_spirv)},
-      {"matmul_few_tiled", words_of(spirv::matmul_few_tiled_spirv)},
+      {"matmul_batch", words_of(spirv::matmul_batch_spirv)},
+      {"matmul_batch_portable", words_of(spirv::matmul_batch_portable_spirv)},
+      {"matmul_batch_matrix", words_of(spirv::matmul_batch_matrix_spirv)},
+      {"matmul_batch_tiled", words_of(spirv::matmul_batch_tiled_spirv)},
       {"layers_coded", words_of(spirv::layers_coded_spirv)},
       {"layers_dense", words_of(spirv::layers_dense_spirv)},
       {"layers_mixed", words_of(spirv::layers_mixed_spirv)},
       {"layers_experts", words_of(spirv::layers_experts_spirv)},
       {"walk_trace", words_of(spirv::walk_trace_spirv)},
       {"rms_norm", words_of(spirv::rms_norm_spirv)},
-      {"attention_few", words_of(spirv::attention_few_spirv)},
+      {"attention_batch", words_of(spirv::attention_batch_spirv)},
       {"expert_tiles", words_of(spirv::expert_tiles_spirv)},
       {"dense_rows", words_of(spirv::dense_rows_spirv)},
       {"ternary_rows", words_of(spirv::ternary_rows_spirv)},
-      {"layers_few", words_of(spirv::layers_few_spirv)},
-      {"layers_ternary_few", words_of(spirv::layers_ternary_few_spirv)},
-      {"layers_many", words_of(spirv::layers_many_spirv)},
-      {"layers_few_normed", words_of(spirv::layers_few_normed_spirv)},
-      {"layers_many_normed", words_of(spirv::layers_many_normed_spirv)},
+      {"layers_rows", words_of(spirv::layers_rows_spirv)},
+      {"layers_ternary_rows", words_of(spirv::layers_ternary_rows_spirv)},
+      {"layers_batch", words_of(spirv::layers_batch_spirv)},
+      {"layers_rows_normed", words_of(spirv::layers_rows_normed_spirv)},
+      {"layers_batch_normed", words_of(spirv::layers_batch_normed_spirv)},
       {"gated", words_of(spirv::gated_spirv)},
       {"short_conv", words_of(spirv::short_conv_spirv)},
       {"delta_net", words_of(spirv::delta_net_spirv)},

@@ -55,7 +55,7 @@ TEST_CASE("products of every kind of layer have room for adapters, in all passes
                                                       {.slot_count = 8, .page_size = 16}, {}, room_of(matrices));
       const plan::table& table = made.table();
       CHECK(plan::adapters_of(table) == 2);
-      CHECK(table.decode_in_one.in_one.empty());
+      CHECK(table.resident_decode.resident.empty());
       CHECK(products_with_adapters(table.decode) >= matrices.size());
       CHECK(products_with_adapters(table.batch) == products_with_adapters(table.decode));
       CHECK(products_with_adapters(table.prefill) == products_with_adapters(table.decode));

@@ -65,20 +65,20 @@ TEST_CASE("the stages of a cut have all layers, weights and caches of the plan o
 }
 
 TEST_CASE("a stage has all its layers in one dispatch where the whole plan has them so, alone and in a batch") {
-  const auto expect_in_one = [](const plan::planned& made, std::uint32_t after) {
+  const auto expect_resident = [](const plan::planned& made, std::uint32_t after) {
     const plan::table& whole = made.table();
-    REQUIRE(!whole.decode_in_one.in_one.empty());
-    REQUIRE(!whole.batch_in_one.in_one.empty());
+    REQUIRE(!whole.resident_decode.resident.empty());
+    REQUIRE(!whole.resident_batch.resident.empty());
     const std::uint32_t layers = whole.config->num_hidden_layers;
     for (const plan::layer_range range : {plan::layer_range{0, after}, plan::layer_range{after, layers}}) {
       INFO(whole.model << ", layers " << range.first << " to " << range.end);
       const plan::stage made_stage(whole, range, 2);
       const plan::table& t = made_stage.table();
       CHECK(plan::verify(t).view() == "");
-      for (const auto which : {&plan::table::decode_in_one, &plan::table::batch_in_one}) {
+      for (const auto which : {&plan::table::resident_decode, &plan::table::resident_batch}) {
         const plan::sequence& s = t.*which;
-        REQUIRE(s.in_one.size() == 1);
-        const plan::dispatch &all = s.in_one.front(), &of_whole = (whole.*which).in_one.front();
+        REQUIRE(s.resident.size() == 1);
+        const plan::dispatch &all = s.resident.front(), &of_whole = (whole.*which).resident.front();
         const auto& face = kernels::interface_of(all.kernel);
         CHECK(all.kernel == of_whole.kernel);
         CHECK(all.groups == of_whole.groups);
@@ -94,9 +94,9 @@ TEST_CASE("a stage has all its layers in one dispatch where the whole plan has t
       CHECK(t.shape.all_slots() == 32);
     }
   };
-  constexpr plan::batch_shape shape{.slot_count = 16, .coded_products = plan::chunk_arithmetic::halves};
-  expect_in_one(plan::planned::of<models::mistral_7b<dtype::q8_0>>(plan::profiles::portable, 512, shape), 16);
-  expect_in_one(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 512, shape), 18);
+  constexpr plan::batch_shape shape{.slot_count = 16, .coded_products = plan::chunk_arithmetic::f16};
+  expect_resident(plan::planned::of<models::mistral_7b<dtype::q8_0>>(plan::profiles::portable, 512, shape), 16);
+  expect_resident(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 512, shape), 18);
 }
 
 TEST_CASE("what a stage will take is counted before it is made") {

@@ -42,7 +42,7 @@ std::uint64_t launches(const plan::device_plan& of) {
   const auto mix = [&](std::uint64_t word) { hash = plan::mixed(hash, word); };
   const auto add = [&](const plan::sequence& s) {
     for (const auto part :
-         {s.prologue, s.in_one.empty() ? s.period : s.in_one, s.in_one_long, s.epilogue, s.greedy, s.interim}) {
+         {s.prologue, s.resident.empty() ? s.period : s.resident, s.resident_long, s.epilogue, s.greedy, s.interim}) {
       mix(part.size());
       for (const plan::dispatch& d : part) {
         for (const char letter : kernels::name(d.variant)) mix(static_cast<std::uint64_t>(letter));
@@ -69,14 +69,14 @@ TEST_CASE("every dispatch of a fitted plan has its module and a workgroup of who
     for (const auto which : plan::verified_sequences)
       for (const plan::sequence* each : fitted.all_of(which))
         for (const auto part :
-             {each->prologue, each->period, each->epilogue, each->in_one, each->greedy, each->interim})
+             {each->prologue, each->period, each->epilogue, each->resident, each->greedy, each->interim})
           for (const plan::dispatch& call : part) {
             CHECK(kernels::kernel_of(call.variant) == call.kernel);
             CHECK(call.specialization[0] == call.subgroups * of->subgroup_size);
             CHECK(call.specialization[0] <= of->workgroup_invocations);
           }
-    CHECK(fitted.table().decode_in_one.in_one.empty() == (of->resident_workgroups == 0));
-    CHECK(fitted.table().batch_in_one.in_one.empty() == (of->resident_workgroups == 0));
+    CHECK(fitted.table().resident_decode.resident.empty() == (of->resident_workgroups == 0));
+    CHECK(fitted.table().resident_batch.resident.empty() == (of->resident_workgroups == 0));
     CHECK(fitted.table().hash == made.table().hash);
   }
 }
@@ -91,7 +91,7 @@ TEST_CASE("modules, constants and workgroups stay what they were for each model 
                                                                                        {.slot_count = 8}),
                       gemma = plan::planned::of<models::gemma3_4b<dtype::bf16>>(
                           plan::profiles::portable, 4096,
-                          {.slot_count = 32, .coded_products = plan::chunk_arithmetic::halves});
+                          {.slot_count = 32, .coded_products = plan::chunk_arithmetic::f16});
   CHECK(launches(plan::device_plan(story.table(), plan::classes::llvmpipe)) == 0xf69af1d2a907cc86u);
   CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::h100)) == 0x2e05a68afd474e56u);
   CHECK(launches(plan::device_plan(bitnet.table(), plan::classes::baseline)) == 0xd4fe574d87781fafu);
@@ -116,13 +116,13 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
               (batch->rows == 0 ? engraved.groups[1] : std::max(1u, engraved.groups[1] * tokens / slot_count)));
         if (call.kernel == kernels::kernel::fixed)
           CHECK((constants<kernels::fixed_kernel>(call).tiled != 0) == (whole && tokens <= 16));
-        if (call.kernel != kernels::kernel::matmul_few || !whole) continue;
+        if (call.kernel != kernels::kernel::matmul_batch || !whole) continue;
         ++products;
-        const auto c = constants<kernels::matmul_few_kernel>(call);
+        const auto c = constants<kernels::matmul_batch_kernel>(call);
         const bool tiled = tokens <= 16;
-        CHECK(call.variant == (tiled ? variant::matmul_few_tiled : variant::matmul_few_matrix));
-        const kernels::few_tile by =
-            tiled ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, c.rows, tokens);
+        CHECK(call.variant == (tiled ? variant::matmul_batch_tiled : variant::matmul_batch_matrix));
+        const kernels::batch_tile by =
+            tiled ? kernels::tiled_batch_tile(tokens) : kernels::batch_matrix_tile(call.kernel, c.rows, tokens);
         CHECK((c.tile_rows == by.rows && c.tile_tokens == by.tokens && call.subgroups == by.subgroups));
         CHECK(call.groups ==
               std::array<std::uint32_t, 3>{(c.rows + by.rows - 1) / by.rows, (tokens + by.tokens - 1) / by.tokens, 1});
@@ -138,7 +138,7 @@ TEST_CASE(
     "[plan]") {
   for (const std::uint32_t slot_count : {3u, 8u, 24u, 40u, 64u}) {
     const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::bf16, dtype::f32>>(
-        plan::profiles::portable, 128, {.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::halves});
+        plan::profiles::portable, 128, {.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::f16});
     const plan::device_plan matrices(made.table(), with), dots(made.table(), without);
     const bool whole = slot_count % 8 == 0;
     for (const plan::sequence* batch : matrices.all_of(&plan::table::batch)) {
@@ -146,31 +146,31 @@ TEST_CASE(
       std::size_t products = 0;
       for (std::size_t i = 0; i < batch->period.size(); ++i) {
         const plan::dispatch &call = batch->period[i], &plain = dots.over(&plan::table::batch, batch->rows).period[i];
-        const bool many = tokens > kernels::most_few_tokens;
-        if (call.kernel == kernels::kernel::halves) {
-          CHECK(static_cast<kernels::halves_order>(constants<kernels::halves_kernel>(call).tiled) ==
-                (!whole ? kernels::halves_order::rows
-                 : many ? kernels::halves_order::blocks
-                        : kernels::halves_order::tiles));
-          CHECK(constants<kernels::halves_kernel>(plain).tiled == 0);
+        const bool many = tokens > kernels::most_batch_tokens;
+        if (call.kernel == kernels::kernel::quantize_f16) {
+          CHECK(static_cast<kernels::f16_order>(constants<kernels::quantize_f16_kernel>(call).tiled) ==
+                (!whole ? kernels::f16_order::rows
+                 : many ? kernels::f16_order::blocks
+                        : kernels::f16_order::tiles));
+          CHECK(constants<kernels::quantize_f16_kernel>(plain).tiled == 0);
         }
         if (call.kernel != kernels::kernel::matmul_chunk) continue;
         CHECK(plain.variant == variant::matmul_chunk);
-        CHECK((call.variant == variant::matmul_chunk_few) == (whole && !many));
+        CHECK((call.variant == variant::matmul_chunk_batch) == (whole && !many));
         CHECK((call.variant == variant::matmul_chunk_fragments) == (whole && many));
         if (!whole) continue;
         ++products;
         const auto c = constants<kernels::matmul_chunk_kernel>(call);
         if (many) {
-          const kernels::few_tile by = kernels::batch_fragment_tile(c.codec, c.rows, c.columns, tokens);
+          const kernels::batch_tile by = kernels::batch_fragment_tile(c.codec, c.rows, c.columns, tokens);
           CHECK((c.tile_rows == by.rows && c.tile_tokens == by.tokens && call.subgroups == by.subgroups));
           CHECK(call.groups == std::array{(tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1u});
           continue;
         }
-        const kernels::few_tile by = kernels::few_chunk_tile(c.rows, tokens);
+        const kernels::batch_tile by = kernels::batch_chunk_tile(c.rows, tokens);
         CHECK(tokens % by.tokens == 0);
         CHECK(by.subgroups * 32 / by.rows ==
-              kernels::few_chunk_tile(c.rows, 8).subgroups * 32 / kernels::few_chunk_tile(c.rows, 8).rows);
+              kernels::batch_chunk_tile(c.rows, 8).subgroups * 32 / kernels::batch_chunk_tile(c.rows, 8).rows);
         CHECK(8 * by.rows / 4 <= by.subgroups * 32);  // an invocation for each sum of the tile
         CHECK(call.groups == std::array<std::uint32_t, 3>{tokens / by.tokens, (c.rows + by.rows - 1) / by.rows, 1});
       }
@@ -179,16 +179,16 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("attends_in_halves: chunks of integer products attend in halves; nothing else is other than in portable",
+TEST_CASE("attends_in_f16: chunks of integer products attend in f16; nothing else is other than in portable",
           "[plan]") {
   const plan::planned exact = plan::planned::of<models::fable>(plan::profiles::portable, 256),
-                      halved = plan::planned::of<models::fable>(plan::profiles::attends_in_halves, 256);
+                      halved = plan::planned::of<models::fable>(plan::profiles::attends_in_f16, 256);
   for (const auto which : plan::verified_sequences) {
     const plan::sequence &of = exact.table().*which, &other = halved.table().*which;
     REQUIRE(of.period.size() == other.period.size());
     for (std::size_t i = 0; i < of.period.size(); ++i) {
       const bool chunks = of.period[i].kernel == kernels::kernel::attention_chunk;
-      CHECK(other.period[i].kernel == (chunks ? kernels::kernel::attention_halves : of.period[i].kernel));
+      CHECK(other.period[i].kernel == (chunks ? kernels::kernel::attention_f16 : of.period[i].kernel));
     }
   }
 }
@@ -207,9 +207,9 @@ TEST_CASE(
     const auto& all = fragments.table().prefill.period;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const plan::dispatch &call = all[i], &plain = none.table().prefill.period[i];
-      if (call.kernel == kernels::kernel::halves) {
-        order = constants<kernels::halves_kernel>(call).tiled;
-        CHECK(constants<kernels::halves_kernel>(plain).tiled == 0);
+      if (call.kernel == kernels::kernel::quantize_f16) {
+        order = constants<kernels::quantize_f16_kernel>(call).tiled;
+        CHECK(constants<kernels::quantize_f16_kernel>(plain).tiled == 0);
       }
       if (call.kernel != kernels::kernel::matmul_chunk) continue;
       const auto c = constants<kernels::matmul_chunk_kernel>(call);
@@ -217,7 +217,7 @@ TEST_CASE(
       CHECK(plain.variant == variant::matmul_chunk_matrix);
       CHECK(order == static_cast<std::uint32_t>(kernels::fragment_order(c.codec)));
       ++products;
-      const kernels::few_tile by = kernels::fragment_tile(c.codec, c.rows, c.columns, c.max_tokens);
+      const kernels::batch_tile by = kernels::fragment_tile(c.codec, c.rows, c.columns, c.max_tokens);
       CHECK(call.groups ==
             std::array{(c.max_tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1u});
     }
@@ -228,7 +228,7 @@ TEST_CASE(
   for (const std::uint32_t rows : {32u, 68u, 128u, 196u, 256u, 1152u, 2048u, 2560u, 4096u, 6144u, 28672u, 131072u})
     for (const std::uint32_t columns : {64u, 320u, 384u, 1024u, 2560u, 6912u, 14336u})
       for (const std::uint32_t tokens : {64u, 100u, 512u, 2048u}) {
-        const auto check = [&](const kernels::few_tile& by, std::uint32_t parts, std::uint32_t part_columns) {
+        const auto check = [&](const kernels::batch_tile& by, std::uint32_t parts, std::uint32_t part_columns) {
           INFO(rows << " x " << columns << ", " << tokens << " tokens: " << by.rows << " x " << by.tokens);
           CHECK(by.rows <= rows);
           CHECK(by.subgroups * 32 == by.rows * parts);  // subgroups of 32 rows, all tokens each
@@ -247,11 +247,11 @@ TEST_CASE(
             for (const auto type : {kernels::codec::bf16, kernels::codec::q8_0, kernels::codec::q4_0})
               check(kernels::batch_fragment_tile(type, rows, columns, tokens), shared, 128);
         }
-        const kernels::few_tile by = kernels::ternary_fragment_tile(rows, columns, tokens);
+        const kernels::batch_tile by = kernels::ternary_fragment_tile(rows, columns, tokens);
         check(by, by.subgroups * 32 / by.rows, columns % 128 == 0 ? 128 : 64);
       }
   // Each place of 128 columns once.
-  for (const auto order : {kernels::halves_order::octets, kernels::halves_order::blocks}) {
+  for (const auto order : {kernels::f16_order::octets, kernels::f16_order::blocks}) {
     std::vector<bool> taken(256);
     for (std::size_t place = 0; place < taken.size(); ++place) {
       const std::size_t to = kernels::fragment_place(order, place);
@@ -283,13 +283,13 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
         for (std::size_t i = 0; i < of->period.size(); ++i) {
           const plan::dispatch &call = of->period[i], &engraved = (made->table().*which).period[i],
                                &by_matrices = matrices.over(which, of->rows).period[i];
-          const bool few = call.kernel == kernels::kernel::matmul_few;
+          const bool few = call.kernel == kernels::kernel::matmul_batch;
           std::uint32_t list = 0, tile = 0, along = 1;
           if (call.kernel == kernels::kernel::matmul_chunk) {
             const auto c = constants<kernels::matmul_chunk_kernel>(engraved);
             if (c.experts_used != 0) list = c.list_tokens, tile = c.tile_tokens, along = 0;
           } else if (few) {
-            const auto c = constants<kernels::matmul_few_kernel>(engraved);
+            const auto c = constants<kernels::matmul_batch_kernel>(engraved);
             if (c.experts_used != 0) list = c.list_tokens, tile = c.tile_tokens;
           } else if (call.kernel == kernels::kernel::matmul) {
             const auto c = constants<kernels::matmul_kernel>(engraved);
@@ -311,19 +311,19 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
 }
 
 TEST_CASE("a subgroup of a product by matrices keeps at most 16 numbers a lane of a tile", "[plan]") {
-  for (const auto kernel : {kernels::kernel::matmul_few, kernels::kernel::ternary_few})
+  for (const auto kernel : {kernels::kernel::matmul_batch, kernels::kernel::ternary_batch})
     for (const std::uint32_t rows : {1024u, 4096u, 6144u, 28672u, 262144u})
       for (const std::uint32_t tokens : {1u, 8u, 16u, 24u, 32u, 256u}) {
-        const kernels::few_tile by = kernels::few_matrix_tile(kernel, rows, tokens);
+        const kernels::batch_tile by = kernels::batch_matrix_tile(kernel, rows, tokens);
         CHECK((by.rows == 0) == (tokens <= 8));
         if (by.rows == 0) continue;
         CHECK(by.rows % 16 == 0);
         CHECK((by.tokens == 16 || by.tokens == 32));
         CHECK(by.subgroups % 8 == 0);
-        if (kernel == kernels::kernel::matmul_few) CHECK(by.rows * 8 / by.subgroups * by.tokens <= 512);
+        if (kernel == kernels::kernel::matmul_batch) CHECK(by.rows * 8 / by.subgroups * by.tokens <= 512);
       }
   for (const std::uint32_t tokens : {1u, 8u, 9u, 16u}) {
-    const kernels::few_tile by = kernels::tiled_few_tile(tokens);
+    const kernels::batch_tile by = kernels::tiled_batch_tile(tokens);
     CHECK(by.tokens == (tokens + 7) / 8 * 8);
     CHECK(by.rows * by.tokens / by.subgroups <= 64);
   }
@@ -355,8 +355,8 @@ TEST_CASE("workgroups of wide subgroups leave an invocation 256 registers, tiles
             if (which == &plan::table::decode) continue;
             if (call.kernel == kernels::kernel::matmul)
               CHECK(constants<kernels::matmul_kernel>(call).tile_tokens == (narrows ? 4u : 8u));
-            if (call.kernel == kernels::kernel::matmul_few && narrows)
-              CHECK(constants<kernels::matmul_few_kernel>(call).tile_tokens <= 4u);
+            if (call.kernel == kernels::kernel::matmul_batch && narrows)
+              CHECK(constants<kernels::matmul_batch_kernel>(call).tile_tokens <= 4u);
           }
     }
 }
@@ -383,11 +383,11 @@ TEST_CASE("what a device falls back to uses less and less of it", "[plan]") {
     for (const plan::device_class& each : plan::fallbacks(of)) out += uses(each) + "\n";
     return out;
   };
-  CHECK(words(plan::classes::llvmpipe) == "wide_loads+in_one\nwide_loads\ninteger_dot\nportable\n");
+  CHECK(words(plan::classes::llvmpipe) == "wide_loads+resident\nwide_loads\ninteger_dot\nportable\n");
   CHECK(words(plan::classes::cpu) == "portable\n");
   CHECK(words(plan::classes::h100) ==
-        "integer_dot+in_one+matrix+half_matrix+few_matrix+few_halves+half_fragments\n"
-        "integer_dot+matrix+half_matrix+few_matrix+few_halves+half_fragments\ninteger_dot+in_one\ninteger_"
+        "integer_dot+resident+matrix+half_matrix+batch_matrix+narrow_f16+half_fragments\n"
+        "integer_dot+matrix+half_matrix+batch_matrix+narrow_f16+half_fragments\ninteger_dot+resident\ninteger_"
         "dot\nportable\n");
   CHECK(words(plan::classes::amd_wave32) == "integer_dot+half_matrix\ninteger_dot\nportable\n");
   CHECK(words(plan::classes::baseline) == "portable\n");

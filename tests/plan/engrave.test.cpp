@@ -51,7 +51,7 @@ static_assert(two_b.caches[0].key_bytes == 5ull * 128 * 4096 * 2 &&
 // changes.
 constexpr const plan::table& screened = plan::engraved<models::bitnet_2b_4t, plan::profiles::screened>::table;
 static_assert(screened.decode.dispatch_count() == two_b.decode.dispatch_count() + 1 &&
-              screened.decode_in_one.dispatch_count() == two_b.decode_in_one.dispatch_count() + 1);
+              screened.resident_decode.dispatch_count() == two_b.resident_decode.dispatch_count() + 1);
 static_assert(screened.decode.weight_bytes() == two_b.decode.weight_bytes() - 128'256ull * 2560 + 4 * 128'256 &&
               screened.prefill.weight_bytes() == two_b.prefill.weight_bytes());
 static_assert(screened.weights.size() == two_b.weights.size() + 2 && count_named(screened, "token_embd.weight") == 1);
@@ -156,10 +156,10 @@ TEST_CASE("whatever shapes recording or memory changes the hash", "[plan][engrav
   CHECK(hash_with_table([](plan::table& t) { t.logits.residual_offset += 256; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.logits.logits_offset += 256; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.ring_size *= 2; }) != same);
-  CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.in_one = {}; }) != same);
-  CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.in_one_long = t.decode_in_one.in_one; }) != same);
-  CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.long_from = 256; }) != same);
-  CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.blank_bytes += 4; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.resident_decode.resident = {}; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.resident_decode.resident_long = t.resident_decode.resident; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.resident_decode.long_from = 256; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.resident_decode.blank_bytes += 4; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.weights = t.weights.first(t.weights.size() - 1); }) != same);
 }
 
@@ -180,8 +180,9 @@ TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]")
     CHECK(t->progress_offset() ==
           4ull * (kernels::state::words(t->max_tokens, t->context) + t->config->num_attention_heads + t->max_tokens));
     CHECK(t->state_bytes() ==
-          t->progress_offset() +
-              (t->decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(t->config->num_hidden_layers)));
+          t->progress_offset() + (t->resident_decode.resident.empty()
+                                      ? 0
+                                      : kernels::layers::progress_bytes(t->config->num_hidden_layers)));
   }
 }
 

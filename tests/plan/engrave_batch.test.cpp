@@ -58,9 +58,8 @@ TEST_CASE("a batch's shape is refused in a sentence where it does not fit") {
   CHECK(refused({.slot_count = 1}).find("expected 2 to 8 slots or a multiple of that up to 256, found 1") !=
         std::string::npos);
   CHECK(refused({.slot_count = 12}).find("found 12") != std::string::npos);
-  CHECK(refused({.slot_count = 8, .coded_products = plan::chunk_arithmetic::halves})
-            .find("expected products as a profile whose prompts are exact has them, found halves") !=
-        std::string::npos);
+  CHECK(refused({.slot_count = 8, .coded_products = plan::chunk_arithmetic::f16})
+            .find("expected products as a profile whose prompts are exact has them, found f16") != std::string::npos);
   CHECK(refused({.slot_count = 4, .page_size = 48})
             .find("expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found 48") !=
         std::string::npos);
@@ -83,31 +82,31 @@ TEST_CASE("layers with windows have all their positions in the pool, and what mo
 }
 
 TEST_CASE(
-    "where a batch's products are halves, each reads what a dispatch in front of it made of the input, whatever the "
+    "where a batch's products are f16, each reads what a dispatch in front of it made of the input, whatever the "
     "codec") {
   const plan::planned exact =
       plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 1024, {.slot_count = 32});
   const plan::planned coded = plan::planned::of<models::gemma3_4b<dtype::q8_0>>(
-      plan::profiles::portable, 1024, {.slot_count = 32, .coded_products = plan::chunk_arithmetic::halves});
+      plan::profiles::portable, 1024, {.slot_count = 32, .coded_products = plan::chunk_arithmetic::f16});
   const plan::planned dense = plan::planned::of<models::gemma3_4b<dtype::bf16>>(
-      plan::profiles::portable, 1024, {.slot_count = 3, .coded_products = plan::chunk_arithmetic::halves});
+      plan::profiles::portable, 1024, {.slot_count = 3, .coded_products = plan::chunk_arithmetic::f16});
   CHECK(coded.table().batch.dispatch_count() == exact.table().batch.dispatch_count());
   CHECK(coded.table().hash != exact.table().hash);
-  const auto uses_few = [](const plan::planned& of) {
-    return plan::variants_used(std::array{&of.table()}).has(kernels::variant::matmul_chunk_few);
+  const auto uses_batch = [](const plan::planned& of) {
+    return plan::variants_used(std::array{&of.table()}).has(kernels::variant::matmul_chunk_batch);
   };
-  CHECK((uses_few(coded) && uses_few(dense) && !uses_few(exact)));
+  CHECK((uses_batch(coded) && uses_batch(dense) && !uses_batch(exact)));
   for (const plan::planned* made : {&coded, &dense}) {
     const plan::sequence& batch = made->table().batch;
     std::size_t products = 0, prepared = 0;
     for (const plan::dispatch& call : batch.period) {
-      CHECK(call.kernel != kernels::kernel::matmul_few);
+      CHECK(call.kernel != kernels::kernel::matmul_batch);
       CHECK(call.kernel != kernels::kernel::matmul);
-      CHECK(call.kernel != kernels::kernel::attention_halves);
+      CHECK(call.kernel != kernels::kernel::attention_f16);
       const auto constant = [&](std::string_view name) {
         return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)];
       };
-      if (call.kernel == kernels::kernel::halves) {
+      if (call.kernel == kernels::kernel::quantize_f16) {
         ++prepared;
         CHECK(constant("tiled") == (batch.max_tokens % 8 == 0 ? 1 : 0));
       }

@@ -56,7 +56,8 @@ static_assert(mixture.decode.dispatch_count() == 32 * 8 + 3 && mixture.decode.ba
 static_assert(mixture.decode.period[5].groups[1] == 2 && mixture.prefill.period[5].kernel == kernel::matmul &&
               mixture.prefill.period[7].kernel == kernel::expert_tiles);
 static_assert(mixture.prefill.period[9].kernel == kernel::matmul_chunk && mixture.prefill.period[9].groups[0] == 15 &&
-              mixture.prefill.period[10].kernel == kernel::halves && mixture.prefill.period[10].groups[1] == 15 * 128);
+              mixture.prefill.period[10].kernel == kernel::quantize_f16 &&
+              mixture.prefill.period[10].groups[1] == 15 * 128);
 static_assert(mixture.decode.period[5].weight_bytes == 2 * 28672ull * 4096 / 32 * 34 + 4 * 4096 &&
               mixture.prefill.period[9].weight_bytes == 8 * 28672ull * 4096 / 32 * 34);
 static_assert(mixture.decode.period[5].activation->name == "silu" &&
@@ -90,7 +91,7 @@ constexpr const plan::dispatch& first(std::span<const plan::dispatch> part, kern
   return part.front();
 }
 constexpr bool is_attention(const plan::dispatch& d) {
-  return d.kernel == kernel::attention || d.kernel == kernel::attention_halves;
+  return d.kernel == kernel::attention || d.kernel == kernel::attention_f16;
 }
 static_assert([] {
   for (const auto* s : {&gemma.decode, &gemma.prefill})
@@ -105,7 +106,7 @@ static_assert([] {
 static_assert(first(windowed.decode.period, kernel::attention).groups == std::array{32u, 1u, 17u} &&
               first(unbounded.decode.period, kernel::attention).groups == std::array{32u, 1u, 128u});
 
-// Chunks of coded weights are multiplied as halves, weights staying where decode has them, and have no head; a pass
+// Chunks of coded weights are multiplied as f16, weights staying where decode has them, and have no head; a pass
 // over drafts has decode's kernels.
 constexpr bool has_kernel(const plan::sequence& s, kernel which) {
   for (const auto part : {s.prologue, s.period, s.epilogue})
@@ -116,7 +117,7 @@ constexpr bool has_kernel(const plan::sequence& s, kernel which) {
 static_assert([] {
   for (const auto* t : {&windowed, &gemma}) {
     for (const auto* s : {&t->prefill, &t->logits})
-      for (const kernel which : {kernel::matmul_chunk, kernel::halves, kernel::attention_halves})
+      for (const kernel which : {kernel::matmul_chunk, kernel::quantize_f16, kernel::attention_f16})
         if (!has_kernel(*s, which) || has_kernel(t->verify, which) || has_kernel(t->decode, which)) return false;
     if (t->prefill.has_head || has_kernel(t->prefill, kernel::matmul) ||
         has_kernel(t->prefill, kernel::attention_chunk))
@@ -126,15 +127,15 @@ static_assert([] {
 }());
 // Drafts: every product of blocks reads what `fixed` made of its input, as in a batch, and what it writes into a cache
 // goes around a ring's end.
-static_assert(has_kernel(windowed.verify, kernel::fixed) && has_kernel(windowed.verify, kernel::matmul_few) &&
-              !has_kernel(windowed.verify, kernel::matmul) && has_kernel(gemma.verify, kernel::matmul_few));
+static_assert(has_kernel(windowed.verify, kernel::fixed) && has_kernel(windowed.verify, kernel::matmul_batch) &&
+              !has_kernel(windowed.verify, kernel::matmul) && has_kernel(gemma.verify, kernel::matmul_batch));
 static_assert(windowed.verify.dispatch_count() == 32 * 9 + 5 && windowed.verify.barrier_count() == 32 * 9 + 4 &&
               gemma.verify.dispatch_count() == 34 * 12 + 5);
-static_assert(constant(first(windowed.verify.period, kernel::matmul_few), "ring") == 1 &&
-              constant(first(unbounded.verify.period, kernel::matmul_few), "ring") == 0);
+static_assert(constant(first(windowed.verify.period, kernel::matmul_batch), "ring") == 1 &&
+              constant(first(unbounded.verify.period, kernel::matmul_batch), "ring") == 0);
 static_assert(!has_kernel(stories.verify, kernel::fixed));
 constexpr const plan::table& exact = plan::engraved<mistral_v02, plan::profiles::exact>::table;
-static_assert(!has_kernel(exact.prefill, kernel::halves) && has_kernel(exact.prefill, kernel::matmul) &&
+static_assert(!has_kernel(exact.prefill, kernel::quantize_f16) && has_kernel(exact.prefill, kernel::matmul) &&
               has_kernel(exact.prefill, kernel::attention_chunk));
 static_assert(exact.weights.size() == unbounded.weights.size() && exact.weight_bytes() == unbounded.weight_bytes());
 

@@ -15,7 +15,7 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "places.hpp"
-#include "plan/batch_in_one.hpp"
+#include "plan/resident_batch.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;
@@ -27,9 +27,9 @@ std::string refused(const plan::table& whole, plan::sequence plan::table::*which
   plan::table table = whole;
   plan::sequence& one = table.*which;
   std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
-  std::vector<plan::dispatch> all(one.in_one.begin(), one.in_one.end()),
-      longer(one.in_one_long.begin(), one.in_one_long.end());
-  one.arguments = arguments, one.in_one = all, one.in_one_long = longer;
+  std::vector<plan::dispatch> all(one.resident.begin(), one.resident.end()),
+      longer(one.resident_long.begin(), one.resident_long.end());
+  one.arguments = arguments, one.resident = all, one.resident_long = longer;
   change(one, arguments, all[0], longer.empty() ? all[0] : longer[0]);
   return std::string(plan::verify(table).view());
 }
@@ -39,10 +39,10 @@ std::uint32_t& constant(plan::dispatch& of, std::string_view name) {
 
 /// What holds for all of them.
 void check_waits(const plan::table& table, plan::sequence plan::table::*which) {
-  REQUIRE_FALSE((table.*which).in_one.empty());
+  REQUIRE_FALSE((table.*which).resident.empty());
   CHECK(plan::verify(table).view() == "");
   for (const std::uint32_t turns : {0u, ~0u})
-    CHECK_THAT(refused(table, which, [&](auto&, auto&, auto&, auto& last) { constant(last, "patience") = turns; }),
+    CHECK_THAT(refused(table, which, [&](auto&, auto&, auto&, auto& last) { constant(last, "spin_limit") = turns; }),
                ContainsSubstring("expected waits of 1 to 1048576 turns"));
   CHECK_THAT(refused(table, which, [](auto&, auto&, auto& all, auto&) { constant(all, "layers") -= 1; }),
              ContainsSubstring("layers of the sequence"));
@@ -51,7 +51,7 @@ void check_waits(const plan::table& table, plan::sequence plan::table::*which) {
   CHECK_THAT(refused(table, which, [](auto&, auto&, auto& all, auto&) { all.groups[0] += 5; }),
              ContainsSubstring("workgroups, as many as share its rows"));
   // Fitted to a class, it has no more workgroups than run at once there.
-  plan::dispatch all = plan::fitted((table.*which).in_one[0], plan::classes::h100);
+  plan::dispatch all = plan::fitted((table.*which).resident[0], plan::classes::h100);
   text<256> out;
   plan::limits limit = plan::limits_of(plan::classes::h100);
   CHECK(plan::verification::keeps_limits(table.*which, all, limit, out));
@@ -63,10 +63,10 @@ void check_waits(const plan::table& table, plan::sequence plan::table::*which) {
 /// And for those of a batch.
 void check_batch(const plan::planned& made) {
   const plan::table& table = made.table();
-  check_waits(table, &plan::table::batch_in_one);
-  plan::dispatch all = table.batch_in_one.in_one[0];
+  check_waits(table, &plan::table::resident_batch);
+  plan::dispatch all = table.resident_batch.resident[0];
   for (const auto name : {"hidden_size", "intermediate_size"})
-    CHECK_THAT(refused(table, &plan::table::batch_in_one,
+    CHECK_THAT(refused(table, &plan::table::resident_batch,
                        [&](auto&, auto&, auto& changed, auto&) { constant(changed, name) *= 2; }),
                ContainsSubstring("bytes a layer for what workgroups exchange"));
   const kernels::exchange_places places = plan::verification::exchange_of(all);
@@ -84,11 +84,11 @@ void check_batch(const plan::planned& made) {
       other.add(its);
     }
     text<256> why;
-    CHECK_FALSE(plan::verification::has_room(table.batch_in_one, all, other, why));
+    CHECK_FALSE(plan::verification::has_room(table.resident_batch, all, other, why));
     return std::string(why.view());
   };
   text<256> none;
-  CHECK(plan::verification::has_room(table.batch_in_one, all, places, none));
+  CHECK(plan::verification::has_room(table.resident_batch, all, places, none));
   for (std::size_t i = 0; i < places.all().size(); ++i) {
     const std::string name(places.all()[i].name);
     CAPTURE(name);
@@ -107,8 +107,8 @@ void check_batch(const plan::planned& made) {
 
 /// A writer behind its reader: steps of a layer in another order, and one that waits for what a later one writes.
 void check_order(const plan::table& table) {
-  const plan::sequence& one = table.decode_in_one;
-  const plan::dispatch& all = one.in_one[0];
+  const plan::sequence& one = table.resident_decode;
+  const plan::dispatch& all = one.resident[0];
   const auto found = [&](const std::vector<plan::dispatch>& period) {
     plan::sequence other = one;
     other.period = period;
@@ -152,7 +152,7 @@ std::vector<std::string> places_of(const std::string& shader, bool normed) {
 }
 std::vector<std::string> names_of(const plan::planned& made) {
   std::vector<std::string> out;
-  const kernels::exchange_places places = plan::verification::exchange_of(made.table().batch_in_one.in_one[0]);
+  const kernels::exchange_places places = plan::verification::exchange_of(made.table().resident_batch.resident[0]);
   for (const kernels::exchange_place& each : places.all())
     if (out.empty() || out.back() != each.name) out.emplace_back(each.name);
   return out;
@@ -160,47 +160,47 @@ std::vector<std::string> names_of(const plan::planned& made) {
 
 }  // namespace
 
-TEST_CASE("what a token's workgroups exchange is proven", "[plan][in_one]") {
+TEST_CASE("what a token's workgroups exchange is proven", "[plan][resident]") {
   const auto bitnet = plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable, 4096);
-  REQUIRE_FALSE(bitnet.table().decode_in_one.in_one_long.empty());
+  REQUIRE_FALSE(bitnet.table().resident_decode.resident_long.empty());
   const auto mistral = plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 4096);
   for (const plan::table* whole : {&bitnet.table(), &mistral.table()}) {
-    check_waits(*whole, &plan::table::decode_in_one);
+    check_waits(*whole, &plan::table::resident_decode);
     check_order(*whole);
     // Two values in one place, and in each other's.
     for (std::size_t n = kernels::layers_coded::first_exchanged; n < kernels::layers_coded::last_exchanged; ++n) {
       CAPTURE(n);
       const auto follows = ContainsSubstring("to be written by a step that follows");
-      CHECK_THAT(refused(*whole, &plan::table::decode_in_one,
+      CHECK_THAT(refused(*whole, &plan::table::resident_decode,
                          [&](auto&, auto& arguments, auto&, auto&) { arguments[n + 1] = arguments[n]; }),
                  follows);
-      CHECK_THAT(refused(*whole, &plan::table::decode_in_one,
+      CHECK_THAT(refused(*whole, &plan::table::resident_decode,
                          [&](auto&, auto& arguments, auto&, auto&) { std::swap(arguments[n], arguments[n + 1]); }),
                  follows);
     }
   }
 }
 
-TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order", "[plan][in_one]") {
-  const auto halves = [](std::uint32_t slot_count) {
-    return plan::batch_shape{.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::halves};
+TEST_CASE("what a batch's workgroups exchange is proven, in the shader's order", "[plan][resident]") {
+  const auto f16 = [](std::uint32_t slot_count) {
+    return plan::batch_shape{.slot_count = slot_count, .coded_products = plan::chunk_arithmetic::f16};
   };
-  const auto few = testing::batch_of<models::mistral_7b<dtype::q8_0>>(halves(8)),
-             many = testing::batch_of<models::mistral_7b<dtype::q8_0>>(halves(32)),
-             few_normed = testing::batch_of<models::gemma3_4b<dtype::q8_0>>(halves(8)),
-             many_normed = testing::batch_of<models::gemma3_4b<dtype::q8_0>>(halves(32)),
+  const auto few = testing::batch_of<models::mistral_7b<dtype::q8_0>>(f16(8)),
+             many = testing::batch_of<models::mistral_7b<dtype::q8_0>>(f16(32)),
+             rows_normed = testing::batch_of<models::gemma3_4b<dtype::q8_0>>(f16(8)),
+             batch_normed = testing::batch_of<models::gemma3_4b<dtype::q8_0>>(f16(32)),
              ternary = testing::batch_of<models::bitnet_2b_4t>({.slot_count = 32});
-  for (const plan::planned* each : {&few, &many, &few_normed, &many_normed, &ternary}) {
-    CAPTURE(kernels::interface_of(each->table().batch_in_one.in_one[0].kernel).name);
+  for (const plan::planned* each : {&few, &many, &rows_normed, &batch_normed, &ternary}) {
+    CAPTURE(kernels::interface_of(each->table().resident_batch.resident[0].kernel).name);
     check_batch(*each);
   }
   const auto without = [](std::vector<std::string> names, std::size_t count) {
     names.resize(names.size() - count);
     return names;
   };
-  CHECK(names_of(few_normed) == places_of("layers_few.comp", true));
-  CHECK(names_of(few) == without(places_of("layers_few.comp", false), 2));  // squares of norms behind halves
-  CHECK(names_of(many_normed) == places_of("layers_many.comp", true));
-  CHECK(names_of(many) == places_of("layers_many.comp", false));
-  CHECK(names_of(ternary) == places_of("layers_ternary_few.comp", false));
+  CHECK(names_of(rows_normed) == places_of("layers_rows.comp", true));
+  CHECK(names_of(few) == without(places_of("layers_rows.comp", false), 2));  // squares of norms behind sublayers
+  CHECK(names_of(batch_normed) == places_of("layers_batch.comp", true));
+  CHECK(names_of(many) == places_of("layers_batch.comp", false));
+  CHECK(names_of(ternary) == places_of("layers_ternary_rows.comp", false));
 }

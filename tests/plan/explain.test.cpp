@@ -42,7 +42,8 @@ TEST_CASE("JSON names every dispatch", "[plan][explain]") {
   std::size_t kernels = 0;
   for (std::size_t at = 0; (at = json.find("\"kernel\":", at)) != std::string::npos; ++at) ++kernels;
   std::size_t dispatches = 0;
-  for (const auto* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.logits, &t.verify})
-    dispatches += s->in_one.size() + s->in_one_long.size() + s->prologue.size() + s->period.size() + s->epilogue.size();
+  for (const auto* s : {&t.decode, &t.resident_decode, &t.prefill, &t.logits, &t.verify})
+    dispatches +=
+        s->resident.size() + s->resident_long.size() + s->prologue.size() + s->period.size() + s->epilogue.size();
   CHECK(kernels == dispatches);
 }

@@ -39,7 +39,7 @@ void expect_same_but_for_it(const plan::table& traced, const plan::table& plain,
   CHECK(traced.decode.dispatch_count() == plain.decode.dispatch_count() + 1);
   CHECK(traced.decode.barrier_count() == plain.decode.barrier_count() + barriers);
   CHECK(traced.prefill.dispatch_count() == plain.prefill.dispatch_count());
-  CHECK(traced.decode_in_one.in_one.empty());
+  CHECK(traced.resident_decode.resident.empty());
   CHECK(traced.weights.size() == plain.weights.size() + 1);
   REQUIRE(traced.decode.period.size() == plain.decode.period.size());
   for (std::size_t i = 0; i < plain.decode.period.size(); ++i) {

@@ -51,7 +51,7 @@ TEST_CASE("chunks of long prompts are those of a plan whose chunks are as long",
   check<models::llama_32_1b<dtype::bf16>>(plan::profiles::portable, plan::classes::h100);
   check<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, plan::classes::nvidia);
   check<models::bitnet_2b_4t>(plan::profiles::portable, plan::classes::nvidia, 4096);
-  check<models::bitnet_2b_4t>(plan::profiles::attends_in_halves, plan::classes::h100, 4096);
+  check<models::bitnet_2b_4t>(plan::profiles::attends_in_f16, plan::classes::h100, 4096);
 }
 
 TEST_CASE("a plan has as many chunks at once as the context holds whole ones, rings reach and kernels can", "[plan]") {

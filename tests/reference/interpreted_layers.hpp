@@ -75,10 +75,10 @@ class both_ways {
         one_(of, [this](std::uint32_t slot, std::uint32_t layer) { return weights_(slot, layer); }) {
     weights_.make_all();
     fill_caches();
-    one_.arena.resize(std::max<std::size_t>(one_.arena.size(), of.decode_in_one.arena_bytes));
+    one_.arena.resize(std::max<std::size_t>(one_.arena.size(), of.resident_decode.arena_bytes));
     plan::device_class device = plan::classes::h100;
-    const plan::sequence& s = of.decode_in_one;
-    const plan::dispatch& planned = which == 0 ? s.in_one[0] : s.in_one_long[0];
+    const plan::sequence& s = of.resident_decode;
+    const plan::dispatch& planned = which == 0 ? s.resident[0] : s.resident_long[0];
     device.resident_workgroups = planned.groups[0];
     call_ = plan::fitted(planned, device);
     std::vector<std::uint32_t> words(module.size() / 4);
@@ -92,7 +92,7 @@ class both_ways {
   std::array<std::vector<std::uint32_t>, 2> pass(std::uint32_t position, std::uint32_t token) {
     chain_.feed(position, {&token, 1});
     one_.feed(position, {&token, 1});
-    const plan::sequence &chain = table_.decode, &s = table_.decode_in_one;
+    const plan::sequence &chain = table_.decode, &s = table_.resident_decode;
     for (const plan::dispatch& d : chain.prologue) chain_.step(d, 0);
     for (std::uint32_t layer = 0; layer < chain.layers; ++layer)
       for (const plan::dispatch& d : chain.block(chain.pattern(layer))) chain_.step(d, layer);
@@ -146,7 +146,7 @@ class both_ways {
     }
   }
   void run() {
-    const plan::sequence& s = table_.decode_in_one;
+    const plan::sequence& s = table_.resident_decode;
     arguments_.clear();
     for (std::uint32_t layer = 0; layer < s.layers; ++layer)
       for (const plan::operand& each : s.arguments_of(layer)) arguments_.push_back(address(each, layer));

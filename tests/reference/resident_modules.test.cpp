@@ -36,7 +36,7 @@ plan::profile with_workgroups(std::uint32_t count) {
 /// Passes at positions, one behind the other. @param which 1: the form for long contexts
 void agrees(const plan::table& table, std::span<const std::byte> module, std::initializer_list<std::uint32_t> positions,
             std::size_t which = 0) {
-  REQUIRE_FALSE(table.decode_in_one.in_one.empty());
+  REQUIRE_FALSE(table.resident_decode.resident.empty());
   interpreted::both_ways run(table, module, which);
   for (const std::uint32_t position : positions) {
     CAPTURE(position);
@@ -79,7 +79,7 @@ TEST_CASE("all layers of ternary weights have the chain's bits", "[reference][ma
 TEST_CASE("all layers of ternary weights in long contexts have the chain's bits", "[reference][machine][unsanitized]") {
   using model = models::bitnet_b158<ternary_shared>;
   const auto made = plan::planned::of<model>(with_workgroups(11), 1792);
-  REQUIRE_FALSE(made.table().decode_in_one.in_one_long.empty());
+  REQUIRE_FALSE(made.table().resident_decode.resident_long.empty());
   agrees(made.table(), kernels::whole(kernels::spirv::layers_long_parts), {1500}, 1);
 }
 constexpr decoder_config wide =
@@ -113,8 +113,8 @@ inline constexpr auto attends =
                     graph::rms_norm{"attn_sub_norm.weight", 1e-5f} |
                     graph::linear<dtype::i2_s>{"attn_output.weight", ternary.q_size(), ternary.hidden_size});
 template <const auto& block>
-struct of_halves {
-  static constexpr std::string_view name = "halves";
+struct of_f16 {
+  static constexpr std::string_view name = "f16";
   static constexpr const decoder_config& config = ternary;
   static constexpr auto graph() {
     return graph::embedding{"token_embd.weight", ternary.vocab_size, ternary.hidden_size} |
@@ -126,31 +126,32 @@ inline constexpr auto around = first | attends | second;
 inline constexpr auto behind = attends | first | second;
 inline constexpr auto both = first | attends | second | third;
 
-TEST_CASE("all layers of halves in another sequence have the chain's bits", "[reference][machine][unsanitized]") {
+TEST_CASE("all layers of f16 in another sequence have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> module = kernels::whole(kernels::spirv::layers_parts);
   const auto holds = [&](const plan::planned& made, std::uint32_t before, std::uint32_t after) {
     CAPTURE(before, after);
     REQUIRE(plan::verify(made.table()).view() == "");
-    REQUIRE_FALSE(made.table().decode_in_one.in_one.empty());
-    const auto c = kernels::constants_of<kernels::layers_kernel>(made.table().decode_in_one.in_one[0].specialization);
+    REQUIRE_FALSE(made.table().resident_decode.resident.empty());
+    const auto c =
+        kernels::constants_of<kernels::layers_kernel>(made.table().resident_decode.resident[0].specialization);
     CHECK(c.ffns_before == before);
     CHECK(c.ffns_behind == after);
     // What a further FFN exchanges is proven too: a value in the place of another one is seen.
-    const plan::sequence& one = made.table().decode_in_one;
+    const plan::sequence& one = made.table().resident_decode;
     REQUIRE(one.arguments.size() == kernels::layers_kernel::argument_count(c));
     for (std::size_t n = kernels::layers::argument_count; n < one.arguments.size();
          n += kernels::layers::arguments_of_ffn) {
       std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
       std::swap(arguments[n], arguments[n + 1]);
       plan::table broken = made.table();
-      broken.decode_in_one.arguments = arguments;
+      broken.resident_decode.arguments = arguments;
       CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("to be written by a step that follows"));
     }
     agrees(made.table(), module, {300});
   };
-  holds(plan::planned::of<of_halves<around>>(with_workgroups(4), 1024), 1, 1);
-  holds(plan::planned::of<of_halves<behind>>(with_workgroups(4), 1024), 0, 2);
-  holds(plan::planned::of<of_halves<both>>(with_workgroups(4), 1024), 1, 2);
+  holds(plan::planned::of<of_f16<around>>(with_workgroups(4), 1024), 1, 1);
+  holds(plan::planned::of<of_f16<behind>>(with_workgroups(4), 1024), 0, 2);
+  holds(plan::planned::of<of_f16<both>>(with_workgroups(4), 1024), 1, 2);
 }
 /// down(softsign(gate x) * up x), of weights in a codec.
 template <dtype W>
@@ -163,8 +164,8 @@ struct coded_step {
   }
 };
 template <dtype W, bool before, bool twice>
-struct of_coded_halves {
-  static constexpr std::string_view name = "halves";
+struct of_coded_f16 {
+  static constexpr std::string_view name = "f16";
   static constexpr const decoder_config& config = wide;
   static constexpr auto graph() {
     using namespace intaglio::graph;
@@ -185,15 +186,15 @@ struct of_coded_halves {
     else return whole(attention | middle | last);
   }
 };
-TEST_CASE("all layers of coded halves in another sequence have the chain's bits", "[reference][machine][unsanitized]") {
+TEST_CASE("all layers of coded f16 in another sequence have the chain's bits", "[reference][machine][unsanitized]") {
   const auto holds = [&](const plan::planned& made, std::span<const std::byte> module) {
     REQUIRE(plan::verify(made.table()).view() == "");
     agrees(made.table(), module, {300});
   };
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
-  holds(plan::planned::of<of_coded_halves<dtype::q8_0, true, false>>(with_workgroups(2), 1024), coded);
-  holds(plan::planned::of<of_coded_halves<dtype::q4_0, false, true>>(with_workgroups(2), 1024), coded);
-  holds(plan::planned::of<of_coded_halves<dtype::bf16, true, true>>(with_workgroups(2), 1024),
+  holds(plan::planned::of<of_coded_f16<dtype::q8_0, true, false>>(with_workgroups(2), 1024), coded);
+  holds(plan::planned::of<of_coded_f16<dtype::q4_0, false, true>>(with_workgroups(2), 1024), coded);
+  holds(plan::planned::of<of_coded_f16<dtype::bf16, true, true>>(with_workgroups(2), 1024),
         kernels::whole(kernels::spirv::layers_dense_parts));
 }
 TEST_CASE("all layers of coded weights have the chain's bits", "[reference][machine][unsanitized]") {
@@ -219,7 +220,7 @@ TEST_CASE("all layers of weights in several codecs have the chain's bits", "[ref
            {3});
   }
 }
-TEST_CASE("all layers with norms behind halves have the chain's bits", "[reference][machine][unsanitized]") {
+TEST_CASE("all layers with norms behind sublayers have the chain's bits", "[reference][machine][unsanitized]") {
   const std::span<const std::byte> coded = kernels::whole(kernels::spirv::layers_coded_parts);
   // Windows of 32 in rings; four workgroups share a head, or one has it.
   const decoder_config gemma = with(gemma3_tiny, [](decoder_config& c) {

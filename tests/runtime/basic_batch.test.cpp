@@ -99,10 +99,10 @@ TEST_CASE("sessions of a batch draw what they draw alone: biases, norms of all h
 }
 
 TEST_CASE(
-    "where a batch's products are halves, what a session draws is what it draws without a batch while it is the only "
+    "where a batch's products are f16, what a session draws is what it draws without a batch while it is the only "
     "one, and beside others the same with any others, close to that") {
-  constexpr plan::batch_shape four{.slot_count = 4, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves},
-      sixteen{.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
+  constexpr plan::batch_shape four{.slot_count = 4, .page_size = 8, .coded_products = plan::chunk_arithmetic::f16},
+      sixteen{.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::f16};
   both coded(
       plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, sixteen),
       io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));

@@ -11,14 +11,14 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
-#include "runtime/batch_in_one.hpp"
+#include "runtime/resident_batch.hpp"
 
 using namespace intaglio;
 using namespace intaglio::testing;
 
 namespace {
 constexpr plan::batch_shape exact{.slot_count = 3, .page_size = 8},
-    halves{.slot_count = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves};
+    f16{.slot_count = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::f16};
 constexpr decoder_config llama_config{.model_type = architecture::llama,
                                       .hidden_size = 320,
                                       .intermediate_size = 640,
@@ -61,11 +61,11 @@ std::vector<std::uint32_t> drawn_without_batch(const gpu::device& on, const plan
   runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   return drawn_tokens(run, 0, 17, sampling, count);
 }
-void draws_the_same(const gpu::device& on, const plan::table& table, const plan::device_class& modules, bool in_one) {
+void draws_the_same(const gpu::device& on, const plan::table& table, const plan::device_class& modules, bool resident) {
   runtime::batch_executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   CHECK(run.prove().kernel.empty());
   REQUIRE(run.has_alone());
-  REQUIRE(run.alone_in_one() == in_one);
+  REQUIRE(run.alone_is_resident() == resident);
   for (const sampling_options& sampling : {drawing, sampling_options{.temperature = 0}})
     CHECK(drawn_in_batch(run, sampling) == drawn_without_batch(on, table, as_chain(modules), sampling));
 }
@@ -74,7 +74,7 @@ void draws_the_same(const gpu::device& on, const plan::table& table, const plan:
 TEST_CASE("a session that is the only one of a batch draws what it draws without, whatever the others' products",
           "[once]") {
   const faults::sharing_device on;
-  for (const plan::batch_shape& shape : {exact, halves}) {
+  for (const plan::batch_shape& shape : {exact, f16}) {
     const plan::planned made = plan::planned::of<small_llama>(plan::profiles::portable, 128, shape);
     draws_the_same(on.device, made.table(), gpu_class(on.device), false);
   }
@@ -88,50 +88,50 @@ TEST_CASE("a batch on a CPU driver has decode for one session where all layers a
   CHECK_FALSE(run.has_alone());
   const plan::planned story = plan::planned::of<models::fable>(plan::profiles::cpu, 128, exact);
   const plan::device_class modules = runtime::usable_classes(on.device).front();
-  if (!plan::runs(story.table().decode_in_one.in_one.front(), modules))
+  if (!plan::runs(story.table().resident_decode.resident.front(), modules))
     SKIP("NOT RUN: needs llvmpipe with shaderSubgroupExtendedTypes, found " << on.device.label());
   draws_the_same(on.device, story.table(), modules, true);
 }
 
 TEST_CASE("a session that is the only one of a batch decodes by all layers in one dispatch",
-          "[runtime][in_one][resident][gpu]") {
+          "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const plan::device_class modules = runtime::usable_classes(on.device).front();
   const auto check = [&](plan::planned made, std::uint32_t long_from = 0) {
     plan::table table = made.table();
-    if (long_from != 0) table.decode_in_one.long_from = long_from;
-    REQUIRE_FALSE(table.decode_in_one.in_one.empty());
-    if (const plan::dispatch& all = table.decode_in_one.in_one.front(); !plan::runs(all, modules))
+    if (long_from != 0) table.resident_decode.long_from = long_from;
+    REQUIRE_FALSE(table.resident_decode.resident.empty());
+    if (const plan::dispatch& all = table.resident_decode.resident.front(); !plan::runs(all, modules))
       SKIP("NOT RUN: needs an NVIDIA GPU with " << all.least_groups << " multiprocessors or more, found "
                                                 << on.device.label());
     draws_the_same(on.device, table, modules, true);
   };
-  for (const plan::batch_shape& shape : {exact, halves}) {
+  for (const plan::batch_shape& shape : {exact, f16}) {
     check(plan::planned::of<small_llama>(plan::profiles::portable, 128, shape));
     check(plan::planned::of<models::fable>(plan::profiles::portable, 128, shape));
   }
   // Past the first position of the form for long contexts, within a call and between two.
   check(plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable, 4096, exact), 20);
-  check(plan::planned::of<models::gemma3_1b<dtype::q8_0>>(plan::profiles::portable, 1024, halves));
+  check(plan::planned::of<models::gemma3_1b<dtype::q8_0>>(plan::profiles::portable, 1024, f16));
 }
 
 // On llvmpipe too: the kernel finds that its subgroups are not of 32, and says so instead of computing.
 TEST_CASE(
     "where all layers of one session give no numbers, that session has no token and the next one passes as others",
-    "[runtime][in_one][resident][gpu]") {
+    "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   if (!on.device.has(gpu::feature::shader_int64)) SKIP("NOT RUN: needs shaderInt64, found " << on.device.label());
   const plan::planned made = plan::planned::of<small_llama>(plan::profiles::portable, 128, exact);
   // One turn of waiting, so that where it would compute it times out as well.
-  std::vector<plan::dispatch> in_one(made.table().decode_in_one.in_one.begin(),
-                                     made.table().decode_in_one.in_one.end());
-  in_one[0].specialization[kernels::layers_coded_interface.specialization_index("patience")] = 1;
+  std::vector<plan::dispatch> resident(made.table().resident_decode.resident.begin(),
+                                       made.table().resident_decode.resident.end());
+  resident[0].specialization[kernels::layers_coded_interface.specialization_index("spin_limit")] = 1;
   plan::table table = made.table();
-  table.decode_in_one.in_one = in_one;
+  table.resident_decode.resident = resident;
   const plan::device_class modules = resident_class(on.device);
 
   runtime::batch_executor unproven(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
-  REQUIRE(unproven.alone_in_one());
+  REQUIRE(unproven.alone_is_resident());
   const std::vector<std::int32_t> tokens{17};
   const std::vector<std::uint32_t> pages = pages_of(table, 1);
   const runtime::slot_words words{tokens, pages, table.context, true, drawing};

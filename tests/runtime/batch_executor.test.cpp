@@ -12,8 +12,8 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
-#include "runtime/batch_in_one.hpp"
 #include "runtime/drawn_tokens.hpp"
+#include "runtime/resident_batch.hpp"
 
 using namespace intaglio;
 using namespace intaglio::testing;
@@ -89,12 +89,12 @@ TEST_CASE("products of a batch agree with the reference: offsets, halves of bloc
   check_codec<dtype::q6_k>(on.device, false, {.slot_count = 3, .page_size = 8});
 }
 
-TEST_CASE("products of a batch in halves agree with the reference", "[once]") {
+TEST_CASE("products of a batch in f16 agree with the reference", "[once]") {
   faults::sharing_device on;
   check_codec<dtype::q4_k>(on.device, false,
-                           {.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves});
+                           {.slot_count = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::f16});
   check_codec<dtype::bf16>(on.device, false,
-                           {.slot_count = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves});
+                           {.slot_count = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::f16});
 }
 
 TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused by a batch", "[once]") {

@@ -119,7 +119,7 @@ TEST_CASE("what left a prefix does not change a bit where chunks are exact: Llam
     }
 }
 
-TEST_CASE("where chunks are halves a prefix that a prompt left does not change a bit, and one of decode little",
+TEST_CASE("where chunks are f16 a prefix that a prompt left does not change a bit, and one of decode little",
           "[once]") {
   for (const model_file& each : model_files) {
     INFO(each.model);

@@ -112,7 +112,7 @@ TEST_CASE("a coded cache of fable: near the logits of floats, the same tokens al
   }
 }
 
-TEST_CASE("a coded cache of profiles for GPUs: prompts by chunks of halves, windows as rings, a batch's pool") {
+TEST_CASE("a coded cache of profiles for GPUs: prompts by chunks of f16, windows as rings, a batch's pool") {
   faults::sharing_device on;
   const io::checkpoint llama = io::checkpoint::open(conformance("llama-tiny") / "hf"),
                        gemma = io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf");
@@ -123,11 +123,11 @@ TEST_CASE("a coded cache of profiles for GPUs: prompts by chunks of halves, wind
         target, 128, {.slot_count = 3, .page_size = 8});
   };
   const plan::planned exact = plan_of(plan::with_cache(plan::profiles::exact, element::q8_0)),
-                      halves = plan_of(plan::with_cache(plan::profiles::portable, element::q8_0)),
+                      f16 = plan_of(plan::with_cache(plan::profiles::portable, element::q8_0)),
                       floats = plan_of(plan::profiles::portable);
-  CHECK(halves.table().decode_in_one.layers == 0);
-  CHECK(halves.table().batch_in_one.layers == 0);
-  basic_session one = session_of(on, floats.table(), llama), two = session_of(on, halves.table(), llama),
+  CHECK(f16.table().resident_decode.layers == 0);
+  CHECK(f16.table().resident_batch.layers == 0);
+  basic_session one = session_of(on, floats.table(), llama), two = session_of(on, f16.table(), llama),
                 three = session_of(on, exact.table(), llama);
   CHECK(compared(two.logits(ids).logits, one.logits(ids).logits, llama_tiny.vocab_size).apart < 0.05);
   check_batch(on, exact.table(), llama, three, ids);

@@ -96,10 +96,10 @@ TEST_CASE("a model that is cut over two and three devices gives the bits of the 
   const words expected = all_of(whole);
   basic_session cut = cut_session(on.list, plans.tables, plans.file, {.cache_folder = ""}, {.after = after});
   CHECK(cut.executor().is_stage());
-  const auto in_one = [](const basic_session& of) {
-    return !of.executor().plan_of(runtime::pass_kind::decode).in_one.empty();
+  const auto resident = [](const basic_session& of) {
+    return !of.executor().plan_of(runtime::pass_kind::decode).resident.empty();
   };
-  CHECK(in_one(cut) == in_one(whole));
+  CHECK(resident(cut) == resident(whole));
   const words found = all_of(cut);
   CHECK(found.logits == expected.logits);
   CHECK(found.vector == expected.vector);

@@ -10,10 +10,10 @@ namespace {
 
 const plan::dispatch layers{.kernel = kernels::kernel::layers}, long_layers{.kernel = kernels::kernel::layers};
 
-plan::sequence in_one_sequence() {
+plan::sequence resident_sequence() {
   plan::sequence out;
-  out.in_one = std::span(&layers, 1);
-  out.in_one_long = std::span(&long_layers, 1);
+  out.resident = std::span(&layers, 1);
+  out.resident_long = std::span(&long_layers, 1);
   return out;
 }
 constexpr auto all = [](std::span<const plan::dispatch>) { return true; };
@@ -29,8 +29,8 @@ TEST_CASE("a start that leaves nothing is complete") {
 }
 
 TEST_CASE("all layers in one dispatch are taken when their pipelines are made, between passes") {
-  const plan::sequence in_one = in_one_sequence(), chain;
-  executor_start start(&in_one);
+  const plan::sequence resident = resident_sequence(), chain;
+  executor_start start(&resident);
   CHECK_FALSE(start.is_complete());
   CHECK_FALSE(start.next(chain, true, false, false, none));
   CHECK_FALSE(start.next(chain, false, false, true, all));
@@ -42,8 +42,8 @@ TEST_CASE("all layers in one dispatch are taken when their pipelines are made, b
   // Their form for long contexts may come later.
   start.leave_long();
   CHECK_FALSE(start.is_complete());
-  CHECK_FALSE(start.next(in_one, true, false, false, none));
-  CHECK(start.next(in_one, true, false, false, all).layers);
+  CHECK_FALSE(start.next(resident, true, false, false, none));
+  CHECK(start.next(resident, true, false, false, all).layers);
   start.take_layers();
   CHECK(start.is_complete());
 }
@@ -67,8 +67,8 @@ TEST_CASE("who draws gets the interim form first, and the drawing form when ever
 TEST_CASE("what is proven is noted when all is done") {
   const checked_device checked;
   gpu::pipeline_cache cache(checked.device, "", 1);
-  const plan::sequence in_one = in_one_sequence();
-  executor_start start(&in_one);
+  const plan::sequence resident = resident_sequence();
+  executor_start start(&resident);
   start.leave_drawing();
   start.note_when_complete(cache, "proven", "proven as chain");
   start.take_layers();

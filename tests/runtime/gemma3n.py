@@ -80,11 +80,11 @@ def made(random):
         out[p + "altup.prediction_coefs.weight"] = small.astype(np.float32)
         out[p + "altup.correction_coefs.weight"] = (0.2 * random.standard_normal((STREAMS, STREAMS))).astype(np.float32)
         out[p + "altup.correct_output_scale"] = near_one(HIDDEN)
-    return {name: values.astype(np.float16).astype(np.float32) if in_halves(name) else values
+    return {name: values.astype(np.float16).astype(np.float32) if in_f16(name) else values
             for name, values in out.items()}
 
 
-def in_halves(name):
+def in_f16(name):
     """Of GGUF as llama.cpp's programs write it."""
     return "modality_router" in name or "laurel.linear" in name
 
@@ -202,7 +202,7 @@ def gguf_tensors(weights):
             stacks[stack].append(values)
         elif stack == "layers":
             layer, part = rest.split(".", 1)
-            yield f"blk.{layer}.{GGUF_NAMES[part]}.weight", values.astype(np.float16) if in_halves(part) else values
+            yield f"blk.{layer}.{GGUF_NAMES[part]}.weight", values.astype(np.float16) if in_f16(part) else values
         else:
             yield GGUF_NAMES[name] + ".weight", values
     yield "altup_proj.weight", np.stack(stacks["altup_projections"])

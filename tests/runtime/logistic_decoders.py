@@ -98,7 +98,7 @@ class Logistic(Decoder):
         w["norm.weight"] = near(HIDDEN)
         kept = lambda values: values
         row = lambda name, values: values[None] if self.traits.get("row") and name.endswith(".choosing") else values
-        if self.traits.get("halves"):  # a folder's vectors, which convert writes as f32
+        if self.traits.get("sublayers"):  # a folder's vectors, which convert writes as f32
             w.update({name: values.astype(np.float16).astype(np.float32) for name, values in w.items()
                       if values.ndim == 1})
             kept = lambda values: values.astype(np.float16) if values.ndim == 1 else values
@@ -247,7 +247,7 @@ MODELS = {
                             "moe_layer_start_index": 2, "moe_layer_end_index": 3, "tie_word_embeddings": False},
                            ernie_traits(0)),
     "glm4moe": ({**GLM_CONFIG, "n_shared_experts": 2, "routed_scaling_factor": 2.5, "use_qk_norm": True},
-                glm_traits(2, norms="heads", halves=True)),
+                glm_traits(2, norms="heads", sublayers=True)),
     "glm4moe_air": ({**GLM_CONFIG, "n_shared_experts": 1, "routed_scaling_factor": 1.0, "use_qk_norm": False},
                     glm_traits(1)),
     "lfm2moe": ({"model_type": "lfm2_moe", "hidden_size": HIDDEN, "intermediate_size": DENSE,

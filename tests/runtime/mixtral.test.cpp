@@ -139,14 +139,14 @@ TEST_CASE(
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
     words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
   model().write_gguf(folder / "tiny.gguf", words);
-  const plan::planned halves = plan::planned::of<in_f16>(plan::profiles::portable),
+  const plan::planned f16 = plan::planned::of<in_f16>(plan::profiles::portable),
                       exact = plan::planned::of<in_f16>(plan::profiles::exact);
   const auto is_halved = [](const plan::planned& of) {
     const auto& period = of.table().prefill.period;
     return std::any_of(period.begin(), period.end(),
                        [](const plan::dispatch& d) { return d.kernel == kernels::kernel::matmul_chunk; });
   };
-  CHECK(is_halved(halves));
+  CHECK(is_halved(f16));
   CHECK_FALSE(is_halved(exact));
   const auto run = [&](const plan::planned& of) {
     const std::array<const plan::table*, 1> tables{&of.table()};
@@ -155,7 +155,7 @@ TEST_CASE(
     session.reset();
     return std::pair(std::move(logits), session.generate(prompt(), {.max_tokens = 12, .stop_at_end = false}).ids);
   };
-  const auto [rounded, tokens] = run(halves);
+  const auto [rounded, tokens] = run(f16);
   const auto [wanted, expected_tokens] = run(exact);
   REQUIRE(rounded.size() == wanted.size());
   const auto [worst, largest] = logits_apart(std::span(rounded), std::span(wanted));

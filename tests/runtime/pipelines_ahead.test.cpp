@@ -121,7 +121,7 @@ TEST_CASE("a kernel can be proven while other pipelines are still made, and an e
   auto weights = runtime::synthetic_weights(on.device, table);
   CHECK(runtime::executor::prove_kernels(on.device, *plan, *kernels, weights).kernel.empty());
   runtime::executor run(on.device, plan, std::move(weights), std::move(*kernels), &cache);
-  CHECK(run.prove_in_one().kernel.empty());
+  CHECK(run.prove_resident().kernel.empty());
 }
 
 TEST_CASE("an executor that draws later draws what another one draws, and notes the proof when all is proven",
@@ -231,7 +231,7 @@ TEST_CASE(
 TEST_CASE(
     "while the dispatch of all layers is still compiled decode runs the chain, and the same tokens follow when it "
     "takes over between two passes",
-    "[runtime][pipelines_ahead][in_one]") {
+    "[runtime][pipelines_ahead][resident]") {
   const plan::table& table = fable_table();
   faults::the_shim().reset();
   slow_driver::is_slow = &slow_driver::is_all_layers;
@@ -256,7 +256,7 @@ TEST_CASE(
     return out;
   };
   const auto is_chain = [](const runtime::executor& run) {
-    return run.plan_of(runtime::pass_kind::decode).in_one.empty();
+    return run.plan_of(runtime::pass_kind::decode).resident.empty();
   };
   const auto made = [&](gpu::pipeline_cache& cache) {
     runtime::kernel_set kernels(on.device);
@@ -265,7 +265,7 @@ TEST_CASE(
     CHECK(runtime::executor::prove_kernels(on.device, *plan, kernels, weights, false, true).kernel.empty());
     auto run =
         std::make_unique<runtime::executor>(on.device, plan, std::move(weights), std::move(kernels), &cache, true);
-    CHECK(run->prove_in_one().kernel.empty());
+    CHECK(run->prove_resident().kernel.empty());
     run->note_when_complete(cache, "proven", "proven as a chain");
     return run;
   };

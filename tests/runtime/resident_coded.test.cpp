@@ -64,9 +64,9 @@ void agrees(const gpu::device& on, const plan::planned& made, std::uint32_t coun
   plan::device_class modules = runtime::usable_classes(on).front();
   modules.resident_workgroups = std::min(modules.resident_workgroups, workgroups);
   CAPTURE(workgroups);
-  REQUIRE_FALSE(table.decode_in_one.in_one.empty());
-  if (!plan::runs(table.decode_in_one.in_one.front(), modules))
-    SKIP("NOT RUN: needs an NVIDIA GPU with " << table.decode_in_one.in_one.front().least_groups
+  REQUIRE_FALSE(table.resident_decode.resident.empty());
+  if (!plan::runs(table.resident_decode.resident.front(), modules))
+    SKIP("NOT RUN: needs an NVIDIA GPU with " << table.resident_decode.resident.front().least_groups
                                               << " multiprocessors or more, found " << on.label());
   runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   CHECK(run.prove().kernel.empty());
@@ -75,7 +75,7 @@ void agrees(const gpu::device& on, const plan::planned& made, std::uint32_t coun
 }  // namespace
 
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain of matrices in several codecs",
-          "[runtime][in_one][resident][gpu]") {
+          "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const auto mixed = [&](const decoder_config& c, std::string_view mix, std::uint32_t count) {
     CAPTURE(mix, c.hidden_size);
@@ -104,7 +104,7 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of m
 }
 
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain of coded weights",
-          "[runtime][in_one][resident][gpu]") {
+          "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   agrees(on.device, plan::planned::of<small>(plan::profiles::portable, 64), 60);
   // Over the end of attention's first span; over Gemma's window and the end of its rings.
@@ -131,8 +131,9 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   agrees(on.device, plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40);
 }
 
-TEST_CASE("workgroups that wait for each other draw the tokens of the chain of bounded scores and norms behind halves",
-          "[runtime][in_one][resident][gpu]") {
+TEST_CASE(
+    "workgroups that wait for each other draw the tokens of the chain of bounded scores and norms behind sublayers",
+    "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   // Over the end of attention's first span, in models whose heads four workgroups share, or one has.
   agrees(on.device, plan::planned::of<models::gemma2_2b<dtype::q8_0>>(plan::profiles::portable, 8192), 300);
@@ -146,20 +147,20 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of b
 }
 
 TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it",
-          "[runtime][in_one][resident][gpu]") {
+          "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   if (!on.device.has(gpu::feature::shader_int64)) SKIP("NOT RUN: needs shaderInt64, found " << on.device.label());
   const plan::planned made = plan::planned::of<small>(plan::profiles::portable, 64);
   // One turn of waiting, so that where it would compute it times out as well.
-  std::vector<plan::dispatch> in_one(made.table().decode_in_one.in_one.begin(),
-                                     made.table().decode_in_one.in_one.end());
-  in_one[0].specialization[kernels::layers_coded_interface.specialization_index("patience")] = 1;
+  std::vector<plan::dispatch> resident(made.table().resident_decode.resident.begin(),
+                                       made.table().resident_decode.resident.end());
+  resident[0].specialization[kernels::layers_coded_interface.specialization_index("spin_limit")] = 1;
   plan::table table = made.table();
-  table.decode_in_one.in_one = in_one;
+  table.resident_decode.resident = resident;
   const plan::device_class modules = resident_class(on.device);
   runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
   CHECK(run.prove().kernel == "layers_coded");
   CHECK(drawn(run, 4).empty());
-  REQUIRE(run.leave_in_one());
+  REQUIRE(run.leave_resident());
   CHECK(drawn(run, 4) == of_chain(on.device, table, modules, 4));
 }

@@ -25,8 +25,8 @@ constexpr const plan::table& two_b = plan::engraved<models::bitnet_2b_4t, plan::
 /// The modules of a device that runs the dispatch; elsewhere the test is reported as skipped, with the reason.
 plan::device_class resident_modules(const gpu::device& on) {
   const plan::device_class found = runtime::usable_classes(on).front();
-  if (!plan::runs(two_b.decode_in_one.in_one.front(), found))
-    SKIP("NOT RUN: needs an NVIDIA GPU with " << two_b.decode_in_one.in_one.front().least_groups
+  if (!plan::runs(two_b.resident_decode.resident.front(), found))
+    SKIP("NOT RUN: needs an NVIDIA GPU with " << two_b.resident_decode.resident.front().least_groups
                                               << " multiprocessors or more, found " << on.label());
   return found;
 }
@@ -81,35 +81,35 @@ std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& ta
   text_stream stream(runtime::session_use(body),
                      {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5, .max_tokens = 6});
   while (!stream.done()) stream.next();
-  CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.empty());
+  CHECK(body->run->plan_of(runtime::pass_kind::decode).resident.empty());
   CHECK(body->size() == 10);
   return stream.result().ids;
 }
 
 /// The plan with another value of a constant of the one dispatch.
 struct changed {
-  std::vector<plan::dispatch> in_one{story.decode_in_one.in_one.begin(), story.decode_in_one.in_one.end()};
+  std::vector<plan::dispatch> resident{story.resident_decode.resident.begin(), story.resident_decode.resident.end()};
   plan::table table = story;
   changed(std::string_view constant, std::uint32_t value) {
-    in_one[0].specialization[kernels::layers_interface.specialization_index(constant)] = value;
-    table.decode_in_one.in_one = in_one;
+    resident[0].specialization[kernels::layers_interface.specialization_index(constant)] = value;
+    table.resident_decode.resident = resident;
   }
 };
 }  // namespace
 
-TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const auto modules = resident_modules(on.device);
   {
     runtime::executor run(on.device, two_b, runtime::synthetic_weights(on.device, two_b), modules, nullptr);
-    REQUIRE(run.plan_of(runtime::pass_kind::decode).in_one.size() == 1);
+    REQUIRE(run.plan_of(runtime::pass_kind::decode).resident.size() == 1);
     CHECK(run.segments(runtime::pass_kind::decode) == 1);
     CHECK(run.prove().kernel.empty());
   }
   // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one
   // round, over the first position of the form for long contexts, over the ends of spans of a pair there, and the
   // context's last.
-  static_assert(two_b.decode_in_one.long_from == 1600);
+  static_assert(two_b.resident_decode.long_from == 1600);
   const std::vector<std::uint32_t> positions{0, 100, 250, 1530, 1590, 1780, 2040, 2300, 4000, 4072};
   CHECK(drawn_along(on.device, two_b, modules, positions) ==
         drawn_along(on.device, two_b, as_chain(modules), positions));
@@ -118,12 +118,12 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[
 }
 
 TEST_CASE("as many workgroups as a device has room for draw the tokens of the chain",
-          "[runtime][in_one][resident][gpu]") {
+          "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   auto modules = resident_modules(on.device);
   const std::vector<std::vector<std::uint32_t>> expected =
       drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530, 4000});
-  const std::uint32_t least = two_b.decode_in_one.in_one.front().least_groups;
+  const std::uint32_t least = two_b.resident_decode.resident.front().least_groups;
   for (const std::uint32_t workgroups : {least, 128u, 130u}) {
     CAPTURE(workgroups);
     if (workgroups > modules.resident_workgroups) continue;
@@ -132,34 +132,34 @@ TEST_CASE("as many workgroups as a device has room for draw the tokens of the ch
     modules.resident_workgroups = runtime::resident_workgroups(on.device);
   }
   modules.resident_workgroups = least - 1;
-  CHECK_FALSE(plan::runs(two_b.decode_in_one.in_one.front(), modules));
+  CHECK_FALSE(plan::runs(two_b.resident_decode.resident.front(), modules));
 }
 
-TEST_CASE("workgroups that time out draw no token, and the chain goes on", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("workgroups that time out draw no token, and the chain goes on", "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const auto modules = resident_modules(on.device);
-  const changed impatient("patience", 1);
+  const changed impatient("spin_limit", 1);
   runtime::executor run(on.device, impatient.table, runtime::synthetic_weights(on.device, impatient.table), modules,
                         nullptr);
-  CHECK_FALSE(run.leave_in_one());  // nothing has happened yet
+  CHECK_FALSE(run.leave_resident());  // nothing has happened yet
   CHECK(drawn(run, 0, 17, 8).empty());
   CHECK(drawn(run, 0, 17, 8).empty());
-  REQUIRE(run.leave_in_one());
-  CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
-  CHECK_FALSE(run.leave_in_one());
+  REQUIRE(run.leave_resident());
+  CHECK(run.plan_of(runtime::pass_kind::decode).resident.empty());
+  CHECK_FALSE(run.leave_resident());
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
   CHECK(drawn(run, 0, 17, 24) == drawn(chain, 0, 17, 24));
 }
 
 // On llvmpipe too: the kernel finds that its subgroups are not of 32, and says so instead of computing.
-TEST_CASE("a device for which the kernel is not made gets no token of it", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("a device for which the kernel is not made gets no token of it", "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), modules, nullptr);
   CHECK(run.prove().kernel == "layers");
   CHECK(drawn(run, 0, 17, 4).empty());
-  REQUIRE(run.leave_in_one());
+  REQUIRE(run.leave_resident());
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
   CHECK(drawn(run, 0, 17, 4) == drawn(chain, 0, 17, 4));
   CHECK(generated(on.device, other.table, modules) ==
@@ -167,7 +167,7 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
 }
 
 TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job leaves decode the chain that it began as",
-          "[runtime][in_one][resident][gpu]") {
+          "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
@@ -178,7 +178,7 @@ TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job lea
   runtime::executor run(on.device, plan, runtime::synthetic_weights(on.device, other.table), std::move(kernels), &cache,
                         true);
   run.note_when_complete(cache, "proven", "proven as a chain");
-  CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
+  CHECK(run.plan_of(runtime::pass_kind::decode).resident.empty());
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
   const auto drawn_from = [](runtime::executor& from, std::uint32_t passes, bool waits) {
     from.begin(runtime::pass_kind::decode, 0, {{17}}, {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5}, passes);
@@ -194,11 +194,11 @@ TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job lea
   CHECK(drawn_from(run, 12, true) == drawn_from(chain, 12, true));
   CHECK(one == drawn_from(chain, 1, true));
   CHECK(run.is_complete());
-  CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
+  CHECK(run.plan_of(runtime::pass_kind::decode).resident.empty());
   CHECK(cache.note() == "proven as a chain");
 }
 
-TEST_CASE("the chain takes over only where its kernels are right", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("the chain takes over only where its kernels are right", "[runtime][resident][resident][gpu]") {
   const faults::sharing_device on;
   const auto modules = modules_of_any(on.device);
   changed broken("heads_together", 2);
@@ -213,9 +213,9 @@ TEST_CASE("the chain takes over only where its kernels are right", "[runtime][in
         stream.next(), device_error,
         Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("prove the kernel attention (")));
     CHECK(stream.done());
-    CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.size() == 1);  // not the chain
+    CHECK(body->run->plan_of(runtime::pass_kind::decode).resident.size() == 1);  // not the chain
     CHECK(body->history == std::vector<std::int32_t>{3, 17, 400, 17});
   }
-  CHECK(body->run->leave_in_one(false));  // who asks for no proof gets none
-  CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.empty());
+  CHECK(body->run->leave_resident(false));  // who asks for no proof gets none
+  CHECK(body->run->plan_of(runtime::pass_kind::decode).resident.empty());
 }

@@ -14,8 +14,8 @@ using namespace intaglio;
 using runtime::tuning;
 
 TEST_CASE("a tuning's text gives the tuning, and no other text one", "[runtime]") {
-  const tuning all{"integer_dot+in_one", {{1, 8, 264}, {~std::uint64_t{0}, 32, 65535}}};
-  CHECK(all.text() == "variant integer_dot+in_one\nproduct 1 8 264\nproduct 18446744073709551615 32 65535\n");
+  const tuning all{"integer_dot+resident", {{1, 8, 264}, {~std::uint64_t{0}, 32, 65535}}};
+  CHECK(all.text() == "variant integer_dot+resident\nproduct 1 8 264\nproduct 18446744073709551615 32 65535\n");
   CHECK(tuning::parsed(all.text()) == all);
   CHECK(tuning::parsed("variant wide_loads\n") == tuning{"wide_loads", {}});
   for (const std::string_view wrong :
@@ -64,7 +64,7 @@ TEST_CASE("a tuning is kept for one device, driver and plan, and what is no tuni
   const temporary_folder folder;
   const gpu::pipeline_cache cache(on.device, folder.path().string(), 17), other(on.device, folder.path().string(), 18),
       none(on.device, "", 17);
-  const tuning what{"wide_loads+in_one", {{5, 1, 12}}};
+  const tuning what{"wide_loads+resident", {{5, 1, 12}}};
   std::string warning;
   CHECK_FALSE(runtime::kept_tuning(cache, &warning));
   CHECK(warning.empty());

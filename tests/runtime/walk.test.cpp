@@ -76,7 +76,7 @@ TEST_CASE("walk: decode has the walk's kernels, passes of several tokens the den
     CHECK(count(table->decode, kernels::kernel::walk_down) == 1);
     CHECK(count(table->prefill, kernels::kernel::walk_gate_up) == 0);
     CHECK(count(table->verify, kernels::kernel::walk_down) == 0);
-    CHECK(table->decode_in_one.in_one.empty());
+    CHECK(table->resident_decode.resident.empty());
   }
   CHECK(count(fable_table().decode, kernels::kernel::walk_gate_up) == 0);
 }

@@ -114,9 +114,9 @@ TEST_CASE("a scale that is no number and a file that is cut are refused, in ever
     file.write(reinterpret_cast<const char*>(&bits), bytes);
   };
   codecs::with_codec(type, [&]<class C>() {
-    if constexpr (requires { C::halves; }) {
+    if constexpr (requires { C::f16_offsets; }) {
       for (const std::uint16_t bits : {std::uint16_t{0x7E00}, std::uint16_t{0xFC00}})
-        put(third + C::halves[0], bits, 2);
+        put(third + C::f16_offsets[0], bits, 2);
     } else {
       put(third, 255, 1);
     }
@@ -136,8 +136,8 @@ TEST_CASE("a block's scales are looked at where its codec has them", "[codecs]")
       CHECK(codecs::is_finite<C>(block.data()));
       codecs::scale_block<C>(block.data(), 1.f);
       CHECK(codecs::is_finite<C>(block.data()));
-      if constexpr (requires { C::halves; })
-        for (const std::size_t at : C::halves) {
+      if constexpr (requires { C::f16_offsets; })
+        for (const std::size_t at : C::f16_offsets) {
           auto broken = block;
           broken[at + 1] = 0x7C;
           CHECK_FALSE(codecs::is_finite<C>(broken.data()));

@@ -14,7 +14,7 @@
 using namespace intaglio;
 using serve::batch_shape_of, serve::fast_batch_shape_of;
 
-TEST_CASE("the server has as many slots as one dispatch of all layers takes, where products are halves", "[serve]") {
+TEST_CASE("the server has as many slots as one dispatch of all layers takes, where products are f16", "[serve]") {
   const plan::profile& gpu = plan::profiles::portable;
   const auto slot_count = [&](const decoder_config& config) {
     return fast_batch_shape_of(config, gpu, 1024).slot_count;
@@ -30,7 +30,7 @@ TEST_CASE("the server has as many slots as one dispatch of all layers takes, whe
   CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slot_count == 16);
   chain.layers_parts = 16;
   CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slot_count == 16);
-  CHECK(fast_batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::halves);
+  CHECK(fast_batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::f16);
   CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).slot_count == 16);
   CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::exact);
 }

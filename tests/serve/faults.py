@@ -441,7 +441,7 @@ check.equal(together, alone, "the same texts side by side as one by one")
 
 # A server that leaves the device idle three quarters of the time: the same text. A short answer's times by kernel are
 # told although no second request comes.
-resting = Server("--gpu-idle", "0.75", "--batch-products", "halves")
+resting = Server("--gpu-idle", "0.75", "--batch-products", "f16")
 check.equal(resting.ask("POST", CHAT, {**good, "max_tokens": 6, "logit_bias": {}})[0], 200, "a short answer")
 wait_until(
     lambda: 'intaglio_kernel_seconds_total{pass="' in resting.ask("GET", "/metrics")[2],

@@ -287,5 +287,5 @@ TEST_CASE("what a match holds is bounded however long the text is") {
     match.take("[" + std::to_string(random() % 1'000'000) + "],");
     most = std::max(most, match.bytes());
   }
-  CHECK(most < text_match::many_bytes);
+  CHECK(most < text_match::most_kept_bytes);
 }

@@ -72,9 +72,9 @@ constexpr plan::batch_shape two_slots{.slot_count = 2, .page_size = 8};
 constexpr std::uint32_t whole_pages = 280;
 
 /// Products without loops, however small.
-constexpr plan::profile straight = [] {
+constexpr plan::profile unrolled = [] {
   plan::profile out = cpu;
-  out.straight_weights = 0;
+  out.unrolled_weights = 0;
   return out;
 }();
 
@@ -84,7 +84,7 @@ struct form {
   kernels::demands uses;  ///< of the device
   bool batch = false;     ///< of the table only what it has for a batch
   bool experts = false;   ///< only what a mixture has besides
-  bool in_one = false;    ///< only the dispatch of all layers
+  bool resident = false;  ///< only the dispatch of all layers
 };
 constexpr kernels::demands wide = kernels::demand::wide_loads, portable_only = kernels::demand::narrow_loads,
                            dots = kernels::demand::narrow_loads | kernels::demand::integer_dot;
@@ -97,7 +97,7 @@ const form forms[] = {
     {&engraved_batch<small, cpu, two_slots, whole_pages>::table, wide, true},
     {&engraved_batch<small, portable, two_slots, whole_pages>::table, dots, true},
     {&engraved<small, cpu, 44>::table, wide, false, false, true},  // for all layers in one dispatch, with many operands
-    {&engraved<small, straight>::table, wide},
+    {&engraved<small, unrolled>::table, wide},
     {&engraved<small_mixture<dtype::q8_0>, cpu>::table, wide, false, true},
     {&engraved<small_mixture<dtype::f16>, portable>::table, dots, false, true},
     {&engraved<small_mixture<dtype::q8_0>, portable>::table, dots, false, true},
@@ -264,7 +264,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   const std::uint32_t element_bytes = of.cache_element == kernels::element::f32 ? 4 : 2;
   if (operand.where == plan::region::keys)  // positions of the last octet past the context
     return std::uint64_t{(8 - of.context % 8) % 8 * kernels::cache_octet} * element_bytes;
-  if (operand.where == plan::region::arguments && of.decode_in_one.arguments.back().where == plan::region::none)
+  if (operand.where == plan::region::arguments && of.resident_decode.arguments.back().where == plan::region::none)
     return 8;  // an address of nothing
   if (operand.name == "drawn" && call.kernel == kernels::kernel::accept)
     return operand.bytes - 4;  // what was drawn behind a wrong draft
@@ -278,7 +278,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
     return std::uint64_t{4} * constant(call, "experts_used");  // weights
   if (call.kernel == kernels::kernel::expert_tiles && operand.name == "output")
     return std::uint64_t{4} * (constant(call, "list_tokens") - 1);  // the last list holds one
-  if (call.kernel == kernels::kernel::matmul_few && operand.name == "input")
+  if (call.kernel == kernels::kernel::matmul_batch && operand.name == "input")
     return 12;  // of q8_0 the scale alone is read of what stands behind the codes
   if (list_tokens_of(call) != 0 && operand.where == plan::region::state) return operand.bytes;  // lists say all
   // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
@@ -304,7 +304,7 @@ TEST_CASE(
     for (const plan::device_class& one : usable)
       if (one.offers().has(each.uses) && one.integer_dot == (each.uses.has(kernels::demand::integer_dot) ||
                                                              each.uses.has(kernels::demand::wide_loads)))
-        return each.in_one ? one : one.without_residency().without_matrices();
+        return each.resident ? one : one.without_residency().without_matrices();
     FAIL("the device offers not all that a form uses");
     return usable.front();
   };
@@ -315,13 +315,13 @@ TEST_CASE(
     const plan::table& table = fitted.table();
     std::vector<chosen_call> chosen;
     std::vector<plan::dispatch> calls;
-    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.verify, &table.decode_in_one,
-                                     &table.batch, &table.moves})
+    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.verify,
+                                     &table.resident_decode, &table.batch, &table.moves})
       if (in->batched != each.batch) continue;
       else
         for (const auto part : in->recorded())
           for (plan::dispatch call : with_forms(*in, part)) {
-            if (each.in_one != (call.kernel == kernels::kernel::layers) || (each.experts && !is_of_experts(call)))
+            if (each.resident != (call.kernel == kernels::kernel::layers) || (each.experts && !is_of_experts(call)))
               continue;
             // One workgroup, which then does every part of every step: several share them as they come, and the turns
             // of their loops with them.

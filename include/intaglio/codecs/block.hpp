@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the codecs of blocks share: reading of their numbers.
+// Helpers that all codecs of blocks share: they read the numbers in a block.
 #pragma once
 
 #include <array>
@@ -27,8 +27,7 @@ inline std::uint32_t u32_at(const std::uint8_t* bytes) {
 }
 inline float f16_at(const std::uint8_t* bytes) { return f32_from_f16(u16_at(bytes)); }
 
-/// A copy of some bytes of a block, which cannot overlap what is written: then compilers vectorise, with one loop a
-/// half of the block.
+/// Copies `count` bytes of a block. The copy cannot overlap the output, so compilers vectorise the loops over it.
 template <std::size_t count>
 std::array<std::uint8_t, count> copied(const std::uint8_t* from) {
   std::array<std::uint8_t, count> out;
@@ -36,7 +35,7 @@ std::array<std::uint8_t, count> copied(const std::uint8_t* from) {
   return out;
 }
 
-/// Scale and least value `j` of the 12 bytes that Q4_K and Q5_K keep eight pairs of 6 bits in.
+/// A scale and a least value of 6 bits each: pair `j` of the eight pairs in the 12 bytes of Q4_K and Q5_K.
 /// @source ggml-quants.c, get_scale_min_k4
 struct six_bits {
   std::uint8_t scale, least;
@@ -48,30 +47,31 @@ inline six_bits six_bits_at(const std::uint8_t* packed, std::size_t j) {
   return {static_cast<std::uint8_t>(scale), static_cast<std::uint8_t>(least)};
 }
 
-/// Codes of 32 weights from 16 bytes: weights j and j + 16 are in byte j.
+/// Writes the codes of 32 weights from 16 bytes: weights j and j + 16 are in byte j.
 inline void put_nibbles(const std::uint8_t* from, std::uint8_t* codes) {
   for (std::size_t j = 0; j < 16; ++j) {
     codes[j] = from[j] & 15;
     codes[j + 16] = from[j] >> 4;
   }
 }
-/// Bit j is bit 4 of code j.
+/// Sets bit 4 of 32 codes: bit j of `bits` is bit 4 of code j.
 inline void put_upper_bits(std::uint32_t bits, std::uint8_t* codes) {
   for (std::size_t j = 0; j < 32; ++j) codes[j] = static_cast<std::uint8_t>(codes[j] | ((bits >> j) & 1u) << 4);
 }
 
-/// A block taken apart, as its row in rows.h says: the code of each weight, the bytes of the factors of each 32 columns
-/// (of halves of them one behind the other, then least values likewise), and what 256 columns have in common.
+/// A block taken apart, as its row in rows.h says. It holds the code of each weight, the bytes of the factors of each
+/// 32 columns, and the values that 256 columns share. Where 16 columns have a factor, the factors of the first 16
+/// columns stand in front of those of the second 16. Least values follow in the same order.
 struct split_block {
   std::array<std::uint8_t, 256> codes;
   std::array<std::array<std::uint8_t, 4>, 8> factors;
   std::array<std::uint8_t, 16> super;
 };
 
-/// Takes a block apart.
+/// A function that takes a block apart.
 using block_splitter = void (*)(const std::uint8_t* block, split_block& parts);
 
-/// A codec of blocks: `elements` neighbours of one row in `bytes`, where f16 are in them, and how they are read.
+/// A codec of blocks: `elements` neighbours of one row take `bytes`. The type also has functions that read a block.
 template <class C>
 concept block_codec = requires(const std::uint8_t* block, float* out, split_block& parts) {
   { C::type } -> std::convertible_to<dtype>;
@@ -87,14 +87,13 @@ bool is_finite(const std::uint8_t* block) {
   if constexpr (requires { C::is_finite(block); }) {
     return C::is_finite(block);
   } else {
-    for (const std::size_t at : C::halves)
+    for (const std::size_t at : C::f16_offsets)
       if ((u16_at(block + at) & 0x7C00u) == 0x7C00u) return false;
     return true;
   }
 }
 
-/// Gives a block of any bytes scales with which no weight is larger than `largest`, or not by much: for weights that
-/// are made up.
+/// Gives a block of arbitrary bytes scales with which no weight exceeds `largest` by much. It serves made-up weights.
 template <block_codec C>
 void scale_block(std::uint8_t* block, float largest) {
   if constexpr (requires { C::scale_to(block, largest); }) {
@@ -107,13 +106,13 @@ void scale_block(std::uint8_t* block, float largest) {
       number = each > number ? each : -each > number ? -each : number;
     }
     const float sub_scale = row.form == factor_form::byte ? 128.f : row.form == factor_form::head ? 64.f : 1.f;
-    for (std::size_t i = 0; i < C::halves.size(); ++i) {
+    for (std::size_t i = 0; i < C::f16_offsets.size(); ++i) {
       const float of_codes = largest / static_cast<float>(number) / sub_scale, of_least = -largest / sub_scale;
       const bool is_least = row.least && i == 1;
       const std::uint16_t half = f16_from_f32(!is_least                       ? of_codes
                                               : row.form == factor_form::half ? of_least
                                                                               : -of_least);
-      std::memcpy(block + C::halves[i], &half, 2);
+      std::memcpy(block + C::f16_offsets[i], &half, 2);
     }
   }
 }

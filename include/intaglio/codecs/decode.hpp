@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of codecs of blocks, and decoding and encoding by it.
+// The list of all codecs of blocks, and functions that decode and encode by it.
 #pragma once
 
 #include <concepts>
@@ -33,7 +33,7 @@
 
 namespace intaglio::codecs {
 
-/// Each codec of rows.h, in its order.
+/// All codecs of rows.h, in its order.
 namespace listed {
 template <class First, class... C>
 std::tuple<C...> behind_first(std::tuple<First, C...>*);
@@ -43,7 +43,7 @@ using all = decltype(behind_first(static_cast<std::tuple<void * INTAGLIO_BLOCK_C
 }  // namespace listed
 using all = listed::all;
 
-/// Calls `with.template operator()<C>()` for the codec of this type. @return false where no header has it
+/// Calls `with.template operator()<C>()` for the codec C of this type. @return false where no codec has the type
 template <class With>
 constexpr bool with_codec(dtype type, With&& with) {
   return []<block_codec... C>(std::tuple<C...>*, dtype wanted, With& each) {
@@ -57,7 +57,7 @@ constexpr bool is_listed(dtype type) {
   return with_codec(type, []<class C>() {});
 }
 
-/// Decodes whole blocks. @return false where no header has the type
+/// Decodes whole blocks. @return false where no codec has the type
 inline bool decode_blocks(dtype type, const std::uint8_t* from, std::size_t blocks, float* out) {
   return with_codec(type, [&]<class C>() {
     for (std::size_t b = 0; b < blocks; ++b) C::decode(from + b * C::bytes, out + b * C::elements);
@@ -71,7 +71,7 @@ constexpr bool is_encoded(dtype type) {
   return out;
 }
 
-/// Encodes whole blocks of finite numbers. @return false where no header writes the type
+/// Encodes whole blocks of finite numbers. @return false where no codec writes the type
 inline bool encode_blocks(dtype type, const float* x, std::size_t blocks, std::uint8_t* to) {
   bool out = false;
   with_codec(type, [&]<class C>() {
@@ -83,7 +83,7 @@ inline bool encode_blocks(dtype type, const float* x, std::size_t blocks, std::u
   return out;
 }
 
-/// Whether every scale of a block is a number. @return true where no header has the type
+/// Whether every scale of a block is a number. @return true where no codec has the type
 inline bool is_finite_block(dtype type, const std::uint8_t* block) {
   bool finite = true;
   with_codec(type, [&]<class C>() { finite = is_finite<C>(block); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of rows.h as C++ has them: how the device holds and computes a codec of blocks.
+// The rows of rows.h in C++: how the device holds a codec of blocks and computes with it.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ enum class factor_form : std::uint32_t {
   head = FACTOR_HEAD
 };
 
-/// Numbers of codes 0 to 15, by table, and what one of them is in factors' units.
+/// A table with the numbers of codes 0 to 15. With FACTOR_BYTE a weight is d * `unit` * factor * number.
 struct value_table {
   std::uint32_t id;
   float unit;
@@ -30,14 +30,14 @@ inline constexpr value_table value_tables[] = {INTAGLIO_VALUE_TABLES(INTAGLIO_TA
 constexpr const std::array<std::int8_t, 16>& numbers_of(std::uint32_t table) { return value_tables[table - 1].numbers; }
 /// The 16 values that codes of IQ4_NL and IQ4_XS stand for. @source ggml-common.h, kvalues_iq4nl
 inline constexpr std::array<std::int8_t, 16> iq4_values = numbers_of(1);
-/// Twice what codes of MXFP4 and NVFP4 are. @source OCP Microscaling Formats 1.0, E2M1
+/// Twice the values of the codes of MXFP4 and NVFP4. @source OCP Microscaling Formats 1.0, E2M1
 inline constexpr std::array<std::int8_t, 16> fp4_values = [] {
   std::array<std::int8_t, 16> out = numbers_of(2);
   for (std::int8_t& each : out) each = static_cast<std::int8_t>(each - 12);
   return out;
 }();
 
-/// @see rows.h
+/// One row of rows.h: how the device holds a codec. @see rows.h
 struct device_row {
   dtype type{};
   std::uint32_t id = 0, bits = 0;
@@ -47,13 +47,14 @@ struct device_row {
   std::uint32_t per = 32;
   bool least = false;
 
-  /// What a code stands for, before it is scaled.
+  /// The number that a code stands for, before it is scaled.
   constexpr std::int32_t number(std::uint8_t code) const {
     return (table != 0 ? numbers_of(table)[code & 15] : bits == 8 ? static_cast<std::int8_t>(code) : code) - zero;
   }
-  /// What 1 is, of numbers and factors: FACTOR_BYTE alone has another than 1.
+  /// The factor `unit` of the number table, 1 without a table. Only tables of rows with FACTOR_BYTE have another unit
+  /// than 1.
   constexpr float unit() const { return table != 0 ? value_tables[table - 1].unit : 1.f; }
-  /// Bytes of a row's factors: of each 32 columns, and of each 256.
+  /// Bytes of a row's factors: those of each 32 columns, and those of each 256.
   constexpr std::uint32_t factor_bytes() const {
     const std::uint32_t each = form == factor_form::head ? 0 : form == factor_form::byte ? 1 : 2;
     return each * (32 / per) * (least ? 2 : 1);
@@ -61,7 +62,7 @@ struct device_row {
   constexpr std::uint32_t super_bytes() const {
     return form == factor_form::head ? 16 : form == factor_form::byte ? (least ? 4 : 2) : 0;
   }
-  /// Bytes of a row's codes, of each 32 columns.
+  /// Bytes of a row's codes for each 32 columns.
   constexpr std::uint32_t code_bytes() const { return 4 * bits; }
 };
 #define INTAGLIO_ROW(name, id, bits, zero, table, form, per, least) \
@@ -72,7 +73,7 @@ inline constexpr device_row device_rows[] = {INTAGLIO_BLOCK_CODECS(INTAGLIO_ROW)
   &&INTAGLIO_KNOWN_ROW(bits, table, form, per, least)
 static_assert(true INTAGLIO_BLOCK_CODECS(INTAGLIO_IS_KNOWN), "codecs/rows.h: expected rows that kernels compute");
 #undef INTAGLIO_IS_KNOWN
-/// The row of a type; of one that has none no bits.
+/// The row of a type. A type without a row gives one with no bits.
 constexpr device_row row_of(dtype type) {
   for (const device_row& row : device_rows)
     if (row.type == type) return row;

@@ -6,11 +6,11 @@
 
 namespace intaglio::codecs {
 
-/// A weight is d * (2 * scale + 1) * (level + 1/8), or - 1/8. A code is a level and, in its lowest bit, whether the
-/// shift is up.
-/// @layout bits 0 to 7 of the index of each 8, 32 bytes; for each 16 a byte: bits 8 to 10 of two indices, above each
-/// whether its shift is down; four u16 of four scales each and, in the upper 4 bits, of d's f16 as many, the lowest
-/// first
+/// A weight is d * (2 * scale + 1) * (level + 1/8) or d * (2 * scale + 1) * (level - 1/8). A code is a level; its
+/// lowest bit says whether the shift is up.
+/// @layout bits 0 to 7 of the index of each 8 weights, 32 bytes; a byte for each 16 weights: bits 8 to 10 of two
+/// indices, and above each index whether its shift is down; four u16: each has four scales and, in its upper 4 bits, 4
+/// bits of the f16 d, the lowest first
 /// @source ggml-quants.c, dequantize_row_iq1_m
 struct iq1_m : grid_codec {
   static constexpr dtype type = dtype::iq1_m;

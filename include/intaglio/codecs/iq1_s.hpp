@@ -6,14 +6,15 @@
 
 namespace intaglio::codecs {
 
-/// A weight is d * (2 * scale + 1) * (level + 1/8), or - 1/8. The latter is -(-level + 1/8): its factor is negative.
-/// @layout d f16; bits 0 to 7 of the index of each 8, 32 bytes; for each 32 a u16: bits 8 to 10 of four indices, the
-/// scale, and whether the shift is down
+/// A weight is d * (2 * scale + 1) * (level + 1/8) or d * (2 * scale + 1) * (level - 1/8). The second form is -(-level
+/// + 1/8), so its factor is negative.
+/// @layout d f16; bits 0 to 7 of the index of each 8 weights, 32 bytes; for each 32 weights a u16: bits 8 to 10 of four
+/// indices, the scale, and whether the shift is down
 /// @source ggml-quants.c, dequantize_row_iq1_s
 struct iq1_s : grid_codec {
   static constexpr dtype type = dtype::iq1_s;
   static constexpr std::size_t elements = 256, bytes = 50;
-  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
+  static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) { decode_by_split<iq1_s>(block, out); }
 

@@ -12,7 +12,7 @@ namespace intaglio::codecs {
 struct iq2_xs : grid_codec {
   static constexpr dtype type = dtype::iq2_xs;
   static constexpr std::size_t elements = 256, bytes = 74;
-  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
+  static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) { decode_by_split<iq2_xs>(block, out); }
 

@@ -12,7 +12,7 @@ namespace intaglio::codecs {
 struct iq2_xxs : grid_codec {
   static constexpr dtype type = dtype::iq2_xxs;
   static constexpr std::size_t elements = 256, bytes = 66;
-  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
+  static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) { decode_by_split<iq2_xxs>(block, out); }
 

@@ -12,7 +12,7 @@ namespace intaglio::codecs {
 struct iq3_s : grid_codec {
   static constexpr dtype type = dtype::iq3_s;
   static constexpr std::size_t elements = 256, bytes = 110;
-  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
+  static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) { decode_by_split<iq3_s>(block, out); }
 

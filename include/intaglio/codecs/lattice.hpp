@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What IQ1, IQ2 and IQ3 share: groups of neighbours that are an entry of a grid, with signs, and values by their parts.
+// Helpers that IQ1, IQ2 and IQ3 share: eight or four neighbours are an entry of a grid, with signs.
 #pragma once
 
 #include <bit>
@@ -9,13 +9,13 @@
 
 namespace intaglio::codecs {
 
-/// What names these codecs: their blocks are taken apart by code that is shared.
+/// The base of codecs whose blocks are taken apart by shared code.
 struct grid_codec {
   static constexpr bool of_grid = true;
 };
 
-/// Values of a block by what `split` makes of it: (d / unit) * factor * number. No product is rounded: d has 11 bits, a
-/// factor 5 and a number 6.
+/// Decodes a block with its `split` function: a value is (d * unit) * factor * number. No product is rounded: d has 11
+/// bits, a factor 5 and a number 6.
 [[gnu::cold]] inline void decode_by_split(const device_row& row, block_splitter split, const std::uint8_t* block,
                                           float* out) {
   split_block parts;
@@ -33,15 +33,15 @@ void decode_by_split(const std::uint8_t* block, float* out) {
   decode_by_split(row, &C::split, block, out);
 }
 
-/// Signs of eight neighbours from seven: the last makes their number even.
+/// The signs of eight neighbours from seven of them: the eighth makes the number of negative ones even.
 inline unsigned eighth_sign(unsigned seven) { return seven | static_cast<unsigned>(std::popcount(seven) & 1) << 7; }
 
-/// Codes of eight neighbours: a level of 2 bits, above it the sign. @source grids.hpp
+/// Writes the codes of eight neighbours: a level of 2 bits, and the sign above it. @source grids.hpp
 inline void put_eight(std::uint16_t levels, unsigned signs, std::uint8_t* codes) {
   for (unsigned i = 0; i < 8; ++i)
     codes[i] = static_cast<std::uint8_t>((levels >> (2 * i) & 3u) | (signs >> i & 1u) << 2);
 }
-/// Factors of two halves of 32 neighbours from a byte: 2 s + 1 of its halves.
+/// Writes the factors of two groups of 16 neighbours from the two 4-bit scales of a byte: 2 s + 1 for each scale s.
 inline void put_two_factors(std::uint8_t both, split_block& to, std::size_t group) {
   to.factors[group][0] = static_cast<std::uint8_t>(2 * (both & 15) + 1);
   to.factors[group][1] = static_cast<std::uint8_t>(2 * (both >> 4) + 1);

@@ -25,7 +25,8 @@ struct mxfp4 {
 
   static void split(const std::uint8_t* block, split_block& to) {
     put_nibbles(block + 1, to.codes.data());
-    const auto factor = static_cast<std::uint16_t>(scale_bits(block[0]) >> 16);  // a bf16: no bit is below
+    const auto factor = static_cast<std::uint16_t>(scale_bits(block[0]) >> 16);  // a bf16: the lower 16 bits of
+                                                                                 // scale_bits are 0
     std::memcpy(to.factors[0].data(), &factor, 2);
   }
   static bool is_finite(const std::uint8_t* block) { return block[0] != 255; }
@@ -41,7 +42,7 @@ struct mxfp4 {
     const auto d = std::bit_cast<float>(scale_bits(static_cast<std::uint32_t>(e)));
     std::array<std::uint8_t, 32> codes;
     for (std::size_t j = 0; j < 32; ++j) {
-      std::uint8_t nearest = 0;  // of several the first
+      std::uint8_t nearest = 0;  // the first one where several are as near
       for (std::uint8_t code = 1; code < 16; ++code)
         if (std::fabs(static_cast<float>(fp4_values[code]) * d - x[j]) <
             std::fabs(static_cast<float>(fp4_values[nearest]) * d - x[j]))

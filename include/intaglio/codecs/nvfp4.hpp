@@ -6,8 +6,8 @@
 
 namespace intaglio::codecs {
 
-/// A weight is scale / 2 times fp4_values[code], with a scale for 16 neighbours: 4 exponent and 3 mantissa bits, no
-/// sign; 127, which is NaN, counts as 0. Half of it is an f16.
+/// A weight is scale / 2 times fp4_values[code], with a scale for 16 neighbours. A scale has 4 exponent and 3 mantissa
+/// bits and no sign. The scale 127 is NaN and counts as 0. Half of a scale is an f16.
 /// @layout scales, 4 bytes; codes, 32 bytes: 8 for each 16 weights, of which byte j has weights j and j + 8
 /// @source ggml-quants.c, dequantize_row_nvfp4
 struct nvfp4 {
@@ -37,7 +37,7 @@ struct nvfp4 {
   }
   static bool is_finite(const std::uint8_t*) { return true; }
   static void scale_to(std::uint8_t* block, float largest) {
-    // The scale's exponent counts from 7; 12 / 2 of it is the largest number.
+    // The scale's exponent is biased by 7. The largest number is 12 / 2 of the scale.
     const int exponent = static_cast<int>(std::bit_cast<std::uint32_t>(largest / 6) >> 23) - 127 + 7;
     for (std::size_t group = 0; group < 4; ++group)
       block[group] = static_cast<std::uint8_t>((exponent > 0 ? exponent << 3 : 0) | (block[group] & 7));
@@ -47,8 +47,8 @@ struct nvfp4 {
   static std::uint16_t half_of_scale(std::uint8_t bits) {
     const int exponent = (bits >> 3) & 15, mantissa = bits & 7;
     if ((bits & 127) == 127) return 0;
-    // In f16 the exponent counts from 15 instead of 7, and half of the number is one less; what has no exponent is
-    // mantissa * 2^-10.
+    // The exponent of an f16 is biased by 15 instead of 7, and half of a number has an exponent that is one less. A
+    // subnormal scale becomes mantissa * 2^-10.
     return exponent != 0 ? static_cast<std::uint16_t>((exponent + 7) << 10 | mantissa << 7)
                          : f16_from_f32(static_cast<float>(mantissa) * 0x1p-10f);
   }

@@ -8,13 +8,13 @@
 namespace intaglio::codecs {
 
 /// A weight is d * scale * code - dmin * least, with a scale and a least value for 16 neighbours.
-/// @layout scale and least value of each 16 in a byte, 16 bytes; codes, 64 bytes: byte l of a half has weights l, l +
-/// 32, l + 64 and l + 96; d f16; dmin f16
+/// @layout a byte for each 16 weights with scale and least value, 16 bytes; codes, 64 bytes: byte l of a half has
+/// weights l, l + 32, l + 64 and l + 96; d f16; dmin f16
 /// @source ggml-quants.c, dequantize_row_q2_K
 struct q2_k {
   static constexpr dtype type = dtype::q2_k;
   static constexpr std::size_t elements = 256, bytes = 84;
-  static constexpr std::array<std::size_t, 2> halves{80, 82};  ///< where f16 are
+  static constexpr std::array<std::size_t, 2> f16_offsets{80, 82};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block + 80), dmin = f16_at(block + 82);

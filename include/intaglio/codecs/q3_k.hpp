@@ -17,7 +17,7 @@ namespace intaglio::codecs {
 struct q3_k {
   static constexpr dtype type = dtype::q3_k;
   static constexpr std::size_t elements = 256, bytes = 110;
-  static constexpr std::array<std::size_t, 1> halves{108};  ///< where f16 are
+  static constexpr std::array<std::size_t, 1> f16_offsets{108};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block + 108);
@@ -53,7 +53,8 @@ struct q3_k {
     for (std::size_t group = 0; group < 16; ++group) {
       found[group] = search(x + 16 * group);
       if (std::fabs(found[group].scale) > std::fabs(largest)) largest = found[group].scale;
-      // Squares beyond f32's range leave no scale: an infinite one, so that the block decodes to no number.
+      // Squares beyond f32's range leave no scale. The block then gets an infinite scale, so that it decodes to no
+      // number.
       if (!std::isfinite(found[group].scale)) largest = std::numeric_limits<float>::infinity();
     }
     std::fill(block + 96, block + 108, std::uint8_t{0});
@@ -83,7 +84,8 @@ struct q3_k {
     float scale = 0;
     std::array<std::uint8_t, 16> codes{};
   };
-  /// Codes of 16 neighbours, each moved up to five times where that loses less, weighed with squares.
+  /// Searches the codes of 16 neighbours. Each code is moved up to five times where that loses less; squares are the
+  /// weights.
   /// @source ggml-quants.c, make_q3_quants
   INTAGLIO_UNFUSED static found_codes search(const float* x) {
     INTAGLIO_UNFUSED_BODY

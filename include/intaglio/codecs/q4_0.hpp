@@ -12,7 +12,7 @@ namespace intaglio::codecs {
 struct q4_0 {
   static constexpr dtype type = dtype::q4_0;
   static constexpr std::size_t elements = 32, bytes = 18;
-  static constexpr std::array<std::size_t, 1> halves{0};  ///< where f16 are
+  static constexpr std::array<std::size_t, 1> f16_offsets{0};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block);

@@ -12,7 +12,7 @@ namespace intaglio::codecs {
 struct q4_1 {
   static constexpr dtype type = dtype::q4_1;
   static constexpr std::size_t elements = 32, bytes = 20;
-  static constexpr std::array<std::size_t, 2> halves{0, 2};  ///< where f16 are
+  static constexpr std::array<std::size_t, 2> f16_offsets{0, 2};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block), m = f16_at(block + 2);

@@ -13,7 +13,7 @@ namespace intaglio::codecs {
 struct q6_k {
   static constexpr dtype type = dtype::q6_k;
   static constexpr std::size_t elements = 256, bytes = 210;
-  static constexpr std::array<std::size_t, 1> halves{208};  ///< where f16 are
+  static constexpr std::array<std::size_t, 1> f16_offsets{208};  ///< where f16 are
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_at(block + 208);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What encoders share: rounding, and the searches for a block's scale that ggml's quantize_row functions make
-// (ggml-quants.c), step by step, so that the bytes are those that llama-quantize writes without an importance matrix.
+// Helpers that encoders share: rounding, and the searches for a block's scale. They follow ggml's quantize_row
+// functions (ggml-quants.c) step by step, so the bytes are those that llama-quantize writes without an importance
+// matrix.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +20,16 @@ inline void put_f16(std::uint8_t* to, float value) {
   const std::uint16_t bits = f16_from_f32(value);
   std::memcpy(to, &bits, 2);
 }
-/// Puts a scale and gives it as it is read again.
+/// Writes a scale as f16. @return the scale as it is read again
 inline float put_scale(std::uint8_t* to, float value) {
   put_f16(to, value);
   return f16_at(to);
 }
-/// 1 / d, or 0 where that is not finite: a block of values that small is a block of zeros.
+/// 1 / d, or 0 where that is not finite. A block of such small values becomes a block of zeros.
 inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
 
-/// To the nearest integer between two, halves to even: the lowest bits of 1.5 * 2^23 + value are that integer, where
-/// value is below 2^22, as it is wherever the reference asks for it.
+/// Rounds to the nearest integer, ties to even, and clamps it. The lowest bits of 1.5 * 2^23 + value are that integer
+/// where |value| is below 2^22, which holds wherever the reference rounds so.
 INTAGLIO_UNFUSED inline int nearest_between(float value, int least, int most) {
   const float shifted = value + 12582912.f;
   std::int32_t bits;
@@ -36,7 +37,7 @@ INTAGLIO_UNFUSED inline int nearest_between(float value, int least, int most) {
   return std::clamp((bits & 0x007FFFFF) - 0x00400000, least, most);
 }
 
-/// The number of the largest magnitude, of equal ones the first.
+/// The number of the largest magnitude; the first one where several are equal.
 inline float largest_of(const float* x, std::size_t count) {
   float out = 0;
   for (std::size_t i = 0; i < count; ++i)
@@ -44,17 +45,17 @@ inline float largest_of(const float* x, std::size_t count) {
   return out;
 }
 
-/// Codes 0 .. most of a sub-block: a value is about scale * code - least.
+/// The result of an affine search for a sub-block: codes 0 .. most; a value is about scale * code - least.
 template <std::size_t count>
 struct affine_codes {
   float scale = 0, least = 0;
   std::array<std::uint8_t, count> codes{};
 };
 
-/// How an affine search weighs what is lost.
+/// The weights of an affine search: squares or magnitudes of the values.
 enum class loss : std::uint8_t { squares, magnitudes };
 
-/// Weighted least squares for each of 16 trial steps; weights: [count].
+/// Weighted least squares for each of 16 trial steps. @shape weights: [count]
 /// @source ggml-quants.c, make_qkx2_quants
 template <std::size_t count>
 INTAGLIO_UNFUSED affine_codes<count> affine_search(const float* x, const float* weights, int most, loss of) {
@@ -109,7 +110,8 @@ INTAGLIO_UNFUSED affine_codes<count> affine_search(const float* x, const float* 
   return out;
 }
 
-/// Scales and least values of an affine search as integers up to `most` of a common step each, put as f16 at `steps`.
+/// Scales and least values of an affine search as integers. Scales are multiples of one step, least values of another;
+/// the two steps are written as f16 at `steps`.
 struct common_steps {
   std::array<std::uint8_t, 16> scale{}, least{};
   float of_scale = 0, of_least = 0;
@@ -136,7 +138,7 @@ INTAGLIO_UNFUSED common_steps put_common_steps(const std::array<affine_codes<cou
   return out;
 }
 
-/// A sub-block's codes for steps that were rounded; those of the search where its scale rounds to nothing.
+/// The codes of a sub-block for the rounded steps. Where its scale rounds to 0 they are those of the search.
 template <std::size_t count>
 INTAGLIO_UNFUSED void recode(const float* x, float step, float least, int most, affine_codes<count>& of) {
   INTAGLIO_UNFUSED_BODY
@@ -145,7 +147,7 @@ INTAGLIO_UNFUSED void recode(const float* x, float step, float least, int most, 
     of.codes[i] = static_cast<std::uint8_t>(nearest_between((x[i] + least) / step, 0, most));
 }
 
-/// Eight pairs of 6 bits into 12 bytes (six_bits_at).
+/// Writes eight pairs of 6 bits into 12 bytes, as six_bits_at reads them.
 inline void put_six_bits(const common_steps& from, std::uint8_t* packed) {
   for (std::size_t j = 0; j < 4; ++j) {
     packed[j] = static_cast<std::uint8_t>(from.scale[j] | (from.scale[j + 4] >> 4) << 6);
@@ -154,7 +156,7 @@ inline void put_six_bits(const common_steps& from, std::uint8_t* packed) {
   }
 }
 
-/// Codes of 2 bits: byte l of a half has weights l, l + 32, l + 64 and l + 96.
+/// Writes codes of 2 bits: byte l of a half has weights l, l + 32, l + 64 and l + 96.
 inline void put_pairs(const std::uint8_t* codes, std::uint8_t* to) {
   for (std::size_t half = 0; half < 2; ++half)
     for (std::size_t l = 0; l < 32; ++l) {
@@ -164,7 +166,7 @@ inline void put_pairs(const std::uint8_t* codes, std::uint8_t* to) {
     }
 }
 
-/// Codes of 32 weights: bits 0 to 3 into 16 bytes, weights j and j + 16 in byte j; bit 4 into a word.
+/// Writes the codes of 32 weights: bits 0 to 3 into 16 bytes, weights j and j + 16 in byte j; bit 4 into a word.
 inline void put_packed_nibbles(const std::uint8_t* codes, std::uint8_t* to) {
   for (std::size_t j = 0; j < 16; ++j) to[j] = static_cast<std::uint8_t>((codes[j] & 15) | (codes[j + 16] & 15) << 4);
 }
@@ -174,7 +176,7 @@ inline std::uint32_t fifth_bits(const std::uint8_t* codes) {
   return out;
 }
 
-/// The code of IQ4_NL's number that is nearest to y, of two as near the upper one.
+/// The code of the IQ4_NL value that is nearest to y; the upper one where two are as near.
 /// @source ggml-quants.c, best_index_int8
 inline std::uint8_t iq4_code(float y) {
   if (y <= static_cast<float>(iq4_values[0])) return 0;
@@ -185,7 +187,7 @@ inline std::uint8_t iq4_code(float y) {
   return y - low < high - y ? static_cast<std::uint8_t>(above - 1) : above;
 }
 
-/// The scale of 32 weights in IQ4_NL's numbers that loses the least, of 16 tried, weighed with squares.
+/// The scale of 32 weights in IQ4_NL's values that loses the least of 16 trials; squares are the weights.
 /// @source ggml-quants.c, quantize_row_iq4_nl_impl
 INTAGLIO_UNFUSED inline float iq4_scale(const float* x) {
   INTAGLIO_UNFUSED_BODY

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the library needs from the compiler and its flags. Every header includes this one before it declares anything.
-// A compiler that falls short prints one sentence, and the include behind the sentence stops it there.
+// The requirements on the compiler and its flags. Every header includes this one before it declares anything. A
+// compiler that falls short prints one sentence, and the #include after that sentence stops the compilation.
 #pragma once
 
 #if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L

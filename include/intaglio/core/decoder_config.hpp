@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a transformer's checkpoint says of itself, a decoder's or an encoder's, with the keys of transformers'
-// config.json.
+// The config of a transformer's checkpoint, of a decoder or an encoder, with the keys of transformers' config.json.
 #pragma once
 
 #include <array>
@@ -59,18 +58,18 @@ enum class architecture : std::uint8_t {
 inline constexpr architecture last_architecture = architecture::eurobert;
 /// Activations of gated feed-forward units that a config.json names.
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh, gelu };
-/// The last enumerator.
+/// The last enumerator, for tables by activation.
 inline constexpr activation last_activation = activation::gelu;
-/// What a mixture's router makes of an expert's logit.
+/// How a mixture's router scores an expert from its logit.
 enum class expert_score : std::uint8_t {
-  logit,        ///< the logit: the largest ones are chosen, and an expert counts by a softmax over the chosen ones or
+  logit,        ///< the logit: the largest ones are chosen, and an expert's weight is a softmax over the chosen ones or
                 ///< over all
-  logistic,     ///< 1 / (1 + exp(-logit)), to which a bias may be added for the choice alone
-  probability,  ///< the softmax over all experts, to which a bias may be added for the choice alone
+  logistic,     ///< 1 / (1 + exp(-logit)); a bias may be added to it for the choice of experts only
+  probability,  ///< the softmax over all experts; a bias may be added to it for the choice of experts only
 };
-/// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
-/// Llama 3.1's division of the slow angles alone, YaRN's, which grows from pair to pair, or longrope's factor for each
-/// pair, of which there are two lists (transformers' modeling_rope_utils.py; Peng et al. 2023).
+/// How RoPE reaches beyond the positions it was trained with. plain: it does not. linear: every angle is divided by a
+/// factor. llama3: only the slow angles are divided (Llama 3.1). yarn: the divisor grows from pair to pair. longrope:
+/// each pair has a factor, of which there are two lists. @source transformers' modeling_rope_utils.py; Peng et al. 2023
 enum class rope_type : std::uint8_t { plain, linear, llama3, yarn, longrope };
 
 /// config.json's rope_scaling. `factor` belongs to all but longrope, low_ and high_freq_factor to llama3 and yarn.
@@ -80,42 +79,43 @@ struct rope_scaling_config {
   rope_type type = rope_type::plain;
   float factor = 1.f;
   float low_freq_factor = 1.f;   ///< turns in the original context below which angles are divided; yarn: beta_slow
-  float high_freq_factor = 4.f;  ///< and above which they stay as they are; yarn: beta_fast
+  float high_freq_factor = 4.f;  ///< turns above which angles stay unchanged; yarn: beta_fast
   std::uint32_t original_max_position_embeddings = 0;
-  float attention_factor = 1.f;  ///< channels that turn are multiplied by it, in q and in k
+  float attention_factor = 1.f;  ///< multiplies the rotated channels of q and of k
   bool truncate = true;          ///< yarn: the division grows between whole pairs
   /// @}
   friend constexpr bool operator==(const rope_scaling_config&, const rope_scaling_config&) = default;
 };
 
-/// Divisors of the frequencies of the rotary embedding by longrope, one for each pair of channels; 0 behind the last.
+/// longrope's divisors of the rotary embedding's frequencies: one for each pair of channels, then zeros.
 struct longrope_factors {
   static constexpr std::size_t most = 64;  ///< pairs of channels
-  std::array<float, most> short_factor{};  ///< where a session has no more positions than the original context
-  std::array<float, most> long_factor{};   ///< where it has more
+  std::array<float, most> short_factor{};  ///< where a session has at most the positions of the original context
+  std::array<float, most> long_factor{};   ///< where a session has more positions
   friend constexpr bool operator==(const longrope_factors&, const longrope_factors&) = default;
 };
 
-/// Parameters of the rotary embedding of a layer.
+/// Parameters of a layer's rotary embedding.
 struct rope_parameters {
   float theta = 10'000.f;              ///< base of the angles
-  rope_scaling_config scaling = {};    ///< how they reach beyond the trained positions
-  std::uint32_t no_rope_interval = 0;  ///< layer i does not turn where i + 1 is a multiple of this; 0: all turn
-  std::uint32_t rotary_dim = 0;        ///< channels of a head that turn; 0: all
-  std::uint32_t turning_pairs = 0;     ///< pairs (i, i + head_dim / 2) that turn, the first ones, with the frequencies
-                                       ///< of a head whose pairs all do; 0: all
-  bool long_context = false;           ///< of longrope: the factors are long_factor
+  rope_scaling_config scaling = {};    ///< how the angles reach beyond the trained positions
+  std::uint32_t no_rope_interval = 0;  ///< layer i has no rotation where i + 1 is a multiple of this; 0: all layers
+                                       ///< have it
+  std::uint32_t rotary_dim = 0;        ///< channels of a head that are rotated; 0: all
+  std::uint32_t turning_pairs = 0;     ///< number of pairs (i, i + head_dim / 2) that are rotated: the first ones, with
+                                       ///< the frequencies of a head whose pairs all are; 0: all
+  bool long_context = false;           ///< longrope: the factors are long_factor
   friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
 };
 
-/// Heads of recurrent layers with a state: of gated delta rules, config.json's linear_*, or Mamba-2's. There a group
-/// of heads is a key head, whose B and C are its key and its query; ssm_state_size is key_dim, and a head is a value
-/// head.
+/// Sizes of the heads of recurrent layers with a state: gated delta rules (config.json's linear_*) or Mamba-2. In
+/// Mamba-2 a group of heads is a key head, whose B and C are its key and its query. There ssm_state_size is key_dim,
+/// and a head is a value head.
 struct delta_net_config {
-  std::uint32_t key_heads = 0, value_heads = 0;  ///< the latter a multiple of the former
+  std::uint32_t key_heads = 0, value_heads = 0;  ///< numbers of heads; value_heads is a multiple of key_heads
   std::uint32_t key_dim = 0, value_dim = 0;      ///< widths of a head
-  bool in_turn = false;  ///< value head h has key head h % key_heads, as GGUF qwen35 orders them; else h / (value_heads
-                         ///< / key_heads)
+  bool in_turn = false;  ///< value head h has key head h % key_heads, the order of GGUF qwen35; else key head h /
+                         ///< (value_heads / key_heads)
   /// Elements of a token's queries, keys and values.
   constexpr std::uint32_t qkv_size() const { return 2 * key_heads * key_dim + value_size(); }
   /// Elements of a token's values.
@@ -123,7 +123,8 @@ struct delta_net_config {
   friend constexpr bool operator==(const delta_net_config&, const delta_net_config&) = default;
 };
 
-/// Sizes are in elements. A model type names one constant of this by reference, so that errors show its name.
+/// The config of a model. Sizes are in elements. A model type names one constant of this type by reference, so that
+/// errors show its name.
 struct decoder_config {
   /// @{
   /// A key of config.json, with its meaning in transformers.
@@ -138,68 +139,72 @@ struct decoder_config {
   std::uint32_t max_position_embeddings = 0;
   float rope_theta = 10'000.f;
   rope_scaling_config rope_scaling = {};
-  longrope_factors rope_factors = {};        ///< of rope_type::longrope
-  std::uint32_t rotary_dim = 0;              ///< head_dim * partial_rotary_factor; 0: all channels turn
+  longrope_factors rope_factors = {};        ///< used by rope_type::longrope
+  std::uint32_t rotary_dim = 0;              ///< head_dim * partial_rotary_factor; 0: all channels are rotated
   std::uint32_t no_rope_layer_interval = 0;  ///< as rope_parameters::no_rope_interval
-  float rms_norm_eps = 1e-5f;                ///< of encoders: layer_norm_eps
+  float rms_norm_eps = 1e-5f;                ///< encoders: layer_norm_eps
   activation hidden_act = activation::relu_squared;
   bool tie_word_embeddings = true;
   /// @}
   /// Type of the inputs of ternary matrix products: i8 (absmax per token, as BitNet b1.58 was trained) or f32 (GGUF
   /// architecture "bitnet").
   dtype activation_type = dtype::i8;
-  bool ternary = false;  ///< linear layers of a family with other ones are ternary (quantization_config), as BitNet's
-  std::uint32_t sliding_window = 0;  ///< keys that a query sees, itself included; 0: all. Of encoders halves of it are
-                                     ///< before a query and behind it
+  bool ternary = false;  ///< linear layers are ternary, as BitNet's (quantization_config), in a family whose layers
+                         ///< need not be
+  std::uint32_t sliding_window = 0;  ///< keys that a query sees, itself included; 0: all. In an encoder half of them
+                                     ///< are in front of a query and half behind it
   std::uint32_t sliding_window_pattern =
       0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does
   float rope_local_base_freq =
-      0.f;  ///< RoPE base of the windowed layers, which are not scaled then; 0: they turn as the others
+      0.f;  ///< RoPE base of the windowed layers, which are not scaled then; 0: the base and scaling of all layers
   std::uint32_t query_pre_attn_scalar = 0;  ///< scores are divided by its square root; 0: head_dim
-  float embedding_multiplier = 1.f;         ///< of the embedding's rows
-  float attention_multiplier = 0.f;         ///< of scores; 0: 1 / sqrt(query_pre_attn_scalar or head_dim)
-  float residual_multiplier = 1.f;          ///< of what each half of a block adds to the stream
-  float logits_scaling = 1.f;               ///< what logits are divided by
-  float attn_logit_softcapping = 0.f;       ///< scores s become this * tanh(s / this); 0: they stay
-  float final_logit_softcapping = 0.f;      ///< logits likewise
+  float embedding_multiplier = 1.f;         ///< factor of the embedding's rows
+  float attention_multiplier = 0.f;         ///< factor of scores; 0: 1 / sqrt(query_pre_attn_scalar or head_dim)
+  float residual_multiplier = 1.f;          ///< factor of what each sublayer adds to the stream
+  float logits_scaling = 1.f;               ///< divisor of logits
+  float attn_logit_softcapping = 0.f;       ///< scores s become this * tanh(s / this); 0: they stay unchanged
+  float final_logit_softcapping = 0.f;      ///< logits s become this * tanh(s / this); 0: they stay unchanged
   std::uint32_t num_local_experts =
-      0;  ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
-  std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
-  layer_set recurrent_layers = {};        ///< with a state in the place of keys and values, whatever the position
-  layer_set ffn_layers = {};              ///< that have an FFN alone, neither a state nor attention
-  layer_set expert_layers = {};           ///< of these, the layers whose FFN is a mixture of experts
-  std::uint32_t conv_taps = 0;            ///< of theirs, tokens that a convolution sees, its own among them
-  // Gemma 4's: layers that see all positions are global.
-  std::uint32_t global_head_dim = 0;             ///< head_dim of global layers; 0: as the others
-  std::uint32_t num_global_key_value_heads = 0;  ///< num_key_value_heads of global layers; 0: as the others
-  std::uint32_t global_turning_pairs = 0;        ///< rope_parameters::turning_pairs of global layers
-  bool attention_k_eq_v = false;                 ///< global layers have no v: values are k without its norm's weight
-  layer_set full_attention_layers = {};          ///< that are global; none: sliding_window_pattern says it
-  std::uint32_t num_kv_shared_layers = 0;        ///< layers at the end that use keys and values of the last one of
-                                                 ///< their kind before them
-  std::uint32_t shared_intermediate_size = 0;    ///< intermediate_size of these; 0: as the others
-  std::uint32_t hidden_size_per_layer_input =
-      0;  ///< width of what each layer has of a token besides the stream; 0: none
-  std::uint32_t vocab_size_per_layer_input = 0;  ///< rows of these embeddings: tokens behind them have row 0; 0: as
-                                                 ///< vocab_size
-  // Gemma 3n's.
-  std::uint32_t altup_num_inputs = 0;  ///< streams beside each other; 0: one
-  std::uint32_t laurel_rank = 0;       ///< of the branch beside attention
-  layer_set sparse_layers = {};        ///< whose FFNs leave features out
-  float sparse_deviations = 0.f;       ///< standard deviations from the mean of gates to where features begin there
-  delta_net_config delta_net = {};     ///< of theirs
+      0;  ///< gated units of intermediate_size in a layer, of which a router chooses; 0: one unit and no router
+  std::uint32_t num_experts_per_tok = 0;  ///< number of experts of a token
+  layer_set recurrent_layers = {};        ///< layers with a recurrent state instead of keys and values
+  layer_set ffn_layers = {};              ///< layers that have only an FFN, neither a state nor attention
+  layer_set expert_layers = {};           ///< of ffn_layers, the layers whose FFN is a mixture of experts
+  std::uint32_t conv_taps = 0;            ///< recurrent_layers: tokens that a convolution sees, the current one among
+                                          ///< them
+  // Fields of Gemma 4. Its layers that see all positions are called global.
+  std::uint32_t global_head_dim = 0;              ///< head_dim of global layers; 0: head_dim
+  std::uint32_t num_global_key_value_heads = 0;   ///< num_key_value_heads of global layers; 0: num_key_value_heads
+  std::uint32_t global_turning_pairs = 0;         ///< rope_parameters::turning_pairs of global layers
+  bool attention_k_eq_v = false;                  ///< global layers have no v: values are k without the weight of its
+                                                  ///< norm
+  layer_set full_attention_layers = {};           ///< the global layers; none: sliding_window_pattern says which
+  std::uint32_t num_kv_shared_layers = 0;         ///< layers at the end that use the keys and values of the last layer
+                                                  ///< of their kind in front of them
+  std::uint32_t shared_intermediate_size = 0;     ///< intermediate_size of the num_kv_shared_layers; 0:
+                                                  ///< intermediate_size
+  std::uint32_t hidden_size_per_layer_input = 0;  ///< width of each layer's own embedding of a token; 0: there is none
+  std::uint32_t vocab_size_per_layer_input = 0;   ///< rows of these embeddings; tokens beyond them use row 0; 0:
+                                                  ///< vocab_size rows
+  // Fields of Gemma 3n.
+  std::uint32_t altup_num_inputs = 0;  ///< number of parallel streams (AltUp); 0: one
+  std::uint32_t laurel_rank = 0;       ///< rank of the low-rank branch beside attention (LAuReL)
+  layer_set sparse_layers = {};        ///< layers whose FFNs leave features out
+  float sparse_deviations = 0.f;       ///< sparse_layers: standard deviations above the mean of the gates from which
+                                       ///< features are kept
+  delta_net_config delta_net = {};     ///< sizes of recurrent_layers with a state
   std::uint32_t shared_expert_intermediate_size = 0;  ///< a gated unit beside a layer's experts; 0: none
-  std::uint32_t type_vocab_size = 0;  ///< of encoders: kinds of texts, a row of token_types each; 0: none
-  std::uint32_t dense_features = 0;   ///< of encoders: between two products behind the last norm (Dense of
-                                      ///< sentence-transformers); 0: there are none
-  bool norm_topk_prob = true;         ///< what a token's experts count adds up to 1; else: softmax over all experts, or
-                                      ///< of a logistic router what each one counts by itself
-  // Of routers that judge experts by other scores than logits (core/family.hpp).
-  float routed_scaling_factor = 1.f;          ///< of what each expert counts
-  bool use_expert_bias = false;               ///< experts are chosen with a bias, exp_probs_b
-  std::uint32_t num_dense_layers = 0;         ///< layers in front whose FFNs have no experts
+  std::uint32_t type_vocab_size = 0;                  ///< encoders: kinds of texts, each a row of token_types; 0: none
+  std::uint32_t dense_features = 0;  ///< encoders: width between two products behind the last norm (Dense of
+                                     ///< sentence-transformers); 0: there are none
+  bool norm_topk_prob = true;        ///< the weights of a token's experts add up to 1; else they are a softmax over
+                                     ///< all experts or, with a logistic router, the scores themselves
+  // Fields for routers whose scores are not logits (core/family.hpp).
+  float routed_scaling_factor = 1.f;          ///< factor of each expert's weight
+  bool use_expert_bias = false;               ///< experts are chosen with the bias exp_probs_b
+  std::uint32_t num_dense_layers = 0;         ///< layers at the front whose FFNs have no experts
   std::uint32_t dense_intermediate_size = 0;  ///< intermediate_size of these, and of ffn_layers without experts
-  // Of families of which some models alone have them (core/family.hpp).
+  // Fields of families in which only some models have these parts (core/family.hpp).
   bool use_qk_norm = true;     ///< heads of q and k are normalised
   bool attention_bias = true;  ///< q, k and v have biases
 
@@ -207,12 +212,12 @@ struct decoder_config {
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
   /// Elements of a token's keys, and of its values.
   constexpr std::uint32_t kv_size() const { return num_key_value_heads * head_dim; }
-  /// Whether a layer sees the last sliding_window positions alone.
+  /// Whether a layer sees only the last sliding_window positions.
   constexpr bool is_windowed(std::uint32_t layer) const {
     if (!full_attention_layers.empty()) return sliding_window != 0 && !full_attention_layers.has(layer);
     return sliding_window != 0 && (sliding_window_pattern == 0 || (layer + 1) % sliding_window_pattern != 0);
   }
-  /// Whether a layer uses keys and values of one before it.
+  /// Whether a layer uses the keys and values of an earlier layer.
   constexpr bool shares_kv(std::uint32_t layer) const {
     return layer < num_hidden_layers && layer + num_kv_shared_layers >= num_hidden_layers;
   }
@@ -232,11 +237,11 @@ struct decoder_config {
   constexpr bool has_dense_layers() const {
     return num_dense_layers != 0 || (!expert_layers.empty() && expert_layers != ffn_layers);
   }
-  /// Width of a layer's FFN.  @param shares whether the layer has the keys and values of a layer before
+  /// Width of a layer's FFN. @param shares whether the layer uses the keys and values of an earlier layer
   constexpr std::uint32_t intermediate_size_of(bool shares) const {
     return shares && shared_intermediate_size != 0 ? shared_intermediate_size : intermediate_size;
   }
-  /// Scores are divided by the square root of this.
+  /// The number whose square root divides scores.
   constexpr std::uint32_t attention_scalar() const {
     return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where the definitions of the caller's face go (docs/embedding.md): into every file that includes them, or into the
-// one that says INTAGLIO_IMPLEMENTATION, which other files that have the declarations alone are linked with.
+// Where the definitions of the library's interface go (docs/embedding.md). They go into every file that includes them,
+// or only into the file that defines INTAGLIO_IMPLEMENTATION; files that have only declarations are linked with that
+// file.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

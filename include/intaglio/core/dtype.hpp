@@ -12,7 +12,7 @@
 
 namespace intaglio {
 
-/// Type of a tensor's elements: numbers, and codecs of blocks.
+/// Type of a tensor's elements: a number type or a codec of blocks.
 enum class dtype : std::uint8_t {
   f32,
   f16,
@@ -53,21 +53,21 @@ enum class dtype : std::uint8_t {
   iq1_m
 };
 
-/// A block of `elements` neighbours of one row takes `bytes`; I2_S keeps one scale of 32 bytes after the whole tensor,
-/// BCML1 has its rows in panels of 64 (io/codec_bcml1.hpp).
+/// Facts of a dtype. A block of `elements` neighbours of one row takes `bytes`. I2_S keeps one scale of 32 bytes after
+/// the whole tensor; BCML1 has its rows in panels of 64 (io/codec_bcml1.hpp).
 struct dtype_info {
-  dtype type;                    ///< which this row is of
+  dtype type;                    ///< the type of this row
   std::string_view name;         ///< as the tools print and accept it
   std::uint32_t block_elements;  ///< neighbours of one row in a block
-  std::uint32_t block_bytes;     ///< of such a block
+  std::uint32_t block_bytes;     ///< bytes of a block
   std::int32_t ggml_type;        ///< id in GGUF tensor infos, -1 where GGUF has none
 };
 
-/// GGUF has no BCML1: in files of this library its id is the text "BCM1", far from any id of ggml, so that other
-/// readers refuse it.
+/// The id of BCML1 in GGUF files of this library: the text "BCM1", far from any id of ggml. GGUF itself has no BCML1,
+/// so other readers refuse the file.
 inline constexpr std::int32_t bcml1_ggml_type = 0x314D4342;
 
-/// By dtype.
+/// Facts of all types, indexed by dtype.
 inline constexpr dtype_info dtype_table[] = {
     {dtype::f32, "f32", 1, 4, 0},
     {dtype::f16, "f16", 1, 2, 1},
@@ -108,21 +108,21 @@ inline constexpr dtype_info dtype_table[] = {
     {dtype::iq1_m, "iq1_m", 256, 56, 29},
 };
 
-/// The row of a type.
+/// The facts of a type.
 constexpr const dtype_info& info(dtype type) { return dtype_table[static_cast<std::size_t>(type)]; }
 /// True for blocks of codes -1, 0 and 1.
 constexpr bool is_ternary(dtype type) { return type == dtype::tq1_0 || type == dtype::tq2_0 || type == dtype::i2_s; }
 /// The name of a type, as the tools print and accept it.
 constexpr std::string_view name(dtype type) { return info(type).name; }
 
-/// The type with a name, absent where none has it.
+/// The type with this name; absent where no type has it.
 constexpr std::optional<dtype> dtype_from_name(std::string_view name) {
   for (const auto& row : dtype_table)
     if (row.name == name) return row.type;
   return std::nullopt;
 }
 
-/// The type with an id of GGUF, absent where none has it.
+/// The type with this GGUF id; absent where no type has it.
 constexpr std::optional<dtype> dtype_from_ggml(std::uint32_t id) {
   for (const auto& row : dtype_table)
     if (row.ggml_type >= 0 && static_cast<std::uint32_t>(row.ggml_type) == id) return row.type;

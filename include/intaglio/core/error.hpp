@@ -15,8 +15,8 @@
 
 namespace intaglio {
 
-/// Text of a file made safe to print: control characters and bytes that are not UTF-8 become `\xHH`; cut after `limit`
-/// bytes.
+/// Makes text of a file safe to print: control characters and bytes that are not UTF-8 become `\xHH`. The result is cut
+/// after `limit` bytes.
 inline std::string printable(std::string_view text, std::size_t limit = 120) {
   constexpr char digits[] = "0123456789abcdef";
   std::string out;
@@ -46,10 +46,10 @@ inline std::string printable(std::string_view text, std::size_t limit = 120) {
   return out;
 }
 
-/// True for UTF-8 without control characters, as names of keys and tensors are.
+/// True for UTF-8 without control characters, which names of keys and tensors must be.
 inline bool is_printable(std::string_view text) { return printable(text, std::string::npos) == text; }
 
-/// Offset in a file as the messages print it: 0x24e0.
+/// An offset in a file as messages print it: 0x24e0.
 inline std::string hexadecimal(std::uint64_t number) {
   std::string out;
   do out.insert(out.begin(), "0123456789abcdef"[number & 15]);
@@ -57,15 +57,15 @@ inline std::string hexadecimal(std::uint64_t number) {
   return "0x" + out;
 }
 
-/// A warning with the file that it is about in front, as errors have it.
+/// Puts the file's path in front of a warning, as errors have it.
 inline std::string in_file(std::string_view path, std::string_view line) {
   return printable(path, 240).append(": ").append(line);
 }
 
-/// Bytes of an error's text at most, so that what a tool puts around it stays within 400.
+/// Largest number of bytes of an error's text. What a tool adds in front and behind stays within 400 bytes.
 inline constexpr std::size_t error_text_limit = 360;
 
-/// The text within `limit` bytes: cut between characters, with "..." where something is left out, and in one line.
+/// Cuts a text to `limit` bytes, between characters, with "..." where something is left out. The result is one line.
 inline std::string cut_text(std::string_view text, std::size_t limit) {
   std::string out(text);
   for (char& c : out)
@@ -75,7 +75,7 @@ inline std::string cut_text(std::string_view text, std::size_t limit) {
   while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;
   return out.substr(0, end) + "...";
 }
-/// The last part of a path where it is too long to print whole: the name of the file is what matters.
+/// Shortens a path that is too long to print: the end with the file's name is kept.
 inline std::string path_text(std::string_view path, std::size_t limit) {
   const std::string whole = printable(path, std::string::npos);
   if (whole.size() <= limit) return whole;
@@ -87,11 +87,11 @@ inline std::string path_text(std::string_view path, std::size_t limit) {
 /// Root of every exception that the library throws.
 class error : public std::runtime_error {
  public:
-  /// @param what one line  @param details all that is wrong, where that is more
+  /// @param what one line  @param details all problems, a line each, where there is more than one line
   explicit error(const std::string& what, std::vector<std::string> details = {})
       : std::runtime_error(what), details_(std::move(details)) {}
 
-  /// All that is wrong, a line each, where what() has room for the first alone; else empty.
+  /// All problems, a line each, where what() has room for the first only; else empty.
   const std::vector<std::string>& details() const noexcept { return details_; }
 
  private:
@@ -99,11 +99,12 @@ class error : public std::runtime_error {
 };
 
 /// A file is missing, unreadable, malformed or does not match: "model.gguf: offset 0x24e0: tensor 'x': expected ...,
-/// found ...". What it says is one line of at most error_text_limit bytes.
+/// found ...". what() is one line of at most error_text_limit bytes.
 class file_error : public error {
  public:
-  /// @param offset in bytes, where one is to blame  @param what the key, tensor or field
-  // Views and out of line: hundreds of places throw one, and each would make and destroy its strings by itself.
+  /// @param offset in bytes, where one byte is to blame  @param what the key, tensor or field
+  // The constructor takes views and is not inlined: hundreds of callers throw this error, and each would otherwise make
+  // and destroy the strings itself.
   [[gnu::cold, gnu::noinline]] file_error(std::string_view path, std::optional<std::uint64_t> offset,
                                           std::string_view what, std::string_view expected = {},
                                           std::string_view found = {}, std::vector<std::string> details = {})
@@ -112,7 +113,7 @@ class file_error : public error {
 
   /// The file.
   const std::string& path() const noexcept { return path_; }
-  /// Byte in the file, where one is to blame.
+  /// Offset of the byte in the file that is to blame; absent where there is none.
   std::optional<std::uint64_t> offset() const noexcept { return offset_; }
   /// What the file should have; may be empty.
   const std::string& expected() const noexcept { return expected_; }
@@ -120,7 +121,7 @@ class file_error : public error {
   const std::string& found() const noexcept { return found_; }
 
  private:
-  /// Every part gets shorter before one of them is lost.
+  /// Joins the parts into one sentence. Every part is shortened before one of them is dropped.
   static std::string sentence(std::string_view path, std::optional<std::uint64_t> offset, std::string_view what,
                               std::string_view expected, std::string_view found) {
     const auto with = [&](std::size_t path_limit, std::size_t what_limit, std::size_t each) {
@@ -141,13 +142,13 @@ class file_error : public error {
 /// A sound model file that is not the model this program was engraved for.
 class mismatch_error : public file_error {
  public:
-  /// @param differences one line a field: "num_hidden_layers: engraved 30, file 24"
+  /// @param differences one line for each field: "num_hidden_layers: engraved 30, file 24"
   /// @param remedy the command that engraves the right program
   mismatch_error(std::string_view path, std::vector<std::string> differences, std::string remedy)
       : file_error(path, std::nullopt, text(differences, remedy), {}, {}, lines(differences, remedy)),
         differences_(std::move(differences)), remedy_(std::move(remedy)) {}
 
-  /// The fields that differ, a line each.
+  /// The fields that differ, one line each.
   const std::vector<std::string>& differences() const noexcept { return differences_; }
   /// The command that engraves the right program; may be empty.
   const std::string& remedy() const noexcept { return remedy_; }
@@ -168,10 +169,10 @@ class mismatch_error : public file_error {
   std::string remedy_;
 };
 
-/// A value that the caller passed is outside what is allowed.
+/// A value that the caller passed is outside the allowed range.
 class argument_error : public error {
  public:
-  /// @param most bytes of `found` in the message: more where it is a sentence of ours
+  /// @param most bytes of `found` in the message: more where it is a sentence of the library
   [[gnu::cold, gnu::noinline]] argument_error(std::string_view argument, std::string_view expected,
                                               std::string_view found, std::size_t most = 60)
       : error(cut_text(argument, 120) + ": expected " + cut_text(expected, 150) + ", found " + cut_text(found, most)),
@@ -179,9 +180,9 @@ class argument_error : public error {
 
   /// The argument's name.
   const std::string& argument() const noexcept { return argument_; }
-  /// What it may be.
+  /// The allowed values.
   const std::string& expected() const noexcept { return expected_; }
-  /// What it was.
+  /// The value that was passed.
   const std::string& found() const noexcept { return found_; }
 
  private:
@@ -191,16 +192,16 @@ class argument_error : public error {
 /// Vulkan refused: no loader, no device, a missing feature, a failed call.
 class device_error : public error {
  public:
-  /// @param result the VkResult, 0 when the refusal is ours
+  /// @param result the VkResult; 0 when the library refuses, not Vulkan
   [[gnu::cold, gnu::noinline]] device_error(std::string_view device, std::string_view operation, std::string_view what,
                                             int result = 0)
       : error(sentence(device, operation, what)), device_(device), operation_(operation), result_(result) {}
 
-  /// The device's label; empty where none was chosen yet.
+  /// The device's label; empty where no device was chosen yet.
   const std::string& device() const noexcept { return device_; }
-  /// What was being done.
+  /// The operation that failed.
   const std::string& operation() const noexcept { return operation_; }
-  /// The VkResult, 0 where the library refused.
+  /// The VkResult; 0 where the library refused.
   int result() const noexcept { return result_; }
 
  private:
@@ -212,13 +213,13 @@ class device_error : public error {
   int result_;
 };
 
-/// The device stopped answering; its session is lost, a new device and session can be made.
+/// The device stopped answering. Its session is lost; a new device and a new session can be made.
 class device_lost : public device_error {
  public:
   using device_error::device_error;
 };
 
-/// An allocation on the device or of the driver failed.
+/// An allocation on the device or inside the driver failed.
 class out_of_memory : public device_error {
  public:
   using device_error::device_error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a family's blocks and files have that others have not, as data: readers, writers and planners ask here instead
-// of comparing names. The layers themselves are models/<family>.hpp.
+// The differences between model families, in their blocks and their files, as data. Readers, writers and planners ask
+// here instead of comparing names. The layers themselves are in models/<family>.hpp.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace intaglio {
 
-/// What GGUF's key of a window means: the window of layers, nothing (llama.cpp does not read it), or a model that is
-/// not computed.
+/// What GGUF's key of a window means: it is the window of layers (read), llama.cpp does not read it (inert), or the
+/// model is not computed (refused).
 enum class gguf_window : std::uint8_t { read, inert, refused };
 
 /// Whether blocks are mixtures of experts.
@@ -23,83 +23,95 @@ enum class recurrence : std::uint8_t { none, short_conv, delta_net, mamba2 };
 
 struct family {
   architecture type;
-  std::string_view config_names;      ///< model_type of config.json; several are apart by a blank
-  std::string_view gguf_names;        ///< general.architecture of GGUF, likewise
-  std::string_view layers = "llama";  ///< the header of models/ that has its layers, and their template there
+  std::string_view config_names;      ///< model_type of config.json; several names are separated by a space
+  std::string_view gguf_names;        ///< general.architecture of GGUF; several names are separated by a space
+  std::string_view layers = "llama";  ///< the header of models/ with the family's layers, and the name of their
+                                      ///< template in it
   bool ternary = false;               ///< matrices are ternary
-  bool may_be_ternary = false;        ///< those of some models are
+  bool may_be_ternary = false;        ///< matrices of some models are ternary
   bool head_norms = false;            ///< attn_q_norm, attn_k_norm: norms of each head of q and k
-  bool optional_norms = false;        ///< of some models alone, which say it (decoder_config::use_qk_norm)
-  bool turned_norms = false;          ///< head_norms stand behind the rotation: query_ and key_layernorm in safetensors
+  bool optional_norms = false;        ///< only some models have head_norms (decoder_config::use_qk_norm)
+  bool turned_norms = false;          ///< head_norms are behind the rotation: query_ and key_layernorm in safetensors
   bool whole_norms = false;           ///< attn_q_norm, attn_k_norm: norms of all heads of q, and of k, at once
   bool qkv_biases = false;            ///< attn_q.bias, attn_k.bias, attn_v.bias: added to q, k and v
-  bool optional_biases = false;       ///< of some models alone, which say it (decoder_config::attention_bias)
+  bool optional_biases = false;       ///< only some models have qkv_biases (decoder_config::attention_bias)
   bool block_biases = false;          ///< biases of the projection behind attention, of the router and of experts too
-  bool sinks = false;                 ///< attn_sinks: a score more in each head's softmax
-  bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the halves of a block read
+  bool sinks = false;                 ///< attn_sinks: one more score in each head's softmax
+  bool norms_before = true;           ///< attn_norm, ffn_norm: norms of what the sublayers of a block read
   bool norms_behind = false;          ///< post_attention_norm, post_ffw_norm: norms of what is added to the stream
-  bool norms_by_half = false;  ///< of these: safetensors name them post_self_attn_ and post_mlp_layernorm, and the
-                               ///< norm of what the FFN reads as a Llama does
-  bool sub_norms = false;      ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
+  bool norms_by_sublayer = false;     ///< with norms_behind: safetensors name these norms post_self_attn_ and
+                                      ///< post_mlp_layernorm, and name the norm of the FFN's input as Llama does
+  bool sub_norms = false;             ///< attn_sub_norm, ffn_sub_norm: norms in front of output projections
   gguf_window window = gguf_window::read;
   bool windows = false;               ///< config.json's sliding_window is the window of all layers
-  std::uint32_t window_interval = 0;  ///< where files state none: every n-th layer sees all positions; 0: none does
-  std::uint32_t default_window = 0;   ///< of families with window_interval, where files state none
+  std::uint32_t window_interval = 0;  ///< default of files without a value: every n-th layer sees all positions; 0:
+                                      ///< none does
+  std::uint32_t default_window = 0;   ///< the window of families with window_interval where files have no value
   bool fused = false;                 ///< files have q, k and v as one matrix, and gate and up
   bool fused_qkv = false;             ///< files have q, k and v as one matrix, but not gate and up
   bool fused_gate_up = false;         ///< files have gate and up as one matrix, but not q, k and v
   bool alpha_rope = false;            ///< a dynamic rope_scaling has `alpha`, which makes the base a larger constant
-  bool partial_rotary = false;        ///< the first channels of a head may turn alone, by factors of longrope
-  std::uint32_t default_rotary_part = 0;  ///< of these, where config.json states none: a head's n-th part turns; 0: all
-  bool gguf_rows_in_pairs = false;        ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
-  bool hf_rows_in_pairs = false;          ///< safetensors have them so too: neighbouring channels turn together
-  float hf_norm_addend = 0.f;             ///< safetensors has norm weights less this
-  std::string_view ffn_norm = "ffn_norm";  ///< the norm of what the FFN reads
+  bool partial_rotary = false;        ///< the first channels of a head may be the only ones that are rotated; longrope
+                                      ///< gives their factors
+  std::uint32_t default_rotary_part = 0;   ///< with partial_rotary, default of config.json: a head's n-th part is
+                                           ///< rotated; 0: all of it
+  bool gguf_rows_in_pairs = false;         ///< GGUF has rows i and i + head_dim / 2 of q and k beside each other
+  bool hf_rows_in_pairs = false;           ///< safetensors also have them beside each other: neighbouring channels are
+                                           ///< rotated together
+  float hf_norm_addend = 0.f;              ///< safetensors hold norm weights less this number
+  std::string_view ffn_norm = "ffn_norm";  ///< the tensor of the norm of the FFN's input
   mixtures experts = mixtures::none;
-  std::uint32_t default_experts = 0, default_experts_used = 0;  ///< of mixtures, where config.json states none
-  std::uint32_t default_expert_width = 0;    ///< where config.json has no moe_intermediate_size; 0: it has no such key
-  bool parts_of_all = false;                 ///< experts count by a softmax over all of them, where files do not say it
-  expert_score score = expert_score::logit;  ///< what routers judge experts by; of another one than the logit:
+  std::uint32_t default_experts = 0, default_experts_used = 0;  ///< mixtures: defaults of config.json
+  std::uint32_t default_expert_width = 0;    ///< default where config.json has no moe_intermediate_size; 0: it has no
+                                             ///< such key
+  bool parts_of_all = false;                 ///< experts are weighed by a softmax over all of them, where files do not
+                                             ///< say it
+  expert_score score = expert_score::logit;  ///< how routers score experts; router_added and router_least belong to
+                                             ///< scores that are not logits
   float router_added = 0.f;                  ///< added to the sum by which scores are divided
-  float router_least = 0.f;                  ///< that sum where it is smaller
-  std::uint32_t default_dense_layers = 0;    ///< layers in front without experts, where files state none
-  bool gated_shared_expert = false;          ///< layers have an expert more, which every token has, with a gate
-  std::uint32_t default_shared_width = 0;    ///< of it, where config.json states none
-  std::uint32_t shared_experts = 0;  ///< experts of all tokens, without a gate, where config.json states no number;
-                                     ///< files count them, here they are one; 0: there are none
+  float router_least = 0.f;                  ///< the smallest sum by which scores are divided
+  std::uint32_t default_dense_layers = 0;    ///< layers at the front without experts, where files have no value
+  bool gated_shared_expert = false;          ///< each layer has a shared expert, which every token uses, with a gate
+  std::uint32_t default_shared_width = 0;    ///< width of the shared expert where config.json has no value
+  std::uint32_t shared_experts = 0;  ///< shared experts without a gate, where config.json has no number; files count
+                                     ///< several, the library computes them as one; 0: there are none
   bool moe_keys = false;             ///< config.json's keys of experts begin with moe_
-  bool draft_layers = false;         ///< files may have layers behind the last one, which draft tokens
-  bool joint_gates = false;          ///< betas and alphas of delta rules come by one matrix
-  recurrence recurrent = recurrence::none;        ///< of the config's recurrent_layers
-  bool single_halves = false;                     ///< a layer has a state, attention or an FFN without a gate
+  bool draft_layers = false;         ///< files may have layers behind the last one that draft tokens (multi-token
+                                     ///< prediction)
+  bool joint_gates = false;          ///< one matrix gives betas and alphas of delta rules
+  recurrence recurrent = recurrence::none;        ///< kind of the config's recurrent_layers
+  bool single_sublayers = false;                  ///< a layer has only one sublayer: a state, attention or an FFN
+                                                  ///< without a gate
   bool ungated = false;                           ///< FFNs of all layers have no gate
   bool embedding_norm = false;                    ///< the last norm is token_embd_norm, not output_norm
-  bool multipliers = false;                       ///< of embedding, scores, what is added to the stream, and logits
+  bool multipliers = false;                       ///< factors of embedding, scores, additions to the stream, and logits
   bool softcaps = false;                          ///< scores and logits may be bounded by a scaled tanh
-  float attn_softcap = 0.f, final_softcap = 0.f;  ///< where files state none
-  bool encoder = false;            ///< tokens see each other and there is no head: texts have vectors, no next token
-  bool layer_norms = false;        ///< norms are LayerNorms, with BERT's names: encoders
+  float attn_softcap = 0.f, final_softcap = 0.f;  ///< defaults where files have no value
+  bool encoder = false;            ///< an encoder: tokens see each other, there is no head, and a text gives a vector,
+                                   ///< not a next token
+  bool layer_norms = false;        ///< norms are LayerNorms with BERT's names: encoders
   bool bare_norms = false;         ///< LayerNorms have no biases
-  bool globals_first = false;      ///< of window_interval: layer 0 sees all positions, and every n-th one from there;
-                                   ///< what layer 0 attends to is the embedding, whose norm is its norm
+  bool globals_first = false;      ///< with window_interval: layer 0 and every n-th layer after it see all positions;
+                                   ///< attention of layer 0 reads the embedding, whose norm takes the place of its own
   bool dense_products = false;     ///< two products may be behind the last norm of an encoder
-  bool learned_positions = false;  ///< position_embd: a row of each position, added to the embedding; no rotation
+  bool learned_positions = false;  ///< position_embd: a row for each position is added to the embedding; there is no
+                                   ///< rotation
   bool biases = false;             ///< all matrices of an encoder have biases, and its FFN has no gate
-  bool kinds_of_layers = false;    ///< heads, caches and FFNs of a layer are of its kind; each has a factor; experts
-                                   ///< stand beside an FFN
-  bool streams = false;            ///< streams run beside each other, FFNs leave features out: Gemma 3n
-  std::uint32_t no_rope_interval = 0;  ///< where files state none: every n-th layer is without rotation
-  bool globals_stand = false;          ///< layers that see all positions do not turn where others have a window
-  bool tied = false;                   ///< where config.json does not say it the head is the embedding
-  float default_theta = 10'000.f;      ///< the base of the rotation where config.json states none
+  bool kinds_of_layers = false;    ///< layers differ in kind, with heads, caches and FFNs of their own; each has a
+                                   ///< factor; experts are beside an FFN
+  bool streams = false;            ///< parallel streams, and FFNs that leave features out: Gemma 3n
+  std::uint32_t no_rope_interval = 0;  ///< where files have no value: every n-th layer has no rotation
+  bool globals_stand = false;          ///< layers that see all positions have no rotation where others have a window
+  bool tied = false;                   ///< where config.json does not say it, the head is the embedding (tied)
+  float default_theta = 10'000.f;      ///< base of the rotation where config.json has no value
   bool rope_factors = false;           ///< GGUF may have rope_freqs, by which Llama 3.1 scales its frequencies
-  bool scaled_queries = false;         ///< queries behind the original context are multiplied by a number of their
-                                       ///< position, which is not computed: the context ends there
-  std::uint32_t default_head_dim = 0;  ///< where config.json states none; 0: hidden_size / num_attention_heads
-  activation act = activation::silu;   ///< where config.json states none
+  bool scaled_queries = false;         ///< queries behind the original context are multiplied by a factor of their
+                                       ///< position; that is not computed, so the context ends there
+  std::uint32_t default_head_dim = 0;  ///< where config.json has no value; 0: hidden_size / num_attention_heads
+  activation act = activation::silu;   ///< where config.json has no value
 };
 
-/// In the order of `architecture`.
+/// All families, in the order of `architecture`.
 inline constexpr std::array<family, 39> families_table{{
     {.type = architecture::bitnet,
      .config_names = "bitnet",
@@ -129,7 +141,7 @@ inline constexpr std::array<family, 39> families_table{{
      .default_head_dim = 256,
      .act = activation::gelu_tanh},
     {.type = architecture::qwen3,
-     .config_names = "qwen3 qwen3_vl qwen3_vl_text",  // of text alone a Qwen3-VL is a Qwen3
+     .config_names = "qwen3 qwen3_vl qwen3_vl_text",  // a Qwen3-VL that reads only text is a Qwen3
      .gguf_names = "qwen3 qwen3vl",
      .layers = "qwen3",
      .may_be_ternary = true,
@@ -291,7 +303,7 @@ inline constexpr std::array<family, 39> families_table{{
      .score = expert_score::logistic,
      .router_added = 1e-20f,
      .recurrent = recurrence::mamba2,
-     .single_halves = true,
+     .single_sublayers = true,
      .default_head_dim = 128,
      .act = activation::relu_squared},
     {.type = architecture::bert,
@@ -459,7 +471,7 @@ inline constexpr std::array<family, 39> families_table{{
      .qkv_biases = true,
      .optional_biases = true,
      .norms_behind = true,
-     .norms_by_half = true,
+     .norms_by_sublayer = true,
      .window = gguf_window::refused,
      .fused_gate_up = true,
      .partial_rotary = true,
@@ -529,7 +541,7 @@ inline constexpr std::array<family, 39> families_table{{
 }};
 
 constexpr const family& family_of(architecture type) { return families_table[static_cast<std::size_t>(type)]; }
-/// Whether a model's matrices are ternary: of all in the family, or of this one.
+/// Whether a model's matrices are ternary: the family's are, or the config says it.
 constexpr bool is_ternary(const decoder_config& c) { return c.ternary || family_of(c.model_type).ternary; }
 
 /// Whether heads of a model's q and k are normalised.
@@ -538,26 +550,26 @@ constexpr bool has_head_norms(const decoder_config& c) { return family_of(c.mode
 constexpr bool has_qkv_biases(const decoder_config& c) {
   return family_of(c.model_type).qkv_biases && c.attention_bias;
 }
-/// Whether routers of a family judge experts by scores that are no logits: biases of the choice, a factor, and dense
-/// layers in front belong to them.
+/// Whether the routers of a family use scores that are not logits. Such a family has biases of the choice, a factor,
+/// and dense layers at the front.
 constexpr bool has_scored_router(const family& of) { return of.score != expert_score::logit; }
-/// Whether a family's layers have an expert more, which every token has, with a gate.
+/// Whether a family's layers have a shared expert, which every token uses, with a gate.
 constexpr bool has_shared_expert(const family& of) { return of.gated_shared_expert; }
-/// The tensor of the norm of what the FFN reads.
+/// The tensor of the norm of the FFN's input.
 constexpr std::string_view ffn_norm_of(const decoder_config& c) {
   return family_of(c.model_type).ffn_norm == "ffn_norm" ? "ffn_norm.weight" : "post_attention_norm.weight";
 }
-/// Whether mixtures of a family may have an expert beside them, which every token has, without a gate.
+/// Whether mixtures of a family may have a shared expert, which every token uses, without a gate.
 constexpr bool may_share_expert(const family& of) { return of.multipliers && of.experts != mixtures::none; }
-/// Whether GGUF has value heads of a family's delta rules in turn (delta_net_config).
+/// Whether GGUF has the value heads of a family's delta rules in turn (delta_net_config::in_turn).
 constexpr bool has_values_in_turn(const family& of) { return of.recurrent == recurrence::delta_net && !of.joint_gates; }
-/// Whether a model is one of Gemma's.
+/// Whether a model is one of the Gemma families.
 constexpr bool is_gemma(architecture type) {
   return type == architecture::gemma || type == architecture::gemma2 || type == architecture::gemma3 ||
          type == architecture::gemma4 || type == architecture::gemma3n || type == architecture::gemma_embedding;
 }
 
-/// The family of which a member, config_names or gguf_names, has the name; nullptr where none has.
+/// The family that has this name in `member` (config_names or gguf_names); nullptr where none has it.
 constexpr const family* family_with(std::string_view family::*member, std::string_view name) {
   for (const family& each : families_table) {
     std::string_view names = each.*member;
@@ -574,7 +586,8 @@ constexpr const family* family_named(std::string_view model_type) {
   return family_with(&family::config_names, model_type);
 }
 
-/// The first names of families in config.json or GGUF, for messages, and where all are; NAME_text stands for NAME.
+/// The first names of families in config.json or GGUF, for messages, and the page that lists all. Names that end in
+/// _text are left out.
 constexpr auto family_names(std::string_view family::*member = &family::config_names) {
   constexpr std::size_t room = 150;
   text<192> out;

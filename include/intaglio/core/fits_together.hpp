@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one place where a program that does not fit is refused. Headers that users include name this one first, so that
-// the compiler's chain of "included from" lines in front of the sentence stays short.
+// The one place where a program that does not fit is refused. Headers that users include name this one first, which
+// keeps the compiler's chain of "included from" lines short.
 #pragma once
 
 #include "intaglio/core/message.hpp"
@@ -8,13 +8,14 @@
 namespace intaglio {
 
 #if defined(__clang__)
-/// clang 16 opens with the failed condition, which for a reason names the sentence.
+/// Carries the sentence into clang 16's error, which begins with the failed condition.
 template <auto Sentence>
 using fits_together = reason<Sentence>;
 template <auto Sentence>
 using proven = reason<Sentence>;
 #else
-/// g++ 12 opens with the innermost struct that is being made and its arguments: the sentence.
+/// Carries the sentence into g++ 12's error, which begins with the innermost struct that is being instantiated and its
+/// arguments.
 template <auto Sentence>
 struct fits_together {
   static_assert(Sentence.empty(), "intaglio: the model does not fit together");
@@ -27,8 +28,8 @@ struct proven {
 };
 #endif
 
-/// Refuses what a function would have to give. Here, because the place of an assertion is what clang's chain of lines
-/// leads to.
+/// Takes the place of a function's result when the program is refused. It is in this header because clang's chain of
+/// lines leads to the file of the static_assert.
 template <auto Sentence, class Result>
 constexpr Result refused() {
   static_assert(fits_together<Sentence>::model_fits, "intaglio: the model does not fit together");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// std::jthread without its stop token: libc++ has that from version 20 on, and before only behind a flag.
+// std::jthread without its stop token. libc++ has std::jthread from version 20 on; older versions have it only behind a
+// flag.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -10,16 +11,16 @@
 
 namespace intaglio {
 
-/// A thread that is waited for when it goes.
+/// A thread that its destructor joins.
 class joining_thread {
  public:
   joining_thread() = default;
-  /// @throws std::system_error: there is no thread to be had
+  /// @throws std::system_error: the system gives no more threads
   template <class Work>
     requires std::is_invocable_v<std::decay_t<Work>>
   explicit joining_thread(Work&& work) : thread_(std::forward<Work>(work)) {}
   joining_thread(joining_thread&&) noexcept = default;
-  /// Waits for the thread that it had.
+  /// Joins the thread that it had, then takes the other one.
   joining_thread& operator=(joining_thread&& from) noexcept {
     std::thread taken = std::move(from.thread_);
     if (joinable()) join();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which kind of block each of a model's layers is, where they are not all of one kind: a list that is gone through
-// again and again, short where kinds alternate, as long as the model where they follow no rule.
+// The kind of block of each layer in a model whose layers differ: a list of kinds that repeats. The list is short where
+// kinds alternate, and as long as the model where they follow no rule.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -12,13 +12,13 @@
 
 namespace intaglio {
 
-/// Layer l is of kind blocks[l % period]; the last time the list may be cut short.
+/// A repeating list: layer l is of kind blocks[l % period]. The last repetition may be incomplete.
 struct layer_pattern {
   static constexpr std::uint32_t max_period = 256, max_kinds = 64;  ///< largest list, most kinds
   std::uint32_t period = 1;                                         ///< length of the list
   std::array<std::uint8_t, max_period> blocks{};                    ///< kinds, the first `period` of them
 
-  /// The shortest list that gives these kinds. @param kinds of each layer, at most max_period
+  /// The shortest list that gives these kinds. @param kinds the kind of each layer, at most max_period
   static constexpr layer_pattern of(std::span<const std::uint8_t> kinds) {
     const auto repeats = [&](std::size_t step) {
       for (std::size_t l = step; l < kinds.size(); ++l)
@@ -33,7 +33,7 @@ struct layer_pattern {
 
   /// Kind of a layer.
   constexpr std::uint8_t operator()(std::uint32_t layer) const { return blocks[layer % period]; }
-  /// Kinds that there are.
+  /// Number of kinds.
   constexpr std::uint32_t kinds() const {
     std::uint32_t most = 0;
     for (std::uint32_t i = 0; i < period; ++i) most = blocks[i] > most ? blocks[i] : most;
@@ -46,11 +46,11 @@ struct layer_pattern {
       if (blocks[i] != (i + 1 == period ? 1 : 0)) return false;
     return true;
   }
-  /// Layers of a kind among the first `layers`.
+  /// Number of layers of a kind among the first `layers`.
   constexpr std::uint32_t count(std::uint8_t kind, std::uint32_t layers) const {
     return count_any(std::uint64_t{1} << kind, layers);
   }
-  /// Layers of several kinds among the first `layers`. @param kinds a bit each
+  /// Number of layers of several kinds among the first `layers`. @param kinds one bit for each kind
   constexpr std::uint32_t count_any(std::uint64_t kinds, std::uint32_t layers) const {
     std::uint32_t out = 0;
     for (std::uint32_t layer = 0; layer < layers; ++layer) out += (kinds >> (*this)(layer)&1) != 0;
@@ -59,17 +59,17 @@ struct layer_pattern {
   friend constexpr bool operator==(const layer_pattern&, const layer_pattern&) = default;
 };
 
-/// Kinds of layers by their traits, numbered as they first appear.
-/// @tparam Trait what tells kinds apart; compared with ==
+/// Sorts layers into kinds by their traits; kinds are numbered in the order in which they first appear.
+/// @tparam Trait what makes kinds differ; compared with ==
 template <class Trait>
 struct numbered_kinds {
-  static constexpr std::size_t most = 8;  ///< kinds
+  static constexpr std::size_t most = 8;  ///< largest number of kinds
   layer_pattern pattern;                  ///< the kind of each layer
   std::array<Trait, most> traits{};       ///< by kind, the first `count` of them
   std::uint8_t count = 0;                 ///< kinds that layers have, at most `most`
 
-  /// @param layers at most layer_pattern::max_period  @param trait of a layer, by its number; of all layers at most
-  /// `most`
+  /// @param layers at most layer_pattern::max_period  @param trait gives the trait of a layer by its number; there may
+  /// be at most `most` different ones
   template <class TraitOf>
   static constexpr numbered_kinds of(std::uint32_t layers, const TraitOf& trait) {
     numbered_kinds out;
@@ -86,21 +86,21 @@ struct numbered_kinds {
   }
 };
 
-/// Some of a model's layers.
+/// A set of a model's layers.
 struct layer_set {
-  std::array<std::uint64_t, layer_pattern::max_period / 64> words{};  ///< a bit a layer
+  std::array<std::uint64_t, layer_pattern::max_period / 64> words{};  ///< one bit for each layer
 
-  /// Whether a layer is in it.
+  /// Whether the set has a layer.
   constexpr bool has(std::uint32_t layer) const {
     return layer < layer_pattern::max_period && (words[layer / 64] >> layer % 64 & 1) != 0;
   }
-  /// Puts a layer in.  @param layer below layer_pattern::max_period
+  /// Adds a layer.  @param layer below layer_pattern::max_period
   constexpr void add(std::uint32_t layer) { words[layer / 64] |= std::uint64_t{1} << layer % 64; }
-  /// Takes a layer out.  @param layer below layer_pattern::max_period
+  /// Removes a layer.  @param layer below layer_pattern::max_period
   constexpr void remove(std::uint32_t layer) { words[layer / 64] &= ~(std::uint64_t{1} << layer % 64); }
-  /// Whether no layer is in it.
+  /// Whether the set has no layer.
   constexpr bool empty() const { return *this == layer_set{}; }
-  /// Layers that are in it among the first `layers`.
+  /// Number of layers of the set among the first `layers`.
   constexpr std::uint32_t count(std::uint32_t layers) const {
     std::uint32_t out = 0;
     for (std::uint32_t layer = 0; layer < layers; ++layer) out += has(layer) ? 1u : 0u;
@@ -112,7 +112,7 @@ struct layer_set {
     for (std::uint32_t layer = 0; layer < layers && layer < kinds.size(); ++layer) kinds[layer] = has(layer) ? 0 : 1;
     return layer_pattern::of(std::span<const std::uint8_t>(kinds).first(layers < kinds.size() ? layers : kinds.size()));
   }
-  /// All below `layers` that are not named. @param others in rising order
+  /// All layers below `layers` except those that are named. @param others in rising order
   template <class... Others>
   static constexpr layer_set all_but(std::uint32_t layers, Others... others) {
     layer_set out;
@@ -120,14 +120,14 @@ struct layer_set {
       if (((layer != static_cast<std::uint32_t>(others)) && ...)) out.add(layer);
     return out;
   }
-  /// All below `layers` but every n-th.
+  /// All layers below `layers` except every n-th.
   static constexpr layer_set all_but_every(std::uint32_t n, std::uint32_t layers) {
     layer_set out;
     for (std::uint32_t layer = 0; layer < layers; ++layer)
       if ((layer + 1) % n != 0) out.add(layer);
     return out;
   }
-  /// Layer 0 and every n-th one behind it, of those below `layers`.
+  /// Layer 0 and every n-th layer after it, below `layers`.
   static constexpr layer_set first_and_every(std::uint32_t n, std::uint32_t layers) {
     layer_set out;
     for (std::uint32_t layer = 0; layer < layers && layer < layer_pattern::max_period; layer += n) out.add(layer);

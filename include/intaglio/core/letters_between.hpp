@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How far apart two words are, for messages that name the word which was meant.
+// The edit distance of two words, for messages that suggest the word that was probably meant.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -12,7 +12,7 @@
 
 namespace intaglio {
 
-/// Letters to change, add or leave out of `a` until it is `b` (Levenshtein 1966).
+/// The number of letters to change, add or remove until `a` is `b` (Levenshtein 1966).
 inline std::size_t letters_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sentences that are put together in constant expressions and shown by the compiler: libstdc++ 12 has no <format>.
+// Sentences made in constant expressions and shown by the compiler. libstdc++ 12 has no <format>.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,14 +14,14 @@
 
 namespace intaglio {
 
-/// Something with a printed name, such as a dtype: `name(value)` by argument-dependent lookup.
+/// A type with a printed name, such as dtype: `name(value)` is found by argument-dependent lookup.
 template <class T>
 concept named = requires(const T& value) {
   { name(value) } -> std::convertible_to<std::string_view>;
 };
 
-/// A sentence of at most N - 1 characters, usable as a template argument. What does not fit is cut and ends in "...".
-/// Structural on purpose: unused characters stay zero, so equal sentences are equal arguments.
+/// A sentence of at most N - 1 characters that can be a template argument. Text that does not fit is cut and ends in
+/// "...". The type is structural, and unused characters stay zero, so equal sentences are equal arguments.
 template <std::size_t N = 256>
 struct text {
   static_assert(N > 4, "a text needs room for more than an ellipsis");
@@ -73,7 +73,7 @@ struct text {
     double value = static_cast<double>(number < 0 ? -number : number);
     if (value > static_cast<double>((std::numeric_limits<T>::max)())) return append(std::string_view("inf"));
     if (value == 0) return append('0');
-    int exponent = 0;  // of the first digit
+    int exponent = 0;  // exponent of the first digit
     for (double scaled = value; scaled >= 10; scaled /= 10) ++exponent;
     for (double scaled = value; scaled < 1; scaled *= 10) --exponent;
     std::uint64_t digits = 0;
@@ -97,7 +97,7 @@ struct text {
     return append(std::string_view(name(value)));
   }
 
-  /// Several parts, one after the other.
+  /// Appends several parts in order.
   template <class First, class Second, class... Rest>
   constexpr text& append(const First& first, const Second& second, const Rest&... rest) {
     append(first);
@@ -135,7 +135,7 @@ struct text {
   }
 };
 
-/// A sentence from its parts: strings, characters, numbers, anything named.
+/// Makes a sentence from its parts: strings, characters, numbers, and values with a name.
 template <class... Parts>
 constexpr text<> message(const Parts&... parts) {
   text<> out;
@@ -143,9 +143,9 @@ constexpr text<> message(const Parts&... parts) {
   return out;
 }
 
-/// Why something does not fit, as compilers print it: g++ shows a text as a string, clang shows only its first numbers,
-/// but every character of a pack. Both `reason`s have one member, model_fits, true where the sentence is empty.
-/// Use it inside a template, because g++ 12 tells the sentence only there:
+/// Why something does not fit, as compilers print it. g++ shows a text as a string; clang shows only its first numbers,
+/// but every character of a pack. Both `reason`s have one member, model_fits, which is true where the sentence is
+/// empty. Use it inside a template, because g++ 12 prints the sentence only there:
 ///   static_assert(reason<Model::problem>::model_fits, "intaglio: the model does not fit together");
 template <char... Sentence>
 struct sentence {

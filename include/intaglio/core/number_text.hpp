@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers in messages and generated files, where no constant expression is needed (that is message.hpp).
+// Text of numbers for messages and generated files at run time. For constant expressions see message.hpp.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -18,7 +18,7 @@
 
 namespace intaglio {
 
-/// The shortest text that reads back as the same number, whatever the locale.
+/// The shortest text that reads back as the same number, independent of the locale.
 inline std::string number_text(float value) {
   std::array<char, 32> text{};
   const bool plain = std::fabs(value) >= 1e-4f && std::fabs(value) < 1e9f;  // 500000 rather than 5e+05
@@ -27,8 +27,8 @@ inline std::string number_text(float value) {
   return std::string(text.data(), end.ptr);
 }
 
-/// The number that the whole text is: digits with a point and an exponent, whatever the locale. Nothing where it is
-/// another text, or beyond what double holds.
+/// The number that a text spells: digits with a point and an exponent, independent of the locale. Absent for any other
+/// text and for numbers beyond the range of double.
 inline std::optional<double> number_of_text(std::string_view text) {
   if (text.empty() || text.front() == '+' || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos)
     return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the states of a text's tokens become one vector.
+// How the states of a text's tokens become one vector (pooling).
 #pragma once
 
 #include "intaglio/core/compiler.hpp"

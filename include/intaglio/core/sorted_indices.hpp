@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sorts that a compiler meets once. Each std::sort with a comparison of its own is 2 to 5 kB of code and a tenth of a
-// second of g++ 12 (docs/lab/compile_time.md), so what is sorted once a load calls its comparison through a pointer.
+// Sort functions that are instantiated once. Each std::sort with its own comparison costs 2 to 5 kB of code and a tenth
+// of a second of g++ 12 (docs/lab/compile_time.md). Sorts that run once per load therefore call their comparison
+// through a pointer.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@
 
 namespace intaglio {
 
-/// Refers to a function object that says whether the thing at one index comes before the thing at another. The function
-/// object has to live as long as the reference.
+/// A reference to a function object that compares the things at two indices. The function object must outlive the
+/// reference.
 class index_comparison {
  public:
   /// @param before a strict weak order: before(std::size_t, std::size_t) gives bool
@@ -27,7 +28,7 @@ class index_comparison {
           return (*static_cast<const Before*>(object))(a, b);
         }) {}
 
-  /// True where the thing at index a comes before the thing at index b; of equal things the one of the lower index.
+  /// True where the thing at index a comes before the thing at index b. Equal things are ordered by index.
   bool operator()(std::size_t a, std::size_t b) const {
     if (call_(object_, a, b)) return true;
     return a < b && !call_(object_, b, a);
@@ -38,13 +39,12 @@ class index_comparison {
   bool (*call_)(const void*, std::size_t, std::size_t);
 };
 
-/// Sorts indices, each of which occurs once, by the things that they stand for. Equal things are in the order of their
-/// indices.
+/// Sorts unique indices by the things that they refer to. Equal things are ordered by index.
 [[gnu::cold]] inline void sort_indices(std::span<std::size_t> indices, index_comparison before) {
   std::sort(indices.begin(), indices.end(), before);
 }
 
-/// The indices 0 to count - 1, sorted by the things that they stand for. Equal things keep their order.
+/// The indices 0 to count - 1, sorted by the things that they refer to. Equal things keep their order.
 [[gnu::cold]] inline std::vector<std::size_t> sorted_indices(std::size_t count, index_comparison before) {
   std::vector<std::size_t> out(count);
   std::iota(out.begin(), out.end(), std::size_t{0});
@@ -52,7 +52,7 @@ class index_comparison {
   return out;
 }
 
-/// Sorts elements by a comparison of two of them. Equal elements keep their order.
+/// Sorts elements with a comparison of two of them. Equal elements keep their order.
 template <class T, class Before>
 void sort_once(std::vector<T>& all, const Before& before) {
   const auto at = [&](std::size_t a, std::size_t b) { return before(all[a], all[b]); };

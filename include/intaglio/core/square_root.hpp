@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Square roots in constant expressions: std::sqrt is none before C++26.
+// Square roots in constant expressions: std::sqrt is not constexpr before C++26.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -12,7 +12,7 @@ constexpr float square_root(float x) {
   const double wanted = static_cast<double>(x);
   double root = wanted > 1 ? wanted : 1;
   for (double next = 0.5 * (root + wanted / root); next < root; next = 0.5 * (root + wanted / root))
-    root = next;  // falls until it is there
+    root = next;  // the iterates fall until they reach the root
   return static_cast<float>(root);
 }
 

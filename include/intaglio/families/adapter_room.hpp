@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The room that a plan has for adapters which a checkpoint holds.
+// The space that a plan reserves for the LoRA adapters of a checkpoint.
 #pragma once
 
 #include "intaglio/io/adapter_set.hpp"
@@ -7,8 +7,8 @@
 
 namespace intaglio::families {
 
-/// @param of held in the checkpoint that the plan is for (adapter_set::hold_in)
-/// @error argument_error: a matrix whose name plans have no room for
+/// The space for a set of adapters. @param of adapters in the checkpoint that the plan is for (adapter_set::hold_in)
+/// @error argument_error: a matrix whose name plans do not know
 inline plan::adapter_room adapter_room_of(const io::adapter_set& of) {
   plan::adapter_room out{of.size(), static_cast<std::uint32_t>(of.rank()), of.type(), {}};
   for (const std::string& each : of.matrices()) {

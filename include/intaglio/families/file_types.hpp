@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// In which codecs a file's model is computed.
+// The codecs in which a file's model is computed.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,13 @@
 
 namespace intaglio::families {
 
-/// The codecs that layers, embedding and head can be planned for, from the coarsest to the finest: by the bits of a
-/// weight.
+/// The codecs that layers, embedding and head can be planned for, from the coarsest to the finest by bits of a weight.
 inline constexpr auto planned_codecs = [] {
   std::array<dtype, kernels::codec_table.size()> out{};
   for (std::size_t i = 0; i < out.size(); ++i) {
     const dtype type = kernels::codec_table[i].type;
     const auto bits = [](dtype of) { return info(of).block_bytes * 256 / info(of).block_elements; };
-    std::size_t at = i;  // of equal ones the later number comes first: bf16, f16
+    std::size_t at = i;  // among equal ones the later number comes first: bf16, f16
     for (; at > 0 && bits(out[at - 1]) >= bits(type); --at) out[at] = out[at - 1];
     out[at] = type;
   }
@@ -36,16 +35,17 @@ constexpr bool is_planned(dtype type) {
   return std::find(planned_codecs.begin(), planned_codecs.end(), type) != planned_codecs.end();
 }
 
-/// The codec whose kernels take a type's blocks: Q4_1's for BCML1, whose values are the same; else the type itself.
+/// The codec whose kernels read a type's blocks. BCML1 is computed as Q4_1, which has the same values; other types are
+/// themselves.
 constexpr dtype computed_in(dtype type) { return type == dtype::bcml1 ? dtype::q4_1 : type; }
 
-/// A weight of a packed file, from the words that say what it is (plan/weight_identity.hpp).
+/// A weight of a packed file, parsed from the words that describe it (plan/weight_identity.hpp).
 struct packed_tensor {
-  std::string_view layers;  ///< "*", "0-3,7"; empty: no layer's
+  std::string_view layers;  ///< "*", "0-3,7"; empty: a weight outside of the layers
   std::string_view name;    ///< "attn_q.weight"
   dtype type;
 };
-/// The tensors of a packed file that have a codec; each matrix of a stack is a tensor.
+/// The tensors of a packed file that have a codec. Each matrix of a merged weight is a tensor of its own.
 inline std::vector<packed_tensor> packed_tensors(const io::packed_image& image) {
   std::vector<packed_tensor> out;
   for (const io::packed_weight& each : image.weights) {
@@ -72,7 +72,7 @@ inline std::vector<packed_tensor> packed_tensors(const io::packed_image& image) 
   }
   return out;
 }
-/// Whether a list as "0-3,7" has a layer; "*" has all.
+/// Whether a list such as "0-3,7" has a layer; "*" has all of them.
 inline bool lists_layer(std::string_view list, std::uint32_t layer) {
   if (list == "*") return true;
   while (!list.empty()) {
@@ -87,7 +87,7 @@ inline bool lists_layer(std::string_view list, std::uint32_t layer) {
   return false;
 }
 
-/// What each layer holds its matrices in: gathered one by one, then the sets that differ.
+/// The types of each layer's matrices. They are gathered one by one; then equal sets of types are merged.
 class layer_types {
  public:
   explicit layer_types(std::uint32_t layers) : of_layer_(layers) {}
@@ -95,7 +95,8 @@ class layer_types {
   void add(std::uint32_t layer, std::string_view name, dtype type) {
     if (layer < of_layer_.size()) of_layer_[layer].insert_or_assign(std::string(name), type);
   }
-  /// Layers that hold all they have in one type have it as `layers`; others say each.
+  /// Writes the result. Where all matrices have one type it is `layers`; else the type of each matrix of each set is
+  /// listed.
   void into(weight_types& out) const {
     std::vector<const matrices*> sets;
     for (const matrices& each : of_layer_) {
@@ -123,13 +124,14 @@ class layer_types {
   std::vector<matrices> of_layer_;
 };
 
-/// What a file's weights are computed in: each matrix in its own codec; f16 those that no plan computes in theirs.
+/// The types in which a file's weights are computed: the codec of each matrix, or f16 where no plan computes in that
+/// codec.
 struct file_types {
-  weight_types types;     ///< `layers`: the finest that any layer has
-  bool recoded = false;   ///< some are in codecs that no plan computes in
+  weight_types types;     ///< `layers` is the finest type that any layer has
+  bool recoded = false;   ///< some matrices have codecs that no plan computes in
   std::string list = {};  ///< the file's codecs, each with a tensor that has it
 };
-/// A matrix outside of the layers whose codec is its own, neither the embedding nor the head.
+/// Whether this is a matrix outside of the layers with its own codec that is neither the embedding nor the head.
 constexpr bool is_global_matrix(std::string_view name) {
   return name.starts_with("per_layer_") || name.starts_with("altup_") || name.starts_with("dense_");
 }
@@ -164,7 +166,7 @@ inline file_types types_of(const io::checkpoint& file) {
     const std::string_view name = tensor.stored.name;
     if (tensor.role != io::tensor_role::matrix && tensor.role != io::tensor_role::embedding) continue;
     if (name.ends_with(".ffn_gate_inp.weight") || name.ends_with(".ffn_gate_inp_shexp.weight"))
-      continue;  // the router's is f32 whatever the others are
+      continue;  // the router is f32, whatever the other matrices are
     if (tensor.role == io::tensor_role::matrix && file.config().ternary) continue;
     const dtype stored = computed_in(tensor.stored.type), type = is_planned(stored) ? stored : dtype::f16;
     if (std::find(seen.begin(), seen.end(), stored) == seen.end()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// In which codecs llama-quantize holds a model's matrices under the name of a mix, without an importance matrix
+// The named mixes of llama-quantize: which codec each of a model's matrices has, without an importance matrix
 // (llama.cpp, src/llama-quant.cpp, llama_tensor_get_type).
 #pragma once
 
@@ -15,18 +15,18 @@
 
 namespace intaglio::families {
 
-/// A name, and what all have that no rule gives another codec.
+/// A mix: its name, and the codec of matrices for which no rule gives another one.
 struct mix {
   std::string_view name;
   dtype base;
-  char size;  ///< s, m or l
+  char size;  ///< 's', 'm' or 'l'
 };
 inline constexpr std::array mixes{mix{"q3_k_s", dtype::q3_k, 's'}, mix{"q3_k_m", dtype::q3_k, 'm'},
                                   mix{"q3_k_l", dtype::q3_k, 'l'}, mix{"q4_k_s", dtype::q4_k, 's'},
                                   mix{"q4_k_m", dtype::q4_k, 'm'}, mix{"q5_k_s", dtype::q5_k, 's'},
                                   mix{"q5_k_m", dtype::q5_k, 'm'}};
 
-/// The codec for rows of `columns` columns: `type`, or a replacement where rows are no whole number of blocks of 256.
+/// The codec for rows of `columns` columns: `type`, or a replacement where `columns` is no multiple of 256.
 constexpr dtype for_columns(dtype type, std::uint32_t columns) {
   if (columns % 256 == 0) return type;
   switch (type) {
@@ -44,7 +44,7 @@ constexpr dtype for_columns(dtype type, std::uint32_t columns) {
   }
 }
 
-/// The codec of a layer's matrix, whatever its columns.
+/// The codec of a layer's matrix before for_columns.
 /// @param matrix "attn_v", "ffn_down", ...
 constexpr dtype mixed_type(const mix& of, const decoder_config& c, std::string_view matrix, std::uint32_t layer) {
   const std::uint32_t n = c.num_hidden_layers;
@@ -76,7 +76,7 @@ constexpr dtype mixed_type(const mix& of, const decoder_config& c, std::string_v
   return of.base;
 }
 
-/// The codec of each weight of a model by the name of a mix. @return nothing: no mix has the name
+/// The codec of each weight of a model under a named mix. @return absent where no mix has the name
 inline std::optional<weight_types> mix_of(const decoder_config& c, std::string_view name) {
   for (const mix& each : mixes) {
     if (each.name != name) continue;

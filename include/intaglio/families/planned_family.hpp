@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A plan for any config of a known family, made while the program runs: what a tool needs to run a file of any size
-// without a compiler. The table is the one that engraving the same config gives.
+// Plans for any config of a known family, made at run time. A tool uses them to run a file of any size without a
+// compiler. The table is the one that engraving the same config gives.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@
 
 namespace intaglio::families {
 
-/// How the layers of a set hold one of their matrices.
+/// The type of one matrix in the layers of a set.
 struct matrix_type {
   std::string name;  ///< "attn_q.weight"
   dtype type = dtype::f16;
@@ -62,16 +62,17 @@ struct matrix_type {
   friend bool operator==(const matrix_type&, const matrix_type&) = default;
 };
 
-/// How a model's matrices are held on the device. A ternary model's layers are i2_s whatever `layers` says.
+/// How the device holds a model's matrices. The layers of a ternary model are i2_s whatever `layers` says.
 struct weight_types {
   dtype layers = dtype::f16, embedding = dtype::f16, head = dtype::f16;
-  std::vector<matrix_type> matrices = {};  ///< where layers hold theirs in several types: all of each set; else none
-  std::vector<matrix_type> globals = {};   ///< of those outside of the layers but for embedding and head
-  std::vector<std::uint8_t> sets = {};     ///< by layer, the set that it has; none: all have set 0
+  std::vector<matrix_type> matrices = {};  ///< where layers have several types: the types of each set, one set after
+                                           ///< the other; else empty
+  std::vector<matrix_type> globals = {};   ///< types of matrices outside of the layers, without embedding and head
+  std::vector<std::uint8_t> sets = {};     ///< the set of each layer; empty: all layers have set 0
   friend bool operator==(const weight_types&, const weight_types&) = default;
 };
 
-/// The layers of a Llama or of what is one with norms or biases, whose ternary products may read int8.
+/// The layers of a Llama, or of a family that is a Llama with norms or biases. Ternary products may read int8.
 template <graph::qk_norm Norm = graph::qk_norm::none, graph::qkv_bias Bias = graph::qkv_bias::none>
 void trace_llama(ir::trace& t, const decoder_config& c, const weight_types& types) {
   constexpr dtype any = dtype::f16;
@@ -80,7 +81,8 @@ void trace_llama(ir::trace& t, const decoder_config& c, const weight_types& type
   else models::llama_graph<any, graph::gated_ffn, Norm, Bias>(c, types.head, types.embedding).forward(t);
 }
 
-/// Matrices of layers. Layers name their tensors; the codec that the templates are written with is a placeholder.
+/// The names of the matrices in layers. Layers name their tensors; the codec in the templates' arguments is a
+/// placeholder.
 inline constexpr auto layer_matrices = std::to_array<std::string_view>({"attn_q.weight",
                                                                         "attn_k.weight",
                                                                         "attn_v.weight",
@@ -246,9 +248,10 @@ inline ir::graph graph_of(const decoder_config& c, const weight_types& types) {
   return t.graph();
 }
 
+/// Makes the plan of a model with this config.
 /// @param model its name in messages, or empty  @param context positions, at most max_position_embeddings
-/// @param shape none: a session alone  @param form of the FFNs in decode
-/// @param adapters room for them beside the layers' matrices; none: sessions have none to choose
+/// @param shape of batches; none: one session at a time  @param form of the FFNs in decode
+/// @param adapters space for adapters beside the layers' matrices; none: sessions have no adapters
 /// @error argument_error with one sentence: a shape that kernels do not take, a codec whose blocks do not divide rows
 inline plan::planned planned_of(const decoder_config& c, const weight_types& types, std::string_view model,
                                 const plan::profile& target, std::uint32_t context, const plan::batch_shape& shape = {},

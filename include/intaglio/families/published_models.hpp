@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The published models that the library has configs of, by their names: for tools that plan a model without its file.
+// The configs of published models by name, for tools that plan a model without its file.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,7 +19,7 @@ struct published_model {
   const decoder_config* config = nullptr;
 
   bool ternary() const { return is_ternary(*config); }
-  /// How its matrices are held on the device. @param codec of its layers; of a ternary model's table instead
+  /// How the device holds the model's matrices. @param codec of the layers; a ternary model uses its own table instead
   weight_types types(dtype codec) const {
     if (ternary()) return {dtype::i2_s, codec, codec};
     const dtype head = graph::head_type(codec, config->hidden_size);
@@ -135,7 +135,7 @@ inline constexpr std::array published_models{
     coded_entry<models::all_distilroberta>(),
 };
 
-/// nullptr for another name.
+/// The published model with this name; nullptr where there is none.
 constexpr const published_model* find_published_model(std::string_view name) {
   for (const published_model& each : published_models)
     if (each.name == name) return &each;

@@ -24,7 +24,7 @@ struct cooperative_matrix_features {
   VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
 };
 
-/// True for what modules multiply by: ternary_chunk_fragments 16 columns of int8 at a time, matmul_few_matrix 8.
+/// True for what modules multiply by: ternary_chunk_fragments 16 columns of int8 at a time, matmul_batch_matrix 8.
 inline bool multiplies_int8(const std::vector<matrix_shape>& shapes, std::uint32_t n = 16) {
   return std::any_of(shapes.begin(), shapes.end(), [n](const matrix_shape& s) {
     return s.m == 16 && s.n == n && s.k == 32 && s.a == matrix_element::s8 && s.b == matrix_element::s8 &&
@@ -33,8 +33,8 @@ inline bool multiplies_int8(const std::vector<matrix_shape>& shapes, std::uint32
   });
 }
 
-/// True for what modules multiply by: matmul_chunk_matrix 16 columns of f16 at a time, matmul_chunk_few 8.
-inline bool multiplies_halves(const std::vector<matrix_shape>& shapes, std::uint32_t columns = 16) {
+/// True for what modules multiply by: matmul_chunk_matrix 16 columns of f16 at a time, matmul_chunk_batch 8.
+inline bool multiplies_f16(const std::vector<matrix_shape>& shapes, std::uint32_t columns = 16) {
   return std::any_of(shapes.begin(), shapes.end(), [columns](const matrix_shape& s) {
     return s.m == 16 && s.n == columns && s.k == 16 && s.a == matrix_element::f16 && s.b == matrix_element::f16 &&
            s.c == matrix_element::f32 && s.result == matrix_element::f32 && s.saturates == VK_FALSE &&

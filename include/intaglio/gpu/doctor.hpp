@@ -89,7 +89,7 @@ inline report_section report_device(const device_description& of) {
   for (const auto& each : of.matrix_shapes) shapes.append(shapes.empty() ? "" : ", ").append(each.text());
   add("cooperative matrices", shapes.empty() ? "none" : shapes);
   add("int8 products of chunks", multiplies_int8(of.matrix_shapes) ? "by cooperative matrices" : "by dot products");
-  add("f16 products of chunks", multiplies_halves(of.matrix_shapes) ? "by cooperative matrices" : "in tiles");
+  add("f16 products of chunks", multiplies_f16(of.matrix_shapes) ? "by cooperative matrices" : "in tiles");
   add("timestamps", limits.timestamp_bits == 0
                         ? "none"
                         : std::to_string(limits.timestamp_bits) + " bits of " +

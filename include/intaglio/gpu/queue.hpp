@@ -97,7 +97,7 @@ class queue {
       on->counters.waits += 1;
       VkResult result = VK_SUCCESS;
       if (const std::chrono::nanoseconds quiet = wait_while_alive(submission, limit, result); quiet.count() != 0)
-        give_up(quiet, in_flight(reached(), submitted_));
+        time_out(quiet, in_flight(reached(), submitted_));
       if (result != VK_SUCCESS && result != VK_TIMEOUT) refuse(result, "wait for the device", {}, submitted_);
       finish(submission);
     });
@@ -144,7 +144,7 @@ class queue {
       for (auto turn = start; now_at < submission; now_at = value()) {
         const auto now = std::chrono::steady_clock::now();
         if (now - turn > limit_) {
-          if (watch.hangs(now_at + on->ended, platform::processor_time())) give_up(watch.quiet(), {});
+          if (watch.hangs(now_at + on->ended, platform::processor_time())) time_out(watch.quiet(), {});
           turn = now;
         }
         // So rarely in the end that looking computes next to nothing.
@@ -180,7 +180,7 @@ class queue {
     finished_ = submission;
   }
   /// Leaves a device that hangs. @param what was in flight, or nothing
-  [[noreturn]] void give_up(std::chrono::nanoseconds quiet, const std::string& what) const {
+  [[noreturn]] void time_out(std::chrono::nanoseconds quiet, const std::string& what) const {
     const auto& on = semaphore_.on();
     on->abandon();
     throw device_lost(on->label, "wait for the device",

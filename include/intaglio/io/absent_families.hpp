@@ -35,7 +35,7 @@ inline constexpr auto absent_families = std::to_array<absent_family>({
     {"hunyuan_v1_moe hunyuan-moe hunyuan hunyuan_vl", "experts beside a shared one, or positions of images"},
     {"exaone", "tensors under GPT-2's names"},
     {"apertus", "the activation xIELU"},
-    {"neo-bert", "RMSNorms in front of the halves of an encoder"},
+    {"neo-bert", "RMSNorms in front of the sublayers of an encoder"},
     {"nomic-bert-moe", "experts in an encoder"},
     {"t5 t5encoder bart mbart whisper t5gemma", "an encoder in front of a decoder"},
     {"mamba mamba2 falcon_mamba rwkv6 rwkv7", "layers that are all recurrent, without attention"},

@@ -30,7 +30,7 @@ inline float widen(std::uint16_t half) {
 
 #if INTAGLIO_F16C
 typedef float eight_floats __attribute__((vector_size(32)));
-typedef short eight_halves __attribute__((vector_size(16)));
+typedef short eight_f16 __attribute__((vector_size(16)));
 
 /// AVX and F16C, with an operating system that keeps their registers.
 inline bool has_f16c() {
@@ -43,9 +43,9 @@ inline bool has_f16c() {
 [[gnu::target("avx,f16c")]] inline std::size_t widen_eights(const std::uint8_t* from, float* out, std::size_t count) {
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
-    eight_halves halves;
+    eight_f16 halves;
     std::memcpy(&halves, from + 2 * i, 16);
-    const eight_halves unusual = (halves & 0x7C00) == 0x7C00;
+    const eight_f16 unusual = (halves & 0x7C00) == 0x7C00;
     std::uint64_t lanes[2];
     std::memcpy(lanes, &unusual, 16);
     if ((lanes[0] | lanes[1]) != 0) {  // the instruction would make signalling NaNs quiet
@@ -62,7 +62,7 @@ inline bool has_f16c() {
   for (; i + 8 <= count; i += 8) {
     eight_floats values;
     std::memcpy(&values, from + i, 32);
-    const eight_halves halves = __builtin_ia32_vcvtps2ph256(values, 0);  // to nearest, halves to even
+    const eight_f16 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // to nearest, halves to even
     std::memcpy(out + 2 * i, &halves, 16);
   }
   return i;

@@ -89,7 +89,7 @@ class gguf_config : public gguf_layers {
     config_.num_attention_heads = required_for_layers("attention.head_count");
     if (facts.default_expert_width != 0)  // models whose layers all have experts have no other width
       config_.intermediate_size = for_layers("feed_forward_length").value_or(0);
-    else if (!kinds && !facts.single_halves) config_.intermediate_size = required_for_layers("feed_forward_length");
+    else if (!kinds && !facts.single_sublayers) config_.intermediate_size = required_for_layers("feed_forward_length");
     config_.no_rope_layer_interval = facts.no_rope_interval;  // no key says it
     if (facts.recurrent == recurrence::short_conv) read_short_conv();
     else if (facts.recurrent == recurrence::mamba2) read_state_space();
@@ -176,7 +176,7 @@ class gguf_config : public gguf_layers {
       return;
     }
     if (of == mixtures::none) refuse(key("expert_count"), "0", std::to_string(*experts));
-    if (family_of(config_.model_type).single_halves)
+    if (family_of(config_.model_type).single_sublayers)
       if (const auto width = value("expert_feed_forward_length"); width != config_.intermediate_size)
         refuse(key("expert_feed_forward_length"),
                std::to_string(config_.intermediate_size) + " as " + key("feed_forward_length") + " of their layers",

@@ -286,7 +286,7 @@ class gguf_layers : public gguf_rope {
              std::to_string(sizes.value_heads));
     read_layers_without_keys();
     c.no_rope_layer_interval = 1;
-    if (!family_of(c.model_type).single_halves) {
+    if (!family_of(c.model_type).single_sublayers) {
       if (file_.value<bool>(key("rope.scaling.finetuned")).value_or(true)) c.no_rope_layer_interval = 0;
       return;
     }

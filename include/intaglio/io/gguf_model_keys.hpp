@@ -32,7 +32,7 @@ namespace intaglio::io {
 /// general.architecture of a GGUF for this config. "bitnet" is SiLU with f32 activations, "bitnet-b1.58" relu2 with
 /// int8 ones.
 inline std::string gguf_architecture(const decoder_config& c) {
-  if (family_of(c.model_type).single_halves && c.num_local_experts != 0) return "nemotron_h_moe";
+  if (family_of(c.model_type).single_sublayers && c.num_local_experts != 0) return "nemotron_h_moe";
   if (c.model_type != architecture::bitnet) return std::string(name(c.model_type));
   return c.hidden_act == activation::silu ? "bitnet" : "bitnet-b1.58";
 }
@@ -210,7 +210,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
                                               : c.has_dense_layers() && !c.has_experts(layer)
                                                   ? c.dense_intermediate_size
                                                   : c.intermediate_size));
-  if (family_of(c.model_type).single_halves) out.set_array<std::int32_t>(prefix + "feed_forward_length", inner);
+  if (family_of(c.model_type).single_sublayers) out.set_array<std::int32_t>(prefix + "feed_forward_length", inner);
   else out.set(prefix + "feed_forward_length", c.intermediate_size);
   out.set(prefix + "rope.scaling.finetuned", c.no_rope_layer_interval == 0);
 }
@@ -242,8 +242,8 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
   const bool kinds = family_of(c.model_type).kinds_of_layers;
   out.set(prefix + "expert_count", c.num_local_experts);
   out.set(prefix + "expert_used_count", c.num_experts_per_tok);
-  const bool halves = family_of(c.model_type).single_halves;
-  if (kinds || halves || family_of(c.model_type).experts == mixtures::all)
+  const bool sublayers = family_of(c.model_type).single_sublayers;
+  if (kinds || sublayers || family_of(c.model_type).experts == mixtures::all)
     out.set(prefix + "expert_feed_forward_length", c.intermediate_size);
   if (family_of(c.model_type).shared_experts)
     out.set(prefix + "expert_shared_count", c.shared_expert_intermediate_size / c.intermediate_size);
@@ -254,7 +254,7 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from, std:
     out.set(prefix + "expert_gating_func", gguf_gating(family_of(c.model_type).score));
     out.set(prefix + "expert_weights_norm", c.norm_topk_prob);
     out.set(prefix + "expert_weights_scale", c.routed_scaling_factor);
-    if (halves) out.set(prefix + "expert_shared_count", 1u), out.set(prefix + "expert_group_count", 1u);
+    if (sublayers) out.set(prefix + "expert_shared_count", 1u), out.set(prefix + "expert_group_count", 1u);
     else out.set(prefix + "leading_dense_block_count", c.num_dense_layers);
     if (family_of(c.model_type).moe_keys) out.set(prefix + "interleave_moe_layer_step", 1u);
     return;

@@ -163,8 +163,8 @@ class hf_config_reader : public hf_mixtures {
     c.hidden_size = size(text["hidden_size"]);
     const bool convolves = family_of(c.model_type).recurrent == recurrence::short_conv;
     const bool experts_only = has_shared_expert(family_of(c.model_type)) && !text["intermediate_size"].present();
-    const bool halves = family_of(c.model_type).single_halves;
-    if (halves && !text["num_hidden_layers"].present())
+    const bool sublayers = family_of(c.model_type).single_sublayers;
+    if (sublayers && !text["num_hidden_layers"].present())
       c.num_hidden_layers = static_cast<std::uint32_t>(hybrid_kinds(text).size());
     else c.num_hidden_layers = size(text["num_hidden_layers"]);
     const json_place inner = text["intermediate_size"];
@@ -182,7 +182,7 @@ class hf_config_reader : public hf_mixtures {
     c.vocab_size = size_or("vocab_size", second ? 256'000 : 262'208);
     c.max_position_embeddings = size_or("max_position_embeddings", second ? 8192 : 131'072);
     expect_same(text["head_dim"], text["attention_head_dim"]);
-    const bool elsewhere = (halves || family_of(c.model_type).turned_norms) && !text["head_dim"].present();
+    const bool elsewhere = (sublayers || family_of(c.model_type).turned_norms) && !text["head_dim"].present();
     if (const json_place own = text[elsewhere ? "attention_head_dim" : "head_dim"]; own.present()) {
       c.head_dim = size(own);
     } else if (const std::uint32_t usual = family_of(c.model_type).default_head_dim; usual != 0) {
@@ -197,8 +197,8 @@ class hf_config_reader : public hf_mixtures {
       c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
     for (const char* other : {"rms_norm_eps", "norm_eps"})
-      if (halves) expect_same(text[other], text["layer_norm_epsilon"]);
-    c.rms_norm_eps = halves      ? text["layer_norm_epsilon"].present() ? text["layer_norm_epsilon"].real() : 1e-5f
+      if (sublayers) expect_same(text[other], text["layer_norm_epsilon"]);
+    c.rms_norm_eps = sublayers   ? text["layer_norm_epsilon"].present() ? text["layer_norm_epsilon"].real() : 1e-5f
                      : convolves ? text["norm_eps"].present() ? text["norm_eps"].real() : 1e-5f
                      : gemma && !text["rms_norm_eps"].present() ? 1e-6f
                                                                 : text["rms_norm_eps"].real();
@@ -206,8 +206,8 @@ class hf_config_reader : public hf_mixtures {
 
   [[gnu::cold]] void read_activation(const json_place& text) {
     const bool gemma = is_gemma(out_.config.model_type);
-    const bool halves = family_of(out_.config.model_type).single_halves;
-    const json_place place = text[halves                                         ? "mlp_hidden_act"
+    const bool sublayers = family_of(out_.config.model_type).single_sublayers;
+    const json_place place = text[sublayers                                      ? "mlp_hidden_act"
                                   : gemma && text["hidden_activation"].present() ? "hidden_activation"
                                                                                  : "hidden_act"];
     const std::string act = place.text_or(std::string(name(family_of(out_.config.model_type).act)));

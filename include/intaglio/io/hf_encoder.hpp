@@ -143,7 +143,7 @@ class hf_encoder : public hf_streams {
     for (const char* key : {"rotary_emb_interleaved", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "prenorm",
                             "parallel_block", "parallel_block_tied_norm", "causal", "use_rms_norm",
                             "moe_every_n_layers", "scale_attn_by_inverse_layer_idx"})
-      if (!root[key].is_nothing()) root[key].refuse("none");
+      if (!root[key].is_unwritten()) root[key].refuse("none");
     if (!root["scale_attn_weights"].boolean_or(true)) root["scale_attn_weights"].refuse("true");
     if (const json_place part = root["rotary_emb_fraction"]; part.present() && part.number() != 1.0) part.refuse("1");
     if (root["rotary_emb_scale_base"].present()) root["rotary_emb_scale_base"].refuse("none");

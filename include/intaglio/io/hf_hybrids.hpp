@@ -22,17 +22,17 @@ class hf_hybrids : public hf_layers {
   [[gnu::cold]] std::string hybrid_kinds(const json_place& text) const {
     const json_place types = text["layer_types"].present() ? text["layer_types"] : text["layers_block_type"],
                      letters = text["hybrid_override_pattern"];
-    const bool halves = family_of(out_.config.model_type).single_halves;
+    const bool sublayers = family_of(out_.config.model_type).single_sublayers;
     std::string listed;
     for (const json_place& layer : types.elements()) {
       const std::string& kind = layer.text();
       if (kind == "mamba" || kind == "linear_attention") listed += 'M';
       else if (kind == "attention" || kind == "full_attention") listed += '*';
-      else if (kind == "mlp" && halves) listed += '-';
-      else if (kind == "moe" && halves) listed += 'E';
-      else layer.refuse(halves ? "mamba, attention, mlp or moe" : "mamba or attention");
+      else if (kind == "mlp" && sublayers) listed += '-';
+      else if (kind == "moe" && sublayers) listed += 'E';
+      else layer.refuse(sublayers ? "mamba, attention, mlp or moe" : "mamba or attention");
     }
-    if (!halves || !letters.present()) return listed;
+    if (!sublayers || !letters.present()) return listed;
     if (const auto other = letters.text().find_first_not_of("M*-E"); other != std::string::npos)
       document_.refuse(letters.where(), "M, *, - and E, a letter a layer",
                        "'" + printable(letters.text().substr(other, 1)) + "' for layer " + std::to_string(other));
@@ -57,10 +57,10 @@ class hf_hybrids : public hf_layers {
   /// Mamba-2 beside attention. Defaults: transformers' GraniteMoeHybridConfig and NemotronHConfig.
   [[gnu::cold]] void read_state_space(const json_place& text) {
     decoder_config& c = out_.config;
-    const bool halves = family_of(c.model_type).single_halves;
+    const bool sublayers = family_of(c.model_type).single_sublayers;
     const std::string kinds = hybrid_kinds(text);
     if (kinds.size() != c.num_hidden_layers || kinds.size() > layer_pattern::max_period)
-      document_.refuse(halves ? "hybrid_override_pattern" : "layer_types",
+      document_.refuse(sublayers ? "hybrid_override_pattern" : "layer_types",
                        std::to_string((std::min)(c.num_hidden_layers, layer_pattern::max_period)) + " layers",
                        std::to_string(kinds.size()));
     for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
@@ -72,20 +72,20 @@ class hf_hybrids : public hf_layers {
     const auto size_or = [&](const char* key, std::uint32_t absent) {
       return text[key].present() ? size(text[key]) : absent;
     };
-    c.conv_taps = size_or(halves ? "conv_kernel" : "mamba_d_conv", 4);
-    const json_place heads = text[halves ? "mamba_num_heads" : "mamba_n_heads"];
-    c.delta_net = {.key_heads = halves ? size_or("n_groups", 8) : size_or("mamba_n_groups", 1),
+    c.conv_taps = size_or(sublayers ? "conv_kernel" : "mamba_d_conv", 4);
+    const json_place heads = text[sublayers ? "mamba_num_heads" : "mamba_n_heads"];
+    c.delta_net = {.key_heads = sublayers ? size_or("n_groups", 8) : size_or("mamba_n_groups", 1),
                    .value_heads = heads.present() ? size(heads) : 128,
-                   .key_dim = halves ? size_or("ssm_state_size", 128) : size_or("mamba_d_state", 256),
-                   .value_dim = halves ? size_or("mamba_head_dim", 64) : granite_head(text)};
+                   .key_dim = sublayers ? size_or("ssm_state_size", 128) : size_or("mamba_d_state", 256),
+                   .value_dim = sublayers ? size_or("mamba_head_dim", 64) : granite_head(text)};
     if (c.delta_net.key_heads == 0 || c.delta_net.value_heads % c.delta_net.key_heads != 0)
       document_.refuse(heads.where(), "a multiple of the groups of heads, " + std::to_string(c.delta_net.key_heads),
                        std::to_string(c.delta_net.value_heads));
     for (const char* key : {"mamba_conv_bias", "use_conv_bias"})
       if (!text[key].boolean_or(true)) text[key].refuse("true");
     if (const json_place act = text["mamba_hidden_act"]; act.text_or("silu") != "silu") act.refuse("silu");
-    if (halves && c.hidden_act != activation::relu_squared) text["mlp_hidden_act"].refuse("relu2");
-    const bool turns = !halves && text["position_embedding_type"].text_or("none") == "rope";
+    if (sublayers && c.hidden_act != activation::relu_squared) text["mlp_hidden_act"].refuse("relu2");
+    const bool turns = !sublayers && text["position_embedding_type"].text_or("none") == "rope";
     c.no_rope_layer_interval = turns ? 0 : 1;
     const auto limits = text["time_step_limit"].elements();
     if (limits.empty()) return;

@@ -52,11 +52,11 @@ constexpr bool has_multipliers(const family& of) { return of.multipliers; }
 constexpr bool has_delta_rules(const family& of) { return of.recurrent == recurrence::delta_net; }
 constexpr bool has_short_conv(const family& of) { return of.recurrent == recurrence::short_conv; }
 constexpr bool has_state_space(const family& of) { return of.recurrent == recurrence::mamba2; }
-constexpr bool has_single_halves(const family& of) { return of.single_halves; }
+constexpr bool has_single_sublayers(const family& of) { return of.single_sublayers; }
 constexpr bool has_layers_without_rope(const family& of) { return of.no_rope_interval != 0; }
 constexpr bool has_biased_experts(const family& of) { return of.block_biases; }
 constexpr bool has_experts_alone(const family& of) {
-  return of.experts == mixtures::all || may_share_expert(of) || of.single_halves;
+  return of.experts == mixtures::all || may_share_expert(of) || of.single_sublayers;
 }
 constexpr bool has_logistic_router(const family& of) { return of.score == expert_score::logistic; }
 constexpr bool has_optional_norms(const family& of) { return of.optional_norms; }
@@ -65,11 +65,11 @@ constexpr bool has_moe_keys(const family& of) { return of.moe_keys; }
 constexpr bool has_draft_layers(const family& of) { return of.draft_layers; }
 constexpr bool has_plain_experts(const family& of) { return of.experts == mixtures::all && !of.block_biases; }
 constexpr bool has_narrow_experts(const family& of) {
-  return of.default_expert_width != 0 || of.kinds_of_layers || of.single_halves;
+  return of.default_expert_width != 0 || of.kinds_of_layers || of.single_sublayers;
 }
-constexpr bool has_counted_experts(const family& of) { return has_shared_experts(of) || of.single_halves; }
+constexpr bool has_counted_experts(const family& of) { return has_shared_experts(of) || of.single_sublayers; }
 constexpr bool has_stated_parts(const family& of) { return has_plain_experts(of) || has_scored_router(of); }
-constexpr bool has_stated_eps(const family& of) { return has_short_conv(of) || of.single_halves; }
+constexpr bool has_stated_eps(const family& of) { return has_short_conv(of) || of.single_sublayers; }
 constexpr bool has_gelu(const family& of) { return of.act == activation::gelu_tanh; }
 constexpr bool has_stated_scores(const family& of) { return has_gelu(of) && of.norms_behind && !has_layer_inputs(of); }
 constexpr bool has_local_rope(const family& of) { return (has_stated_scores(of) || of.streams) && of.head_norms; }
@@ -236,17 +236,17 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"mamba_n_heads", config_key_use::read, "granitemoehybrid"},
     {"mamba_proj_bias"},
     {"time_step_limit", config_key_use::read, {}, has_state_space},
-    {"hybrid_override_pattern", config_key_use::read, {}, has_single_halves},
-    {"attention_head_dim", config_key_use::read, "hunyuan_v1_dense", has_single_halves},
-    {"layer_norm_epsilon", config_key_use::read, "nomic_bert", has_single_halves},
-    {"mlp_hidden_act", config_key_use::read, {}, has_single_halves},
-    {"mamba_hidden_act", config_key_use::read, {}, has_single_halves},
-    {"mamba_num_heads", config_key_use::read, {}, has_single_halves},
-    {"mamba_head_dim", config_key_use::read, {}, has_single_halves},
-    {"ssm_state_size", config_key_use::read, {}, has_single_halves},
-    {"n_groups", config_key_use::read, {}, has_single_halves},
-    {"conv_kernel", config_key_use::read, {}, has_single_halves},
-    {"use_conv_bias", config_key_use::read, {}, has_single_halves},
+    {"hybrid_override_pattern", config_key_use::read, {}, has_single_sublayers},
+    {"attention_head_dim", config_key_use::read, "hunyuan_v1_dense", has_single_sublayers},
+    {"layer_norm_epsilon", config_key_use::read, "nomic_bert", has_single_sublayers},
+    {"mlp_hidden_act", config_key_use::read, {}, has_single_sublayers},
+    {"mamba_hidden_act", config_key_use::read, {}, has_single_sublayers},
+    {"mamba_num_heads", config_key_use::read, {}, has_single_sublayers},
+    {"mamba_head_dim", config_key_use::read, {}, has_single_sublayers},
+    {"ssm_state_size", config_key_use::read, {}, has_single_sublayers},
+    {"n_groups", config_key_use::read, {}, has_single_sublayers},
+    {"conv_kernel", config_key_use::read, {}, has_single_sublayers},
+    {"use_conv_bias", config_key_use::read, {}, has_single_sublayers},
     {"use_bias"},
     {"mamba_chunk_size", config_key_use::harmless},  // how prompts are cut
     {"chunk_size", config_key_use::harmless},
@@ -271,8 +271,8 @@ inline constexpr config_key_rule hf_key_rules[] = {
     {"moe_intermediate_size", config_key_use::read, {}, has_narrow_experts},
     {"norm_topk_prob", config_key_use::read, {}, has_stated_parts},
     // Of Nemotron-H's mixtures, which without such layers nobody reads; n_routed_experts and others are theirs too.
-    {"moe_shared_expert_intermediate_size", config_key_use::read, {}, has_single_halves},
-    {"moe_latent_size", config_key_use::read, {}, has_single_halves},
+    {"moe_shared_expert_intermediate_size", config_key_use::read, {}, has_single_sublayers},
+    {"moe_latent_size", config_key_use::read, {}, has_single_sublayers},
     {"moe_shared_expert_overlap", config_key_use::harmless},  // how it is computed
     {"mtp_layers_block_type", config_key_use::harmless},      // of heads that draft tokens
     {"mtp_hybrid_override_pattern", config_key_use::harmless},
@@ -525,10 +525,10 @@ inline void judge_config_keys(const json_place& object, std::span<const config_k
     const auto rule = std::find_if(rules.begin(), rules.end(), [&](const auto& each) { return each.key == key; });
     if (rule == rules.end()) warn(value, "is unknown and not read");
     else if ((rule->use == config_key_use::off || (rule->use == config_key_use::own && !rule->is_of(model_type))) &&
-             !value.is_nothing())
+             !value.is_unwritten())
       value.refuse("none");
-    else if (rule->use == config_key_use::training && !value.is_nothing()) warn(value, "acts in training alone");
-    else if (!rule->is_of(model_type) && !value.is_nothing())
+    else if (rule->use == config_key_use::training && !value.is_unwritten()) warn(value, "acts in training alone");
+    else if (!rule->is_of(model_type) && !value.is_unwritten())
       warn(value, "is not used by " + printable(model_type, 40));
   }
   if (named > most)

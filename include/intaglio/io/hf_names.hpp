@@ -34,7 +34,7 @@ inline constexpr std::array<hf_part, 3> shared_expert_names{{{"mlp.shared_expert
 
 /// Names of tensors of families with Mamba-2.
 [[gnu::cold]] inline std::vector<hf_part> mamba2_parts(const family& of) {
-  if (of.single_halves)
+  if (of.single_sublayers)
     return {{"norm", "attn_norm"},
             {"mixer.q_proj", "attn_q"},
             {"mixer.k_proj", "attn_k"},
@@ -123,10 +123,10 @@ inline std::vector<hf_part> delta_net_parts() {
 /// Names of a layer's tensors. One name means the norm before the FFN in Llama and the norm after attention in Gemma.
 inline std::vector<hf_part> hf_parts(const family& of) {
   if (of.recurrent == recurrence::mamba2) return mamba2_parts(of);
-  const bool gemma = of.norms_behind && !of.norms_by_half;
-  const char* const behind_attention = gemma              ? "post_attention_layernorm"
-                                       : of.norms_by_half ? "post_self_attn_layernorm"
-                                                          : "pre_feedforward_layernorm";
+  const bool gemma = of.norms_behind && !of.norms_by_sublayer;
+  const char* const behind_attention = gemma                  ? "post_attention_layernorm"
+                                       : of.norms_by_sublayer ? "post_self_attn_layernorm"
+                                                              : "pre_feedforward_layernorm";
   if (of.recurrent == recurrence::short_conv) return short_conv_parts();
   std::vector<hf_part> out(attention_parts.begin(), attention_parts.end());
   if (of.turned_norms) {
@@ -142,7 +142,7 @@ inline std::vector<hf_part> hf_parts(const family& of) {
        {"self_attn.attn_sub_norm", "attn_sub_norm"},
        {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", of.ffn_norm},
        {behind_attention, of.norms_behind ? "post_attention_norm" : "ffn_norm"},
-       {of.norms_by_half ? "post_mlp_layernorm" : "post_feedforward_layernorm", "post_ffw_norm"},
+       {of.norms_by_sublayer ? "post_mlp_layernorm" : "post_feedforward_layernorm", "post_ffw_norm"},
        {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
        {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
        {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
@@ -195,7 +195,7 @@ constexpr bool has_tails(const family& of, std::string_view hf) {
   if (hf == "mlp.moe_statics.e_score_correction_bias") return of.moe_keys;
   if (hf == "mlp.gate.e_score_correction_bias") return has_scored_router(of) && of.shared_experts && !of.moe_keys;
   if (hf == "feed_forward.expert_bias") return has_scored_router(of) && of.recurrent == recurrence::short_conv;
-  if (hf.starts_with("mixer.")) return of.single_halves;
+  if (hf.starts_with("mixer.")) return of.single_sublayers;
   return hf.starts_with("altup.") ? of.streams : of.kinds_of_layers;
 }
 /// What matrices of streams begin with; a number and ".weight" are behind it.
@@ -212,14 +212,14 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
   if (family_of(type).layer_norms) return encoder_gguf_name(name, family_of(type));
   if (name == "lm_head.weight" || name == "language_model.lm_head.weight") return "output.weight";
   // Multimodal repositories put the text model under one of these; of a model without a head the last one is there.
-  const bool halves = family_of(type).single_halves;
+  const bool sublayers = family_of(type).single_sublayers;
   constexpr auto prefixes =
       std::to_array<std::string_view>({"language_model.model.", "model.language_model.", "backbone.", "model.", ""});
   for (const std::string_view prefix : prefixes)
-    if (name.starts_with(prefix) && (halves || prefix != "backbone.")) {
+    if (name.starts_with(prefix) && (sublayers || prefix != "backbone.")) {
       name.remove_prefix(prefix.size());
-      if (halves && name == "embeddings.weight") return "token_embd.weight";
-      if (halves && name == "norm_f.weight") return "output_norm.weight";
+      if (sublayers && name == "embeddings.weight") return "token_embd.weight";
+      if (sublayers && name == "norm_f.weight") return "output_norm.weight";
       if (name == "embed_tokens.weight") return "token_embd.weight";
       if (family_of(type).embedding_norm && name == "embedding_norm.weight") return "token_embd_norm.weight";
       if (!family_of(type).embedding_norm && name == "norm.weight") return "output_norm.weight";
@@ -246,7 +246,7 @@ inline constexpr std::array<hf_part, 2> hf_aliases{
         return "blk." + std::string(layer) + ".attn_sinks.weight";
       if (const recurrence kind = family_of(type).recurrent;
           (kind == recurrence::delta_net && part == "linear_attn") ||
-          (kind == recurrence::mamba2 && part == (halves ? "mixer" : "mamba"))) {
+          (kind == recurrence::mamba2 && part == (sublayers ? "mixer" : "mamba"))) {
         if (what == "D" && kind == recurrence::mamba2) return "blk." + std::string(layer) + ".ssm_d";
         if (what == "A_log") return "blk." + std::string(layer) + ".ssm_a";
         if (what == "dt_bias") return "blk." + std::string(layer) + ".ssm_dt.bias";

@@ -170,13 +170,13 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) {
        const std::uint32_t layers = c.num_hidden_layers, recurrent = c.recurrent_layers.count(layers);
        const std::uint32_t alone = c.ffn_layers.count(layers);
-       if (family_of(c.model_type).single_halves == c.ffn_layers.empty()) return false;
+       if (family_of(c.model_type).single_sublayers == c.ffn_layers.empty()) return false;
        return family_of(c.model_type).recurrent == recurrence::none ? c.recurrent_layers.empty()
                                                                     : recurrent != 0 && recurrent + alone < layers;
      },
      [](const decoder_config& c) {
-       return std::string(family_of(c.model_type).single_halves ? "recurrent layers, layers of attention and of FFNs"
-                                                                : "recurrent layers and layers of attention");
+       return std::string(family_of(c.model_type).single_sublayers ? "recurrent layers, layers of attention and of FFNs"
+                                                                   : "recurrent layers and layers of attention");
      },
      [](const decoder_config& c) {
        const std::uint32_t alone = c.ffn_layers.count(c.num_hidden_layers);
@@ -188,7 +188,7 @@ inline constexpr number_relation number_relations[] = {
      [](const decoder_config& c) {
        for (std::uint32_t layer = 0; layer < layer_pattern::max_period; ++layer)
          if (c.expert_layers.has(layer) && !c.ffn_layers.has(layer)) return false;
-       return !family_of(c.model_type).single_halves || (c.num_local_experts != 0) != c.expert_layers.empty();
+       return !family_of(c.model_type).single_sublayers || (c.num_local_experts != 0) != c.expert_layers.empty();
      },
      [](const decoder_config& c) {
        return std::string(c.num_local_experts != 0 ? "layers of FFNs, some with experts" : "none without experts");

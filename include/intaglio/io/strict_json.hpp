@@ -133,7 +133,7 @@ class json_place {
   const std::string& where() const { return where_; }
   const std::string& file() const { return *file_; }
   /// True for null, false, 0 and what is empty.
-  bool is_nothing() const {
+  bool is_unwritten() const {
     return !present() || (value_->is_boolean() && !value_->get<bool>()) ||
            (value_->is_number() && value_->get<double>() == 0) || (is_string() && text().empty()) ||
            (value_->is_structured() && value_->empty());

@@ -252,7 +252,7 @@ inline void add_dense_products(const decoder_config& c, std::vector<tensor_rule>
       if (facts.sinks) add("attn_sinks", norm, 1, c.num_attention_heads);
     }
     if (facts.streams) add_stream_rules(c, add);
-    if (facts.single_halves) continue;
+    if (facts.single_sublayers) continue;
     if (facts.norms_behind) add("post_attention_norm", norm, 1, hidden);
     if (facts.norms_before) add(facts.ffn_norm, norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; c.has_experts(layer)) {

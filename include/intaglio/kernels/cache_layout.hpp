@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where the elements of a layer's key and value cache are. Keys are in octets of 8 positions, so that neighbouring
-// lanes, a position each, read 16 neighbouring bytes of halves each; values stand row by row. Of a coded cache both
+// lanes, a position each, read 16 neighbouring bytes of f16 each; values stand row by row. Of a coded cache both
 // are in octets of positions, each with its factors behind its codes.
 #pragma once
 

@@ -13,12 +13,12 @@
 
 #include "intaglio/kernels/accept.hpp"
 #include "intaglio/kernels/attention.hpp"
+#include "intaglio/kernels/attention_batch.hpp"
 #include "intaglio/kernels/attention_chunk.hpp"
-#include "intaglio/kernels/attention_few.hpp"
-#include "intaglio/kernels/attention_halves.hpp"
+#include "intaglio/kernels/attention_f16.hpp"
 #include "intaglio/kernels/calibrate.hpp"
 #include "intaglio/kernels/delta_net.hpp"
-#include "intaglio/kernels/dense_few.hpp"
+#include "intaglio/kernels/dense_batch.hpp"
 #include "intaglio/kernels/dense_matmul.hpp"
 #include "intaglio/kernels/dense_rows.hpp"
 #include "intaglio/kernels/embed.hpp"
@@ -26,25 +26,25 @@
 #include "intaglio/kernels/expert_tiles.hpp"
 #include "intaglio/kernels/fixed.hpp"
 #include "intaglio/kernels/gated.hpp"
-#include "intaglio/kernels/halves.hpp"
 #include "intaglio/kernels/head_gate.hpp"
 #include "intaglio/kernels/head_rescore.hpp"
 #include "intaglio/kernels/head_screen.hpp"
 #include "intaglio/kernels/interface.hpp"
 #include "intaglio/kernels/kinds.hpp"
 #include "intaglio/kernels/layers.hpp"
+#include "intaglio/kernels/layers_batch.hpp"
+#include "intaglio/kernels/layers_batch_normed.hpp"
 #include "intaglio/kernels/layers_coded.hpp"
-#include "intaglio/kernels/layers_few.hpp"
-#include "intaglio/kernels/layers_few_normed.hpp"
-#include "intaglio/kernels/layers_many.hpp"
-#include "intaglio/kernels/layers_many_normed.hpp"
-#include "intaglio/kernels/layers_ternary_few.hpp"
+#include "intaglio/kernels/layers_rows.hpp"
+#include "intaglio/kernels/layers_rows_normed.hpp"
+#include "intaglio/kernels/layers_ternary_rows.hpp"
 #include "intaglio/kernels/matmul.hpp"
+#include "intaglio/kernels/matmul_batch.hpp"
 #include "intaglio/kernels/matmul_chunk.hpp"
-#include "intaglio/kernels/matmul_few.hpp"
 #include "intaglio/kernels/norm_add.hpp"
 #include "intaglio/kernels/norm_quantize.hpp"
 #include "intaglio/kernels/pages.hpp"
+#include "intaglio/kernels/quantize_f16.hpp"
 #include "intaglio/kernels/residency.hpp"
 #include "intaglio/kernels/rms_norm.hpp"
 #include "intaglio/kernels/route.hpp"
@@ -52,8 +52,8 @@
 #include "intaglio/kernels/short_conv.hpp"
 #include "intaglio/kernels/stream_read.hpp"
 #include "intaglio/kernels/streams.hpp"
+#include "intaglio/kernels/ternary_batch.hpp"
 #include "intaglio/kernels/ternary_chunk.hpp"
-#include "intaglio/kernels/ternary_few.hpp"
 #include "intaglio/kernels/ternary_float.hpp"
 #include "intaglio/kernels/ternary_matmul.hpp"
 #include "intaglio/kernels/ternary_rows.hpp"
@@ -78,16 +78,16 @@ template <class... Kernels>
 struct kernel_list {};
 /// Every kernel, in the order of `kernel`.
 using all_kernels =
-    kernel_list<embed_kernel, norm_quantize_kernel, ternary_matmul_kernel, ternary_few_kernel, ternary_chunk_kernel,
-                ternary_float_kernel, attention_kernel, attention_chunk_kernel, dense_matmul_kernel, dense_few_kernel,
+    kernel_list<embed_kernel, norm_quantize_kernel, ternary_matmul_kernel, ternary_batch_kernel, ternary_chunk_kernel,
+                ternary_float_kernel, attention_kernel, attention_chunk_kernel, dense_matmul_kernel, dense_batch_kernel,
                 head_screen_kernel, head_rescore_kernel, sample_kernel, accept_kernel, layers_kernel, matmul_kernel,
-                turn_kernel, norm_add_kernel, route_kernel, expert_sum_kernel, halves_kernel, matmul_chunk_kernel,
-                attention_halves_kernel, walk_gate_up_kernel, walk_down_kernel, pages_kernel, walk_select_kernel,
-                walk_up_kernel, walk_sum_kernel, fixed_kernel, matmul_few_kernel, layers_coded_kernel,
-                walk_trace_kernel, rms_norm_kernel, attention_few_kernel, expert_tiles_kernel, dense_rows_kernel,
-                ternary_rows_kernel, layers_few_kernel, layers_ternary_few_kernel, layers_many_kernel,
-                layers_few_normed_kernel, layers_many_normed_kernel, gated_kernel, short_conv_kernel, delta_net_kernel,
-                head_gate_kernel, streams_kernel>;
+                turn_kernel, norm_add_kernel, route_kernel, expert_sum_kernel, quantize_f16_kernel, matmul_chunk_kernel,
+                attention_f16_kernel, walk_gate_up_kernel, walk_down_kernel, pages_kernel, walk_select_kernel,
+                walk_up_kernel, walk_sum_kernel, fixed_kernel, matmul_batch_kernel, layers_coded_kernel,
+                walk_trace_kernel, rms_norm_kernel, attention_batch_kernel, expert_tiles_kernel, dense_rows_kernel,
+                ternary_rows_kernel, layers_rows_kernel, layers_ternary_rows_kernel, layers_batch_kernel,
+                layers_rows_normed_kernel, layers_batch_normed_kernel, gated_kernel, short_conv_kernel,
+                delta_net_kernel, head_gate_kernel, streams_kernel>;
 
 /// What `f` makes of a kernel's descriptor, given as a std::type_identity.
 template <class F, class... Kernels>

@@ -20,11 +20,11 @@ namespace intaglio::kernels {
 
 /// Which devices a module is for.
 enum class module_target : std::uint8_t {
-  any,        ///< every device
-  gpu,        ///< all but CPU drivers with wide loads
-  cpu,        ///< CPU drivers with wide loads
-  matrix,     ///< devices with cooperative matrices
-  few_matrix  ///< devices with cooperative matrices, in tiles that are chosen at run time
+  any,          ///< every device
+  gpu,          ///< all but CPU drivers with wide loads
+  cpu,          ///< CPU drivers with wide loads
+  matrix,       ///< devices with cooperative matrices
+  batch_matrix  ///< devices with cooperative matrices, in tiles that are chosen at run time
 };
 
 /// A module of a kernel, without its code.
@@ -47,12 +47,12 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(ternary_matmul, gpu, ternary_matmul),
     INTAGLIO_MODULE(ternary_matmul, gpu, ternary_matmul_portable),
     INTAGLIO_MODULE(ternary_matmul, cpu, ternary_matmul_cpu),
-    INTAGLIO_MODULE(ternary_few, any, ternary_few),
-    INTAGLIO_MODULE(ternary_few, any, ternary_few_portable),
-    INTAGLIO_MODULE(ternary_few, few_matrix, ternary_few_matrix),
+    INTAGLIO_MODULE(ternary_batch, any, ternary_batch),
+    INTAGLIO_MODULE(ternary_batch, any, ternary_batch_portable),
+    INTAGLIO_MODULE(ternary_batch, batch_matrix, ternary_batch_matrix),
     INTAGLIO_MODULE(ternary_chunk, any, ternary_chunk),
     INTAGLIO_MODULE(ternary_chunk, any, ternary_chunk_portable),
-    INTAGLIO_MODULE(ternary_chunk, few_matrix, ternary_chunk_fragments),
+    INTAGLIO_MODULE(ternary_chunk, batch_matrix, ternary_chunk_fragments),
     INTAGLIO_MODULE(ternary_float, gpu, ternary_float),
     INTAGLIO_MODULE(ternary_float, cpu, ternary_float_cpu),
     INTAGLIO_MODULE(attention, gpu, attention),
@@ -60,7 +60,7 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(attention_chunk, any, attention_chunk),
     INTAGLIO_MODULE(dense_matmul, gpu, dense_matmul),
     INTAGLIO_MODULE(dense_matmul, cpu, dense_matmul_cpu),
-    INTAGLIO_MODULE(dense_few, any, dense_few),
+    INTAGLIO_MODULE(dense_batch, any, dense_batch),
     INTAGLIO_MODULE(head_screen, any, head_screen),
     INTAGLIO_MODULE(head_screen, any, head_screen_portable),
     INTAGLIO_MODULE(head_rescore, any, head_rescore),
@@ -77,14 +77,14 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(norm_add, any, norm_add),
     INTAGLIO_MODULE(route, any, route),
     INTAGLIO_MODULE(expert_sum, any, expert_sum),
-    INTAGLIO_MODULE(halves, any, halves),
+    INTAGLIO_MODULE(quantize_f16, any, quantize_f16),
     INTAGLIO_MODULE(matmul_chunk, any, matmul_chunk),
-    INTAGLIO_MODULE(matmul_chunk, few_matrix, matmul_chunk_few),
-    INTAGLIO_MODULE(matmul_chunk, few_matrix, matmul_chunk_fragments),
+    INTAGLIO_MODULE(matmul_chunk, batch_matrix, matmul_chunk_batch),
+    INTAGLIO_MODULE(matmul_chunk, batch_matrix, matmul_chunk_fragments),
     INTAGLIO_MODULE(matmul_chunk, matrix, matmul_chunk_matrix),
-    INTAGLIO_MODULE(attention_halves, any, attention_halves_portable),
-    INTAGLIO_MODULE(attention_halves, matrix, attention_fragments),
-    INTAGLIO_MODULE(attention_halves, matrix, attention_halves),
+    INTAGLIO_MODULE(attention_f16, any, attention_f16_portable),
+    INTAGLIO_MODULE(attention_f16, matrix, attention_fragments),
+    INTAGLIO_MODULE(attention_f16, matrix, attention_f16),
     INTAGLIO_MODULE(walk_gate_up, gpu, walk_gate_up),
     INTAGLIO_MODULE(walk_gate_up, gpu, walk_gate_up_portable),
     INTAGLIO_MODULE(walk_gate_up, cpu, walk_gate_up_cpu),
@@ -96,25 +96,25 @@ inline constexpr auto declared_modules = std::to_array<declared_module>({
     INTAGLIO_MODULE(walk_up, any, walk_up),
     INTAGLIO_MODULE(walk_sum, any, walk_sum),
     INTAGLIO_MODULE(fixed, any, fixed),
-    INTAGLIO_MODULE(matmul_few, any, matmul_few),
-    INTAGLIO_MODULE(matmul_few, any, matmul_few_portable),
-    INTAGLIO_MODULE(matmul_few, few_matrix, matmul_few_matrix),
-    INTAGLIO_MODULE(matmul_few, few_matrix, matmul_few_tiled),
+    INTAGLIO_MODULE(matmul_batch, any, matmul_batch),
+    INTAGLIO_MODULE(matmul_batch, any, matmul_batch_portable),
+    INTAGLIO_MODULE(matmul_batch, batch_matrix, matmul_batch_matrix),
+    INTAGLIO_MODULE(matmul_batch, batch_matrix, matmul_batch_tiled),
     INTAGLIO_MODULE(layers_coded, gpu, layers_coded),
     INTAGLIO_MODULE(layers_coded, gpu, layers_dense),
     INTAGLIO_MODULE(layers_coded, gpu, layers_mixed),
     INTAGLIO_MODULE(layers_coded, gpu, layers_experts),
     INTAGLIO_MODULE(walk_trace, any, walk_trace),
     INTAGLIO_MODULE(rms_norm, any, rms_norm),
-    INTAGLIO_MODULE(attention_few, any, attention_few),
+    INTAGLIO_MODULE(attention_batch, any, attention_batch),
     INTAGLIO_MODULE(expert_tiles, any, expert_tiles),
     INTAGLIO_MODULE(dense_rows, any, dense_rows),
     INTAGLIO_MODULE(ternary_rows, any, ternary_rows),
-    INTAGLIO_MODULE(layers_few, matrix, layers_few),
-    INTAGLIO_MODULE(layers_ternary_few, matrix, layers_ternary_few),
-    INTAGLIO_MODULE(layers_many, matrix, layers_many),
-    INTAGLIO_MODULE(layers_few_normed, matrix, layers_few_normed),
-    INTAGLIO_MODULE(layers_many_normed, matrix, layers_many_normed),
+    INTAGLIO_MODULE(layers_rows, matrix, layers_rows),
+    INTAGLIO_MODULE(layers_ternary_rows, matrix, layers_ternary_rows),
+    INTAGLIO_MODULE(layers_batch, matrix, layers_batch),
+    INTAGLIO_MODULE(layers_rows_normed, matrix, layers_rows_normed),
+    INTAGLIO_MODULE(layers_batch_normed, matrix, layers_batch_normed),
     INTAGLIO_MODULE(gated, any, gated),
     INTAGLIO_MODULE(short_conv, any, short_conv),
     INTAGLIO_MODULE(delta_net, any, delta_net),

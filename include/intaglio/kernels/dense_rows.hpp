@@ -8,7 +8,7 @@
 
 namespace intaglio::kernels {
 
-/// dense_few of one token for CPU drivers: workgroup (x, y) has the rows_together rows from (x + y * groups x) *
+/// dense_batch of one token for CPU drivers: workgroup (x, y) has the rows_together rows from (x + y * groups x) *
 /// rows_together on; columns a multiple of 32; at most 2^20 workgroups. dense_rows_most bounds its code, which has no
 /// loops.
 inline constexpr kernel_interface dense_rows_interface{

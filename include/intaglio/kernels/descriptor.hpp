@@ -26,7 +26,7 @@ struct candidate {
 
 /// What a kernel rounds its results to, which the device's own roots, divisions and order of sums may tip the other
 /// way: int8 behind a norm; halves, by cooperative matrices or behind a norm; the cache's elements.
-enum class rounding : std::uint8_t { none, int8, halves, cache };
+enum class rounding : std::uint8_t { none, int8, f16, cache };
 
 /// Specialization constants by id, as bits.
 using constant_words = std::array<std::uint32_t, max_specialization_constants>;

@@ -4,12 +4,12 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include "intaglio/kernels/batch_tile.hpp"
 #include "intaglio/kernels/descriptor.hpp"
-#include "intaglio/kernels/few_tile.hpp"
 
 namespace intaglio::kernels {
 
-/// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block
+/// What matmul_batch multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block
 /// bits 16 .. 23 of its 32 columns, four a word, then bits 8 .. 15, then 0 .. 7, two quads each, then the block's
 /// scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing. width: a multiple of 32. With
 /// prologue::norm one workgroup a token (y), else any number of them (x). `tiled`: of each eight tokens u32 [width /

@@ -13,7 +13,7 @@
 
 namespace intaglio::kernels {
 
-/// binary: the words 0 and 1, whatever is run (shaders/include/straight.glsl).
+/// binary: the words 0 and 1, whatever is run (shaders/include/unrolled.glsl).
 enum class field_type : std::uint8_t { address, u32, f32, boolean, binary };
 
 constexpr std::uint32_t size_bytes(field_type type) {

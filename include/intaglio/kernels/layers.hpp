@@ -17,11 +17,11 @@ namespace intaglio::kernels {
 /// other. One token, ternary products behind quantising norms. One workgroup a part. arguments: addresses,
 /// argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0 before. Two forms. For
 /// llvmpipe (layers_cpu), in workgroups of one subgroup, which may run at once or one after the other: none waits for
-/// another for long, a workgroup that finds a step unfinished does it. patience: turns of a loop that a workgroup
+/// another for long, a workgroup that finds a step unfinished does it. spin_limit: turns of a loop that a workgroup
 /// spends on waiting in each step, before it does the step itself. progress is 0 afterwards. For GPUs on which all
 /// workgroups run at once (layers), in workgroups of 32 subgroups of 32: each waits until what it reads is no longer
 /// ~0, which all bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that
-/// share keys and values (layers_long; plan::resident_long_fits). patience: reads of one element, after which a
+/// share keys and values (layers_long; plan::resident_long_fits). spin_limit: reads of one element, after which a
 /// workgroup gives up: the stream behind the last layer is then NaN, and progress[progress_timed_out] 1 until somebody
 /// clears it. ffns_before, ffns_behind: FFNs of a layer before attention, 0 or 1, and behind it, 1 or 2; those of the
 /// CPU have one behind it alone.
@@ -33,7 +33,7 @@ inline constexpr kernel_interface layers_interface{"layers",
                                                      {"layers"},
                                                      {"parts"},
                                                      {"eps", field_type::f32},
-                                                     {"patience"},
+                                                     {"spin_limit"},
                                                      {"head_dim"},
                                                      {"heads"},
                                                      {"kv_heads"},
@@ -99,7 +99,7 @@ struct layers_kernel {
     std::uint32_t layers{};
     std::uint32_t parts{};
     float eps{};
-    std::uint32_t patience{};
+    std::uint32_t spin_limit{};
     std::uint32_t head_dim{};
     std::uint32_t heads{};
     std::uint32_t kv_heads{};

@@ -29,7 +29,7 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"layers"},
                                                            {"parts"},
                                                            {"eps", field_type::f32},
-                                                           {"patience"},
+                                                           {"spin_limit"},
                                                            {"head_dim"},
                                                            {"heads"},
                                                            {"kv_heads"},
@@ -61,7 +61,7 @@ inline constexpr kernel_interface layers_coded_interface{"layers_coded",
                                                            {"ffns"}}}};
 
 namespace layers_coded {
-/// Where the norms of a block stand: before its halves, there and before additions to the stream, or before these
+/// Where the norms of a block stand: before its sublayers, there and before additions to the stream, or before these
 /// alone.
 enum class norms_around : std::uint32_t { before = 0, before_and_behind = 1, behind = 2 };
 /// Addresses that a layer has. They are those of layers, with other meanings of what products have besides a weight:
@@ -92,7 +92,7 @@ constexpr layers::ffns ffns_in(std::uint32_t word) { return {word & 15, word >> 
 constexpr mixture mixture_in(std::uint32_t word) { return {word >> 8 & 1023, word >> 18 & 31, (word >> 23 & 1) != 0}; }
 inline constexpr std::uint32_t most_mixed_layers = 64;  ///< of several codecs: bits of values_apart and more_down
 inline constexpr std::uint32_t first_exchanged = 3, last_exchanged = 7;  ///< arguments that workgroups wait for
-inline constexpr std::uint32_t most_patience = 1u << 20;                 ///< reads of one value, 0.2 s
+inline constexpr std::uint32_t most_spins = 1u << 20;                    ///< reads of one value, 0.2 s
 inline constexpr std::uint32_t resident_subgroups = 16;
 /// Workgroups a head and span of attention, with inner norms and where there are so many: their scores stand behind
 /// query, key and value, [span][head][position].
@@ -151,7 +151,7 @@ struct layers_coded_kernel {
     std::uint32_t layers{};
     std::uint32_t parts{};
     float eps{};
-    std::uint32_t patience{};
+    std::uint32_t spin_limit{};
     std::uint32_t head_dim{};
     std::uint32_t heads{};
     std::uint32_t kv_heads{};

@@ -7,21 +7,21 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "intaglio/kernels/batch_tile.hpp"
 #include "intaglio/kernels/descriptor.hpp"
-#include "intaglio/kernels/few_tile.hpp"
 
 namespace intaglio::kernels {
 
-/// matmul of what halves left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16, products
-/// summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a multiple of
-/// chunk_columns; rows: of 4. The module for cooperative matrices wants subgroups of 32, an even number of them,
-/// tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over a
-/// few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not depend on how many tokens there are.
-/// That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of the
-/// codec; tile_rows of 32 for each subgroup, or for as many as there are parts of the columns, each of an even number
-/// of steps of 64, and at most as many tokens as a part has invocations. Experts: with experts_used above 0, weight as
-/// matmul has it, input is in the order of the lists of list_tokens in `tiles` (halves), and so is x of the grid,
-/// list_tokens being a multiple of tile_tokens; max_tokens is the rows of all lists. The row of the output is the
+/// matmul of what quantize_f16 left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16,
+/// products summed in f32 (docs/kernels.md). Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a
+/// multiple of chunk_columns; rows: of 4. The module for cooperative matrices wants subgroups of 32, an even number of
+/// them, tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes
+/// over a few tokens (batch_chunk_tile) reads tiled f16; the order of its sums does not depend on how many tokens there
+/// are. That by fragments (fragment_tile) wants subgroups of 32, least_fragment_rows and halves in fragment_order of
+/// the codec; tile_rows of 32 for each subgroup, or for as many as there are parts of the columns, each of an even
+/// number of steps of 64, and at most as many tokens as a part has invocations. Experts: with experts_used above 0,
+/// weight as matmul has it, input is in the order of the lists of list_tokens in `tiles` (halves), and so is x of the
+/// grid, list_tokens being a multiple of tile_tokens; max_tokens is the rows of all lists. The row of the output is the
 /// pair's. The epilogue is store or gated.
 inline constexpr kernel_interface matmul_chunk_interface{
     "matmul_chunk",
@@ -50,7 +50,7 @@ struct matmul_chunk_kernel {
   static constexpr const kernel_interface& face = matmul_chunk_interface;
   static constexpr std::uint32_t proof_tokens = 18;
   static constexpr candidate candidates[] = {{variant::matmul_chunk_fragments, demand::f16_fragments},
-                                             {variant::matmul_chunk_few, demand::narrow_f16},
+                                             {variant::matmul_chunk_batch, demand::narrow_f16},
                                              {variant::matmul_chunk_matrix, demand::f16_matrices},
                                              {variant::matmul_chunk, {}}};
   struct constants {
@@ -73,20 +73,20 @@ struct matmul_chunk_kernel {
     std::uint32_t experts_used{};
     std::uint32_t list_tokens{};
   };
-  static constexpr rounding rounds(const constants&) { return rounding::halves; }
+  static constexpr rounding rounds(const constants&) { return rounding::f16; }
 
-  /// Whether x comes tiled, as `halves` then leaves it: in passes over a few tokens.
+  /// Whether x comes tiled, as `quantize_f16` then leaves it: in passes over a few tokens.
   static constexpr bool takes_tiles(const constants& c, demands offers) {
-    return offers.has(demand::narrow_f16) && c.tile_tokens <= most_few_tokens && c.max_tokens % 8 == 0;
+    return offers.has(demand::narrow_f16) && c.tile_tokens <= most_batch_tokens && c.max_tokens % 8 == 0;
   }
   /// Whether it multiplies by fragments: chunks, and passes over many rows of a batch.
   static constexpr bool takes_tokens_by_fragments(const constants& c, demands offers, std::uint32_t tokens) {
     return offers.has(demand::f16_fragments) && takes_fragments(c.codec, c.rows, c.columns) &&
-           (has_many_slots(c) ? tokens : c.tile_tokens) > most_few_tokens;
+           (has_large_batch(c) ? tokens : c.tile_tokens) > most_batch_tokens;
   }
   /// A batch's, of more slots than tiles of a few tokens have.
-  static constexpr bool has_many_slots(const constants& c) {
-    return c.slot_words != 0 && c.max_tokens > most_few_tokens;
+  static constexpr bool has_large_batch(const constants& c) {
+    return c.slot_words != 0 && c.max_tokens > most_batch_tokens;
   }
   /// Fits the kernel to lists of experts: a tile belongs to one list, and the grid has as many as the pass can fill.
   static constexpr variant fit_lists(constants& c, launch& of, demands offers, const pass_rows& pass) {
@@ -104,24 +104,24 @@ struct matmul_chunk_kernel {
   static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
     const demands offers = device.offers();
     if (c.experts_used != 0) return fit_lists(c, of, offers, pass);
-    const auto in_tiles = [&](const few_tile& by, std::uint32_t tokens) {
+    const auto in_tiles = [&](const batch_tile& by, std::uint32_t tokens) {
       of.groups = {(tokens + by.tokens - 1) / by.tokens, (c.rows + by.rows - 1) / by.rows, 1};
       of.subgroups = by.subgroups;
       c.tile_rows = by.rows, c.tile_tokens = by.tokens;
     };
     const std::uint32_t tokens = pass.tokens(c.max_tokens);
     if (takes_tokens_by_fragments(c, offers, tokens)) {
-      if (has_many_slots(c)) in_tiles(batch_fragment_tile(c.codec, c.rows, c.columns, tokens), tokens);
+      if (has_large_batch(c)) in_tiles(batch_fragment_tile(c.codec, c.rows, c.columns, tokens), tokens);
       else in_tiles(fragment_tile(c.codec, c.rows, c.columns, c.max_tokens), c.max_tokens);
       return variant::matmul_chunk_fragments;
     }
     if (!takes_tiles(c, offers)) {
-      of.groups[0] = pass.share(of.groups[0]);            // tokens are x of its grid
-      const bool few = c.tile_tokens <= most_few_tokens;  // the tiles of the module with matrices are wider
+      of.groups[0] = pass.share(of.groups[0]);              // tokens are x of its grid
+      const bool few = c.tile_tokens <= most_batch_tokens;  // the tiles of the module with matrices are wider
       return !few && offers.has(demand::f16_matrices) ? variant::matmul_chunk_matrix : variant::matmul_chunk;
     }
-    in_tiles(few_chunk_tile(c.rows, tokens), tokens);
-    return variant::matmul_chunk_few;
+    in_tiles(batch_chunk_tile(c.rows, tokens), tokens);
+    return variant::matmul_chunk_batch;
   }
 };
 

@@ -56,7 +56,7 @@ constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t mos
 }
 /// In batches of at least this number of slots there are rows enough to keep a device busy, and fewer, longer lists are
 /// less work in all (docs/performance.md).
-inline constexpr std::uint32_t sample_greedy_workers = 16, sample_many_rows = 8, sample_lists_of_many_rows = 40;
+inline constexpr std::uint32_t sample_greedy_workers = 16, sample_batch = 8, sample_lists_of_batch = 40;
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t slice) {
   return (vocab_size + slice - 1) / slice;
 }

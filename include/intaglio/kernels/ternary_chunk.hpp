@@ -4,8 +4,8 @@
 
 #include "intaglio/core/compiler.hpp"
 
+#include "intaglio/kernels/batch_tile.hpp"
 #include "intaglio/kernels/descriptor.hpp"
-#include "intaglio/kernels/few_tile.hpp"
 
 namespace intaglio::kernels {
 
@@ -59,7 +59,7 @@ struct ternary_chunk_kernel {
     if (c.rows < fragment_rows) offers.bits &= ~static_cast<std::uint32_t>(demand::int8_fragments);
     const variant out = first_candidate<ternary_chunk_kernel>(offers);
     if (out != variant::ternary_chunk_fragments) return out;
-    const few_tile by = ternary_fragment_tile(c.rows, c.columns, c.max_tokens);
+    const batch_tile by = ternary_fragment_tile(c.rows, c.columns, c.max_tokens);
     of.groups = {(c.rows + by.rows - 1) / by.rows, (c.max_tokens + by.tokens - 1) / by.tokens, 1};
     of.subgroups = by.subgroups;
     c.tile_rows = by.rows, c.tile_tokens = by.tokens;

@@ -20,12 +20,12 @@ namespace intaglio::kernels {
   each(attention, attention) \
   each(attention_cpu, attention) \
   each(attention_chunk, attention_chunk) \
-  each(attention_few, attention_few) \
-  each(attention_fragments, attention_halves) \
-  each(attention_halves, attention_halves) \
-  each(attention_halves_portable, attention_halves) \
+  each(attention_batch, attention_batch) \
+  each(attention_fragments, attention_f16) \
+  each(attention_f16, attention_f16) \
+  each(attention_f16_portable, attention_f16) \
   each(delta_net, delta_net) \
-  each(dense_few, dense_few) \
+  each(dense_batch, dense_batch) \
   each(dense_matmul, dense_matmul) \
   each(dense_matmul_cpu, dense_matmul) \
   each(dense_rows, dense_rows) \
@@ -34,7 +34,7 @@ namespace intaglio::kernels {
   each(expert_tiles, expert_tiles) \
   each(fixed, fixed) \
   each(gated, gated) \
-  each(halves, halves) \
+  each(quantize_f16, quantize_f16) \
   each(turn, turn) \
   each(head_gate, head_gate) \
   each(head_rescore, head_rescore) \
@@ -47,22 +47,22 @@ namespace intaglio::kernels {
   each(layers_dense, layers_coded) \
   each(layers_mixed, layers_coded) \
   each(layers_experts, layers_coded) \
-  each(layers_few, layers_few) \
-  each(layers_few_normed, layers_few_normed) \
-  each(layers_many, layers_many) \
-  each(layers_many_normed, layers_many_normed) \
-  each(layers_ternary_few, layers_ternary_few) \
+  each(layers_rows, layers_rows) \
+  each(layers_rows_normed, layers_rows_normed) \
+  each(layers_batch, layers_batch) \
+  each(layers_batch_normed, layers_batch_normed) \
+  each(layers_ternary_rows, layers_ternary_rows) \
   each(matmul, matmul) \
   each(matmul_cpu, matmul) \
   each(matmul_portable, matmul) \
   each(matmul_chunk, matmul_chunk) \
-  each(matmul_chunk_few, matmul_chunk) \
+  each(matmul_chunk_batch, matmul_chunk) \
   each(matmul_chunk_fragments, matmul_chunk) \
   each(matmul_chunk_matrix, matmul_chunk) \
-  each(matmul_few, matmul_few) \
-  each(matmul_few_matrix, matmul_few) \
-  each(matmul_few_portable, matmul_few) \
-  each(matmul_few_tiled, matmul_few) \
+  each(matmul_batch, matmul_batch) \
+  each(matmul_batch_matrix, matmul_batch) \
+  each(matmul_batch_portable, matmul_batch) \
+  each(matmul_batch_tiled, matmul_batch) \
   each(norm_add, norm_add) \
   each(norm_quantize, norm_quantize) \
   each(norm_quantize_cpu, norm_quantize) \
@@ -76,9 +76,9 @@ namespace intaglio::kernels {
   each(ternary_chunk, ternary_chunk) \
   each(ternary_chunk_fragments, ternary_chunk) \
   each(ternary_chunk_portable, ternary_chunk) \
-  each(ternary_few, ternary_few) \
-  each(ternary_few_matrix, ternary_few) \
-  each(ternary_few_portable, ternary_few) \
+  each(ternary_batch, ternary_batch) \
+  each(ternary_batch_matrix, ternary_batch) \
+  each(ternary_batch_portable, ternary_batch) \
   each(ternary_float, ternary_float) \
   each(ternary_float_cpu, ternary_float) \
   each(ternary_matmul, ternary_matmul) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemma 1: a Gemma 2 whose halves are normalised in front alone, without windows and bounds. Source: transformers,
+// Gemma 1: a Gemma 2 whose sublayers are normalised in front alone, without windows and bounds. Source: transformers,
 // models/gemma; Gemma report 2024. Sizes are not compared with the published config.json yet.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// ModernBERT: an encoder with rotary embedding, LayerNorms without biases in front of the halves of a block, gated FFNs
-// and no biases. Layer 0 and every third one behind it see all positions, the others a window on both sides of a token,
-// with a rotary base of their own. Source: Warner et al. 2024; transformers, models/modernbert; values from the
+// ModernBERT: an encoder with rotary embedding, LayerNorms without biases in front of the sublayers of a block, gated
+// FFNs and no biases. Layer 0 and every third one behind it see all positions, the others a window on both sides of a
+// token, with a rotary base of their own. Source: Warner et al. 2024; transformers, models/modernbert; values from the
 // config.json that each model was published with.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// OLMo 2: halves of a block read the stream as it is and are normalised behind; q and k are normalised over all heads
-// at once. Source: transformers, models/olmo2; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the published
+// OLMo 2: sublayers of a block read the stream as it is and are normalised behind; q and k are normalised over all
+// heads at once. Source: transformers, models/olmo2; OLMo 2 report 2025 ("2 OLMo 2 Furious"); values from the published
 // config.json.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace intaglio::models {
 
-/// A block whose halves are normalised behind, of an OLMo 2 or, with norms of heads, of an EXAONE 4.
+/// A block whose sublayers are normalised behind, of an OLMo 2 or, with norms of heads, of an EXAONE 4.
 template <dtype W, template <dtype, dtype> class FFN = graph::gated_ffn, graph::qk_norm Norm = graph::qk_norm::rms_all>
 constexpr auto olmo2_block(const decoder_config& c, const graph::attention_reach& reach) {
   using namespace intaglio::graph;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Adapters beside a model's matrices: each adapted product y = W x is followed by y += scale B (A x), whose A and B are
-// those of the adapter that a token's session has. They are a mixture's products, the choice being the state's: one
-// expert an adapter, and number 0, of zeros, for sessions without one.
+// LoRA adapters beside a model's matrices: y += scale B (A x) follows each adapted product y = W x. A and B belong to
+// the adapter of the token's session. The graph computes them as products of a mixture of experts, one expert an
+// adapter; the state holds each token's choice. Expert 0 is all zeros, for sessions without an adapter.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@
 
 namespace intaglio::plan {
 
-/// What a plan has beside the model's own matrices.
+/// The adapters for which a plan reserves memory beside the model's own matrices.
 struct adapter_room {
-  std::uint32_t count = 0;           ///< adapters that sessions choose among; 0: no such plan
-  std::uint32_t rank = 0;            ///< of each, at most; a multiple of 8
-  dtype type = dtype::f32;           ///< in which A and B are held: f32, f16 or bf16
-  std::vector<text<48>> matrices{};  ///< that have them, "attn_q.weight" standing for that of each layer
+  std::uint32_t count = 0;           ///< adapters that sessions choose from; 0: the plan has none
+  std::uint32_t rank = 0;            ///< largest rank of an adapter; a multiple of 8
+  dtype type = dtype::f32;           ///< type of A and B in memory: f32, f16 or bf16
+  std::vector<text<48>> matrices{};  ///< adapted matrices; "attn_q.weight" names that matrix of every layer
   friend bool operator==(const adapter_room& a, const adapter_room& b) {
     return a.count == b.count && a.rank == b.rank && a.type == b.type &&
            std::equal(a.matrices.begin(), a.matrices.end(), b.matrices.begin(), b.matrices.end(),
@@ -34,11 +34,11 @@ struct adapter_room {
 /// Names of the tensors that hold A [(count + 1) * rank, columns] and B [(count + 1) * rows, rank] of all adapters.
 inline constexpr std::string_view adapter_a = ".lora_a", adapter_b = ".lora_b";
 
-/// Gives a graph's products their adapters.
+/// Rewrites a graph so that its products add their adapters.
 class adapted_graph {
  public:
-  /// @error in the graph's failure: a matrix that no product of f32 of the layers multiplies with, or one whose product
-  /// adapters cannot stand beside
+  /// @error in the graph's failure: a matrix that no f32 product of the layers uses, or one whose product cannot have
+  /// adapters
   static constexpr void make_room(ir::graph& g, const adapter_room& room) {
     if (room.count != 0 && g.failure.empty()) adapted_graph(g, room).run();
   }
@@ -105,8 +105,8 @@ class adapted_graph {
     return false;
   }
 
-  /// Behind which op what adapters give a product is added: behind the sum with the stream, which the product's kernel
-  /// makes, or behind the product itself.
+  /// Finds the op after which a product's adapters are added. It is the addition to the stream where the product's
+  /// kernel does that addition too; else it is the product itself.
   constexpr void find_sum(std::size_t product) {
     const ir::value_id y = before_[product].out;
     std::size_t readers = 0, sum = product;
@@ -119,7 +119,7 @@ class adapted_graph {
     sums_.push_back(readers == 1 ? sum : product);
   }
 
-  /// A value as ops read it from now on.
+  /// The value that replaces `id` in ops that follow.
   constexpr ir::value_id now(ir::value_id id) const {
     for (const renamed& each : renamed_)
       if (each.from == id) return each.to;
@@ -137,7 +137,7 @@ class adapted_graph {
     choice_ = push({.kind = ir::op_kind::adapter, .experts = room_.count + 1, .top_k = 1}, "adapter",
                    {dtype::u32, 2, ir::section::prologue, text<32>{"adapters"}});
   }
-  /// B (A x) by the adapter of each token.
+  /// Adds the ops of B (A x), with the adapter of each token.
   constexpr ir::value_id push_products(const ir::op& o) {
     const std::uint32_t rows = weight_of(o).rows, columns = weight_of(o).columns;
     const ir::value_id narrow = push_product(o, o.in[0], adapter_a, room_.rank, columns);
@@ -167,7 +167,7 @@ class adapted_graph {
     graph_.weights.push_back({name, rows, columns, room_.type, of.where, kind});
     return static_cast<ir::weight_id>(graph_.weights.size()) - 1;
   }
-  /// What op `to` gives and the part of an adapter.
+  /// Adds an adapter's product `part` to the value that op `to` computes.
   constexpr void push_sum(const ir::op& to, ir::value_id part) {
     const ir::value made = graph_.values[static_cast<std::size_t>(to.out)];
     const ir::value_id weighed = push(
@@ -190,12 +190,12 @@ class adapted_graph {
   const adapter_room& room_;
   std::vector<ir::op> before_;
   ir::value_id choice_ = ir::none;
-  std::vector<std::size_t> sums_;  ///< by op
+  std::vector<std::size_t> sums_;  ///< index of the op after which the adapters of op i are added, by op
   std::vector<added> parts_;
   std::vector<renamed> renamed_;
 };
 
-/// Adapters that sessions of a plan choose among; 0: it has none.
+/// Number of adapters that sessions of a plan choose from; 0: the plan has none.
 constexpr std::uint32_t adapters_of(const table& of) {
   for (const dispatch& d : of.decode.prologue)
     if (d.kernel == kernels::kernel::route &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where in the period of a chain the steps of a block of coded weights are.
+// Positions of a coded block's dispatches in the period of a chain of dispatches.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,23 +13,24 @@
 namespace intaglio::plan {
 
 inline constexpr std::size_t no_step = ~std::size_t{0};
-/// A kind of block: where in the period its dispatches are. v: where it is a product of its own beside q and k.
+/// Indices of the dispatches of one kind of block in the period. `v` is set where v is a product apart from q and k.
 struct block_steps {
   std::size_t first = 0, end = 0, qkv = no_step, v = no_step, turn = no_step, attends = no_step, projection = no_step,
               behind_projection = no_step, gated = no_step, down = no_step, behind_down = no_step;
-  /// An FFN before attention, and a second one behind it.
+  /// An FFN before attention (`early`), and a second one after attention (`late`).
   struct ffn {
     std::size_t gated = no_step, down = no_step;
     constexpr bool is_there() const { return gated != no_step; }
   } early, late;
-  /// Dispatches of a mixture around its experts' `gated` and `down`: the router's product, the choice, the sum.
+  /// Dispatches of a mixture of experts beside `gated` and `down`: the router's product, the choice, the sum.
   std::size_t router = no_step, route = no_step, sum = no_step;
   constexpr bool is_mixture() const { return route != no_step; }
   constexpr kernels::layers::ffns ffns() const { return {early.is_there() ? 1u : 0u, late.is_there() ? 2u : 1u}; }
   constexpr bool apart() const { return v != no_step; }
 };
 
-/// Names the dispatches of a kind in their order, whatever they compute. @return whether none is left or missing
+/// Finds the dispatches of one kind of block by their order; constants of the kernels are not checked.
+/// @return true if every dispatch of the block has been identified and no required one is missing
 constexpr bool find_steps(std::span<const dispatch> period, std::uint8_t kind, block_steps& out) {
   using kernels::kernel;
   while (out.first < period.size() && period[out.first].block != kind) ++out.first;

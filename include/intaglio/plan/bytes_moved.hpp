@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bytes that a dispatch cannot do without: what it reads of weights, cache and activations and what it writes, once
-// each. Time below these bytes over the device's streaming rate is not to be had.
+// Lower bound of a dispatch's memory traffic: bytes of weights, cache and activations that it reads or writes, each
+// counted once. These bytes divided by the device's streaming rate bound the dispatch's time from below.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ constexpr bool holds_partials(const dispatch& d, const access& a) {
   return o.where == a.where && o.offset == a.offset;
 }
 
-/// Bytes that one run of a dispatch must move in a pass of `tokens` tokens behind `position` cached ones. State and
-/// ring, some words, are left out, as is what workgroups of an attention exchange.
+/// Bytes that one run of a dispatch must move in a pass of `tokens` tokens after `position` cached ones. Not counted:
+/// the state and the ring, which are a few words, and partial results that an attention's workgroups exchange.
 /// @param of the sequence of the dispatch; tokens <= of.max_tokens
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position,
                                     std::uint32_t tokens) {
@@ -35,8 +35,9 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& each = d.accesses[i];
     if (each.where == region::arena && !holds_partials(d, each) && !makes_blank(d, each)) out += part(each.bytes);
-    // A position's key takes as much as its value.
-    if (each.where == region::pool_keys || each.where == region::pool_values) {  // every row's own session
+    // The keys of a position take as many bytes as its values.
+    if (each.where == region::pool_keys || each.where == region::pool_values) {  // each row reads its own session's
+                                                                                 // pages
       const layer_cache pool = t.pool(d.block);
       out += pool.value_bytes / pool.positions * tokens *
              (each.write         ? 1
@@ -44,7 +45,7 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
                                  : (std::min)(position + 1, pool.window));
       continue;
     }
-    if (each.where == region::kept) {  // read and written; of a batch from the first slot's to the last one's
+    if (each.where == region::kept) {  // read and written; in a batch the range spans all slots
       const std::uint64_t behind = of.batched ? (t.shape.slot_count - 1) * t.caches[d.block].kept_bytes : 0;
       out += 2 * (each.bytes - behind) * (of.batched ? tokens : 1);
     }
@@ -67,12 +68,12 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, std::uin
   return sum(of.prologue) + layers + sum(of.epilogue);
 }
 
-/// What weights of one kind take of a plan's memory.
+/// Bytes of a plan's weights that share one codec.
 struct codec_bytes {
-  std::string_view codec;  ///< "q4_k"; "ternary"; "int8" of a screened head's; "vectors" of norms, scales and turns
+  std::string_view codec;  ///< "q4_k"; "ternary"; "int8" (a screened head); "vectors" (norms, scales, RoPE tables)
   std::uint64_t bytes = 0;
 };
-/// The codecs in which a plan computes, those with the most bytes first.
+/// The codecs of a plan's weights, sorted by bytes, the largest first.
 inline std::vector<codec_bytes> weights_by_codec(const table& of) {
   const auto name = [](const weight& w) -> std::string_view {
     using enum weight_layout;

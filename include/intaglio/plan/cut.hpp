@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A plan cut between layers: each stage is a plan of its own, with the dispatches that the whole plan has for its
-// layers. What crosses a cut is rows of the stream: copied out of one stage's arena behind its pass, and into the next
-// stage's arena before its own.
+// A plan that is split between layers (pipeline parallelism). Each stage is a plan of its own, with the whole plan's
+// dispatches for its layers. Rows of the residual stream cross a cut: they are copied out of one stage's arena after
+// its pass, and into the next stage's arena before its pass.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,24 +19,24 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/family.hpp"
-#include "intaglio/plan/draft_in_one.hpp"
+#include "intaglio/plan/draft_resident.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/plan/table.hpp"
 #include "intaglio/plan/verify.hpp"
 
 namespace intaglio::plan {
 
-/// Layers first .. end - 1 of a model; with what stands before the layers where first is 0, and with what stands behind
-/// them where end is the number of layers.
+/// Layers first .. end - 1 of a model. A range with first == 0 also has the embedding; a range whose end is the number
+/// of layers also has the head.
 struct layer_range {
   std::uint32_t first = 0, end = 0;
   constexpr std::uint32_t size() const { return end - first; }
   friend constexpr bool operator==(const layer_range&, const layer_range&) = default;
 };
 
-/// The stages of a model that is cut.
+/// Splits a model's layers into stages.
 /// @param after numbers of layers in front of each cut: 16 ends the first stage behind layer 15
-/// @error argument_error: not rising, or a stage without layers
+/// @error argument_error: the numbers do not rise, or a stage has no layers
 inline std::vector<layer_range> stages_of(std::uint32_t layers, std::span<const std::uint32_t> after) {
   std::vector<layer_range> out;
   std::uint32_t first = 0;
@@ -52,7 +52,7 @@ inline std::vector<layer_range> stages_of(std::uint32_t layers, std::span<const 
   return out;
 }
 
-/// What crosses a cut in a pass of a sequence: f32 [rows, hidden_size].
+/// Rows of the stream that cross a cut in one pass: f32 [rows, hidden_size].
 struct crossing {
   std::uint32_t rows = 0;
   std::uint64_t row_bytes = 0;
@@ -62,12 +62,12 @@ constexpr crossing crossing_of(const table& t, const sequence& s) {
   return {s.max_tokens, std::uint64_t{4} * t.config->hidden_size};
 }
 
-/// A stage's plan. Owns what its table points to, but for the model's name. Movable.
+/// The plan of one stage. It owns everything that its table points to, except the model's name. Movable.
 class stage {
  public:
   /// @param whole outlives the stage
-  /// @param groups of a plan with a batch: sets of its slots that take turns, so that all stages are busy
-  /// @error argument_error: a model whose stages would share more than the stream, or a plan that cannot be proven
+  /// @param groups for a plan with a batch: the number of sets of slots that take turns, which keeps all stages busy
+  /// @error argument_error: stages would share more than the stream, or the stage's plan cannot be proven
   stage(const plan::table& whole, layer_range layers, std::uint32_t groups = 1)
       : parts_(std::make_unique<parts>()), layers_(layers) {
     expect_cuttable(whole, layers);
@@ -79,11 +79,11 @@ class stage {
     table_.model_layers = whole.config->num_hidden_layers;
     table_.pattern = pattern_of(whole.pattern, layers);
     table_.shape.groups = groups;
-    table_.decode_in_one = table_.batch_in_one = {};
+    table_.resident_decode = table_.resident_batch = {};
     for (const auto which : cut_sequences)
       if ((whole.*which).layers != 0) table_.*which = part_of(whole.*which);
     table_.moves.takes_stream = table_.moves.gives_stream = false;
-    take_in_one(whole);
+    take_resident(whole);
     keep_weights(whole);
     table_.hash = hash_of(table_);
     if (const text<256> fault = plan::verify(table_); !fault.empty())
@@ -125,7 +125,7 @@ class stage {
   static layer_pattern pattern_of(const layer_pattern& whole, layer_range layers) {
     std::vector<std::uint8_t> kinds;
     if (whole.period == 1 || layers.size() > layer_pattern::max_period) {
-      layer_pattern out = whole;  // of one kind, or a short list that is begun elsewhere
+      layer_pattern out = whole;  // one kind of layer, or a short pattern rotated to the first layer
       for (std::uint32_t i = 0; i < whole.period; ++i) out.blocks[i] = whole(layers.first + i);
       return out;
     }
@@ -136,14 +136,14 @@ class stage {
   bool is_first() const { return layers_.first == 0; }
   bool is_last() const { return layers_.end == table_.model_layers; }
 
-  /// The stage's part of a sequence: its kinds of blocks, and what stands before or behind all layers where it has it.
+  /// The stage's part of a sequence: its layers, the prologue in the first stage, the epilogue in the last one.
   sequence part_of(const sequence& whole) {
     sequence out = whole;
     out.layers = layers_.size();
     out.pattern = table_.pattern;
     out.takes_stream = !is_first();
     out.gives_stream = !is_last();
-    out.stream_in_offset = whole.residual_offset;  // a chain updates the stream in its place
+    out.stream_in_offset = whole.residual_offset;  // a chain updates the stream in place
     out.has_head = whole.has_head && is_last();
     out.has_sampler = whole.has_sampler && is_last();
     if (!is_last()) out.logits_offset = 0;
@@ -164,32 +164,32 @@ class stage {
     return out;
   }
 
-  /// All layers of the stage in one dispatch, where the whole has them so, of decode and of passes of a batch.
-  void take_in_one(const plan::table& whole) {
+  /// Adds the resident dispatches of decode and batch, where the whole plan has them.
+  void take_resident(const plan::table& whole) {
     const std::uint32_t no_rope = whole.config->no_rope_layer_interval;
-    // Which layers turn, and in a batch which see a window, such a dispatch has by the layers' numbers.
+    // A resident dispatch computes from a layer's number whether it has RoPE and, in a batch, whether it has a window.
     if (no_rope != 0 && layers_.first % no_rope != 0) return;
     if (table_.decode.period.size() != whole.decode.period.size()) return;
     text<256> failure;
-    if (!whole.decode_in_one.in_one.empty()) {
+    if (!whole.resident_decode.resident.empty()) {
       const auto made = std::make_unique<drafted_sequence>();
-      draft_in_one(parts_->config, profile_of(whole, whole.decode_in_one.in_one.front()), whole.context,
-                   *chain_of(whole.decode), table_.pattern, *made, failure);
-      if (made->in_one.size != 0) table_.decode_in_one = decode_part(whole.decode_in_one, *made);
+      draft_resident(parts_->config, profile_of(whole, whole.resident_decode.resident.front()), whole.context,
+                     *chain_of(whole.decode), table_.pattern, *made, failure);
+      if (made->resident.size != 0) table_.resident_decode = decode_part(whole.resident_decode, *made);
     }
-    if (!whole.batch_in_one.in_one.empty() && table_.pattern.period == whole.pattern.period &&
+    if (!whole.resident_batch.resident.empty() && table_.pattern.period == whole.pattern.period &&
         layers_.first % whole.pattern.period == 0) {
       const auto chain = std::make_unique<batch_draft>();
       chain->shape = table_.shape;
       chain->batch = *chain_of(whole.batch);
       const auto made = std::make_unique<drafted_sequence>(
-          draft_few_in_one(parts_->config, profile_of(whole, whole.batch_in_one.in_one.front()), whole.context,
-                           table_.pattern, *chain, failure));
-      if (made->in_one.size != 0) table_.batch_in_one = batch_part(whole.batch_in_one, *made);
+          draft_resident_rows(parts_->config, profile_of(whole, whole.resident_batch.resident.front()), whole.context,
+                              table_.pattern, *chain, failure));
+      if (made->resident.size != 0) table_.resident_batch = batch_part(whole.resident_batch, *made);
     }
     if (!failure.empty()) throw argument_error("stage", "one that fits together", std::string(failure.view()), 220);
   }
-  /// What the profile says of a dispatch that the whole has.
+  /// The profile's settings that a resident dispatch of the whole plan shows.
   static profile profile_of(const plan::table& whole, const dispatch& all) {
     profile out;
     out.prefill_tokens = whole.prefill.max_tokens;
@@ -200,7 +200,7 @@ class stage {
   }
   static std::unique_ptr<drafted_sequence> chain_of(const sequence& of) {
     auto out = std::make_unique<drafted_sequence>();
-    text<256> none;  // lists have no bound at run time
+    text<256> none;  // the text is never filled: lists are unbounded at run time
     const auto list = [](const auto& part) { return std::vector(part.begin(), part.end()); };
     out->prologue.assign(list(of.prologue), {}, none);
     out->period.assign(list(of.period), {}, none);
@@ -213,27 +213,27 @@ class stage {
   std::span<const T> keep(std::deque<std::vector<T>>& in, std::span<const T> list) {
     return in.emplace_back(list.begin(), list.end());
   }
-  /// A chain's stage with what all layers in one dispatch have beside it.
-  sequence with_in_one(sequence out, const drafted_sequence& made) {
+  /// Adds the dispatches, arguments and offsets of a resident dispatch to a stage's chain.
+  sequence with_resident(sequence out, const drafted_sequence& made) {
     if (is_first()) out.prologue = keep(parts_->dispatches, made.prologue.all());
-    out.in_one = keep(parts_->dispatches, made.in_one.all());
-    out.in_one_long = keep(parts_->dispatches, made.in_one_long.all());
+    out.resident = keep(parts_->dispatches, made.resident.all());
+    out.resident_long = keep(parts_->dispatches, made.resident_long.all());
     out.long_from = made.long_from;
     out.arguments = keep(parts_->arguments, made.arguments.all());
     out.blank_offset = made.blank_offset, out.blank_bytes = made.blank_bytes;
     out.arena_bytes = made.arena_bytes;
     return out;
   }
-  /// The part of a batch's sequence for this stage, whose stream is at the chain's offset.
+  /// The resident batch sequence of this stage; its stream has the chain's offset.
   sequence batch_part(const sequence& whole, const drafted_sequence& made) {
-    sequence out = with_in_one(table_.batch, made);
+    sequence out = with_resident(table_.batch, made);
     out.name = whole.name;
     return out;
   }
-  /// The part of a decode sequence for this stage, whose stream has a place for each layer; the first one takes the
+  /// The resident decode sequence of this stage. Its stream has one offset for each layer; the first one holds the
   /// input.
   sequence decode_part(const sequence& whole, const drafted_sequence& made) {
-    sequence out = with_in_one(table_.decode, made);
+    sequence out = with_resident(table_.decode, made);
     out.name = whole.name;
     out.period = keep(parts_->dispatches, made.period.all());
     if (is_last()) out.epilogue = keep(parts_->dispatches, made.epilogue.all());
@@ -242,20 +242,20 @@ class stage {
     out.residual_offset = made.residual_offset;
     out.logits_offset = is_last() ? made.logits_offset : 0;
     const auto values = keep(parts_->values, made.values.all());
-    for (placed_value& each : parts_->values.back())  // all live throughout
+    for (placed_value& each : parts_->values.back())  // all values live during the whole sequence
       each.last = static_cast<std::uint32_t>(out.prologue.size() + out.period.size() + out.epilogue.size());
     out.values = values;
     return out;
   }
 
-  /// The values that live at dispatches of the stage. The stream lives from the copy in and to the copy out.
+  /// The values that live during dispatches of the stage. The stream lives from the copy in to the copy out.
   std::span<const placed_value> values_of(const sequence& whole, const sequence& part,
                                           std::span<const std::uint32_t> kept) {
     std::vector<placed_value> list;
     for (placed_value each : whole.values) {
       const auto first = std::lower_bound(kept.begin(), kept.end(), each.first);
       const auto behind = std::upper_bound(kept.begin(), kept.end(), each.last);
-      if (first >= behind) continue;  // lives elsewhere alone
+      if (first >= behind) continue;  // the value lives in other stages only
       const auto index = [&](auto at) { return static_cast<std::uint32_t>(at - kept.begin()); };
       const bool to_the_end = behind == kept.end() && each.last > kept.back();
       each.first = index(first);
@@ -269,7 +269,7 @@ class stage {
     return parts_->values.emplace_back(std::move(list));
   }
 
-  /// Keeps the weights that the stage's dispatches read and places them anew.
+  /// Keeps the weights that the stage's dispatches read, and gives them new offsets.
   void keep_weights(const plan::table& whole) {
     std::vector<bool> used(whole.weights.size());
     each_dispatch([&](dispatch& d) {
@@ -318,13 +318,13 @@ class stage {
   plan::table table_;
 };
 
-/// What a stage of a plan takes of a device: bytes of its memory, and bytes of weights that a token reads.
+/// Device memory that a stage takes, in bytes, and bytes of weights that a token reads.
 struct stage_cost {
   std::uint64_t weights = 0, caches = 0, rest = 0;  ///< rest: arena and state
   constexpr std::uint64_t total() const { return weights + caches + rest; }
 };
 
-/// Counts what stages of a plan would take, without making them.
+/// Computes the memory that stages of a plan would take, without making their plans.
 class stage_costs {
  public:
   explicit stage_costs(const plan::table& whole)
@@ -362,7 +362,7 @@ class stage_costs {
   }
 
  private:
-  /// A weight that is not per layer, and who reads it.
+  /// A weight that is not per layer, and the sections that read it.
   struct global {
     std::uint64_t bytes = 0, kinds = 0;
     bool before = false, behind = false;
@@ -371,18 +371,20 @@ class stage_costs {
   std::uint64_t rest_;
   layer_pattern pattern_;
   std::vector<global> global_;
-  std::vector<std::uint64_t> weights_, caches_;  ///< of the layers before each
+  std::vector<std::uint64_t> weights_, caches_;  ///< sums over the layers before each layer
 };
 
-/// A device as a cut sees it.
+/// A device as choose_cut() sees it.
 struct stage_device {
-  std::uint64_t memory_bytes = 0;  ///< that a stage may take
-  double rate = 1;                 ///< bytes of weights a second, or any measure of it that all devices share
+  std::uint64_t memory_bytes = 0;  ///< memory that a stage may take
+  double rate = 1;                 ///< bytes of weights a second, or any other rate in a unit that all devices share
 };
 
-/// The cut whose slowest stage is the fastest, of those that fit, one stage a device in their order.
+/// Chooses the cut whose slowest stage takes the least time, among cuts that fit in memory. Each device gets one stage,
+/// in the devices' order.
 /// @param costs of the plan for each device's profile
-/// @return as stages_of() takes it  @error argument_error: nothing fits, with what is needed and what there is
+/// @return in the form that stages_of() takes  @error argument_error: no cut fits; the text has the bytes needed and
+/// free
 inline std::vector<std::uint32_t> choose_cut(std::span<const stage_costs> costs,
                                              std::span<const stage_device> devices) {
   const std::uint32_t layers = costs.front().layers();
@@ -391,7 +393,7 @@ inline std::vector<std::uint32_t> choose_cut(std::span<const stage_costs> costs,
     throw argument_error("devices", "at most one for each of " + std::to_string(layers) + " layers",
                          std::to_string(count));
   constexpr double never = (std::numeric_limits<double>::infinity)();
-  // best[d][end]: time of the slowest of the first d + 1 stages, which have the layers below `end`.
+  // best[d][end]: time of the slowest of the first d + 1 stages when these have the layers below `end`.
   std::vector<std::vector<double>> best(count, std::vector<double>(layers + 1, never));
   std::vector<std::vector<std::uint32_t>> from(count, std::vector<std::uint32_t>(layers + 1, 0));
   for (std::uint32_t d = 0; d < count; ++d)

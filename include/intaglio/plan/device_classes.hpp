@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kinds of devices with names, as data (kernels/device_class.hpp), and what a device may fall back to. A plan is proven
-// for some of them when it is compiled, and for the device itself when a session begins.
+// Named classes of devices as data (kernels/device_class.hpp), and the reduced classes to which a device may fall back.
+// A plan is proven for some classes when it is compiled, and for the actual device when a session begins.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -14,7 +14,8 @@ namespace intaglio::plan {
 
 using kernels::demand, kernels::device_class;
 
-/// Figures are those that drivers report; sources: docs/gpu.md, vulkan.gpuinfo.org for what the project has not run on.
+/// Limits are those that drivers report. Sources: docs/gpu.md, and vulkan.gpuinfo.org for devices on which the project
+/// has not run.
 namespace classes {
 /// Mesa's CPU driver, vectors of up to 512 bits.
 inline constexpr device_class llvmpipe{.name = "llvmpipe",
@@ -35,10 +36,10 @@ inline constexpr device_class cpu{.name = "cpu",
                                   .subgroup_size = 16,
                                   .workgroup_invocations = 1024,
                                   .shared_memory_bytes = 32768};
-/// Any GPU that plans are made for.
+/// Any GPU that can run a plan.
 inline constexpr device_class baseline{
     .name = "baseline", .subgroup_size = 64, .workgroup_invocations = 1024, .shared_memory_bytes = 32768};
-/// GeForce RTX 20 and later, data-centre cards of that age.
+/// GeForce RTX 20 and later, and data-centre cards of the same generations.
 inline constexpr device_class nvidia{.name = "nvidia",
                                      .subgroup_size = 32,
                                      .selects_subgroup_size = true,
@@ -52,14 +53,14 @@ inline constexpr device_class nvidia{.name = "nvidia",
                                      .float16 = true,
                                      .ballot = true,
                                      .matrices = kernels::known_matrix_shapes};
-/// H100 SXM and H200: as many workgroups of all layers at once as they have multiprocessors.
+/// H100 SXM and H200. A resident dispatch has one workgroup for each of the 132 multiprocessors.
 inline constexpr device_class h100 = [] {
   device_class out = nvidia;
   out.name = "h100";
   out.resident_workgroups = 132;
   return out;
 }();
-/// Radeon RX 7000 and later, which multiply 16 columns at once (RADV).
+/// Radeon RX 7000 and later, whose matrix instructions have 16 columns (RADV).
 inline constexpr device_class amd_wave32{.name = "amd_wave32",
                                          .subgroup_size = 32,
                                          .selects_subgroup_size = true,
@@ -72,7 +73,7 @@ inline constexpr device_class amd_wave32{.name = "amd_wave32",
                                          .float16 = true,
                                          .ballot = true,
                                          .matrices = {kernels::f16_wide}};
-/// Arc and later integrated ones (ANV), whose matrices have other shapes.
+/// Arc and later integrated GPUs (ANV), whose cooperative matrices have other shapes.
 inline constexpr device_class xe{.name = "xe",
                                  .subgroup_size = 32,
                                  .selects_subgroup_size = true,
@@ -84,7 +85,7 @@ inline constexpr device_class xe{.name = "xe",
                                  .int8 = true,
                                  .float16 = true,
                                  .ballot = true};
-/// M1 and later by MoltenVK.
+/// M1 and later through MoltenVK.
 inline constexpr device_class apple{.name = "apple",
                                     .shares_memory = true,
                                     .subgroup_size = 32,
@@ -95,7 +96,7 @@ inline constexpr device_class apple{.name = "apple",
                                     .int8 = true,
                                     .float16 = true,
                                     .ballot = true};
-/// Adreno 7xx, whose subgroups of 64 are chosen among 64 and 128.
+/// Adreno 7xx, which offers subgroups of 64 and of 128; plans choose 64.
 inline constexpr device_class adreno{.name = "adreno",
                                      .shares_memory = true,
                                      .subgroup_size = 64,
@@ -127,14 +128,14 @@ inline constexpr device_class rdna = [] {
   out.matrices = {};
   return out;
 }();
-/// Jetson Orin: as nvidia, with one memory.
+/// Jetson Orin: the class nvidia with memory shared by CPU and GPU.
 inline constexpr device_class jetson = [] {
   device_class out = nvidia;
   out.name = "jetson";
   out.shares_memory = true;
   return out;
 }();
-/// Mali of Valhall and later, at least: Mali-G57's 512 invocations.
+/// Mali, Valhall and later. The limits are the lowest of them: Mali-G57's 512 invocations.
 inline constexpr device_class mali{.name = "mali",
                                    .shares_memory = true,
                                    .subgroup_size = 16,
@@ -153,25 +154,25 @@ inline constexpr device_class v3d{.name = "v3d",
                                   .shared_memory_bytes = 16384,
                                   .integer_dot = true,
                                   .ballot = true};
-/// The least that Vulkan lets a device have, with the widest subgroups of a GPU.
+/// The minimum that Vulkan guarantees, with the widest subgroups of a GPU.
 inline constexpr device_class least{.name = "least", .subgroup_size = 64};
 
-/// Classes for which plans are made beforehand: of CPU drivers and of GPUs, the strongest first.
+/// Classes for which plans are made in advance: CPU drivers, then GPUs, each with the most capable first.
 inline constexpr const device_class* cpus[] = {&llvmpipe, &cpu};
 inline constexpr const device_class* gpus[] = {&h100, &nvidia, &amd_wave32, &xe, &apple, &adreno, &baseline};
-/// Classes of GPUs without a plan made beforehand: the plan that each gets is tested (docs/devices.md).
+/// Classes of GPUs without a plan made in advance; the plan that each gets is tested (docs/devices.md).
 inline constexpr const device_class* other_gpus[] = {&gcn, &rdna, &jetson, &mali, &v3d, &least};
 }  // namespace classes
 
-/// How much of what plans use a class has: the larger, the sooner its plan is taken.
+/// Rank of a class by the features that plans use. The plan of the highest rank that a device supports is taken.
 constexpr std::uint32_t strength(const device_class& of) {
   const kernels::demands offers = of.offers();
   return (of.resident_workgroups != 0 ? 8u : 0u) + (offers.has(demand::f16_matrices) ? 4u : 0u) +
          (offers.has(demand::integer_dot) ? 2u : 0u) + (offers.has(demand::wide_loads) ? 1u : 0u);
 }
 
-/// What of a device is used, the most first: what comes later does without what may be wrong on it, whose kernels then
-/// differ from the reference.
+/// A device's class, then reduced classes of it. Each omits more features that may be faulty on the device, if its
+/// kernels differ from the reference.
 inline std::vector<device_class> fallbacks(const device_class& of) {
   std::vector<device_class> out;
   device_class narrow = of;
@@ -195,17 +196,17 @@ inline std::vector<device_class> fallbacks(const device_class& of) {
   return out;
 }
 
-/// What of a device a plan uses, in words: tells fallbacks() apart, whatever the device is.
+/// Names the features of a device that a plan uses. The names distinguish the classes of fallbacks().
 inline std::string uses(const device_class& of) {
   const kernels::demands offers = of.offers();
   std::string out = offers.has(demand::wide_loads)    ? "wide_loads"
                     : offers.has(demand::integer_dot) ? "integer_dot"
                                                       : "portable";
-  if (of.resident_workgroups != 0) out += "+in_one";
+  if (of.resident_workgroups != 0) out += "+resident";
   if (offers.has(demand::int8_fragments)) out += "+matrix";
   if (offers.has(demand::f16_matrices)) out += "+half_matrix";
-  if (offers.has(demand::narrow_int8)) out += "+few_matrix";
-  if (offers.has(demand::narrow_f16)) out += "+few_halves";
+  if (offers.has(demand::narrow_int8)) out += "+batch_matrix";
+  if (offers.has(demand::narrow_f16)) out += "+narrow_f16";
   if (offers.has(demand::f16_fragments)) out += "+half_fragments";
   return out;
 }

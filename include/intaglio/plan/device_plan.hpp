@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An engraved plan fitted to a device and proven for it: what is recorded, dispatch for dispatch.
+// An engraved plan that is fitted to a device and proven for it: every dispatch exactly as it is recorded.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -20,34 +20,34 @@
 
 namespace intaglio::plan {
 
-/// What else a plan for a device depends on.
+/// Options of a plan for a device.
 struct device_plan_options {
-  std::vector<product_shape> shapes{};       ///< of products of decode, in the place of the plan's
-  bool always_long = false;                  ///< chunks of long prompts on devices without matrices too
-  std::optional<std::uint32_t> long_from{};  ///< instead of what is usual: device_plan::long_from
-  bool sampler_forms = true;  ///< samplers of one session have an interim form that is compiled sooner, on GPUs
+  std::vector<product_shape> shapes{};       ///< of decode's products, in place of the plan's shapes
+  bool always_long = false;                  ///< wide chunks of long prompts also on devices without matrices
+  std::optional<std::uint32_t> long_from{};  ///< replaces the default of device_plan::long_from
+  bool sampler_forms = true;  ///< on GPUs: one session's samplers get an interim form, which compiles sooner
 };
 
-/// Owns what its tables point to; neither copies nor moves. Sequences that the device cannot run (all layers in one
-/// dispatch) are empty in it.
+/// A plan for one device. It owns everything that its tables point to; it neither copies nor moves. Sequences that the
+/// device cannot run (the resident dispatch) are empty in it.
 class device_plan {
  public:
-  /// @param from outlives it
+  /// @param from an engraved plan that outlives this one
   /// @error argument_error: the plan cannot be proven for the device, with the first violation
   device_plan(const plan::table& from, const device_class& device, device_plan_options options = {})
       : engraved_(&from), device_(device), options_(std::move(options)), table_(from) {
     for (const auto which : verified_sequences) table_.*which = fitted_sequence(from.*which, {});
-    if (!table_.decode_in_one.in_one.empty() && !runs(from.decode_in_one.in_one.front(), device))
-      table_.decode_in_one = {};
-    if (!table_.batch_in_one.in_one.empty() && !runs(from.batch_in_one.in_one.front(), device))
-      table_.batch_in_one = {};
-    if (!table_.decode_in_one.in_one_long.empty() && !runs(from.decode_in_one.in_one_long.front(), device))
-      table_.decode_in_one.in_one_long = {}, table_.decode_in_one.long_from = 0;
-    for (const auto which : {&plan::table::batch, &plan::table::batch_in_one})
+    if (!table_.resident_decode.resident.empty() && !runs(from.resident_decode.resident.front(), device))
+      table_.resident_decode = {};
+    if (!table_.resident_batch.resident.empty() && !runs(from.resident_batch.resident.front(), device))
+      table_.resident_batch = {};
+    if (!table_.resident_decode.resident_long.empty() && !runs(from.resident_decode.resident_long.front(), device))
+      table_.resident_decode.resident_long = {}, table_.resident_decode.long_from = 0;
+    for (const auto which : {&plan::table::batch, &plan::table::resident_batch})
       for (std::uint32_t rows = 1, all = from.shape.slot_count; (rows = recorded_rows(rows, all)) < all; ++rows)
         if ((table_.*which).layers != 0) narrow(which, {rows, all});
-    if (from.verify.has_head && from.verify.max_tokens > few_drafts)
-      narrow(&plan::table::verify, {few_drafts, from.verify.max_tokens});
+    if (from.verify.has_head && from.verify.max_tokens > short_drafts)
+      narrow(&plan::table::verify, {short_drafts, from.verify.max_tokens});
     if (from.context > long_from(false) && !has_long_layers()) attend_together();
     if (const std::uint32_t times = has_long_chunks() ? chunks_at_once(from) : 1; times != 1) widen(times);
     prove();
@@ -55,42 +55,44 @@ class device_plan {
   device_plan(const device_plan&) = delete;
   device_plan& operator=(const device_plan&) = delete;
 
-  /// Tokens of the narrower pass over drafts.
-  static constexpr std::uint32_t few_drafts = 8;
+  /// Tokens of the narrower one of the two passes over drafts.
+  static constexpr std::uint32_t short_drafts = 8;
 
   const plan::table& engraved() const noexcept { return *engraved_; }
-  /// The plan with every dispatch as it is recorded.
+  /// The plan, with every dispatch as it is recorded.
   const plan::table& table() const noexcept { return table_; }
   const device_class& device() const noexcept { return device_; }
   const device_plan_options& options() const noexcept { return options_; }
-  /// A sequence for passes over the first `rows` of its rows, as recorded_rows() has them; of others it is the whole.
+  /// The form of a sequence for passes over its first `rows` rows; the whole sequence if recorded_rows() never gives
+  /// that number.
   const sequence& over(sequence plan::table::*which, std::uint32_t rows) const {
     for (const narrower& each : fewer_)
       if (each.of == which && each.rows == rows) return each.plan;
     return table_.*which;
   }
-  /// A sequence with those of it for fewer rows, the whole first.
+  /// A sequence and its narrower forms, the whole sequence first.
   std::vector<const sequence*> all_of(sequence plan::table::*which) const {
     std::vector<const sequence*> out{&(table_.*which)};
     for (const narrower& each : fewer_)
       if (each.of == which) out.push_back(&each.plan);
     return out;
   }
-  /// Decode by the chain of dispatches whose attention has heads together, for passes from long_from() on; null where
-  /// there is none.
+  /// Decode by the chain of dispatches, with an attention that computes heads that share keys and values together. It
+  /// is for passes from position long_from() on; null where the device has no such attention.
   const sequence* long_decode() const { return long_decode_.layers == 0 ? nullptr : &long_decode_; }
-  /// First position of such passes. @param in_one instead of the dispatch of all layers, which is faster until further
-  /// on
-  std::uint32_t long_from(bool in_one) const {
+  /// First position at which long_decode() is used.
+  /// @param resident true if it replaces the resident dispatch, which is the faster one up to a later position than the
+  /// chain
+  std::uint32_t long_from(bool resident) const {
     if (options_.long_from) return *options_.long_from;
     for (const dispatch& d : engraved_->decode.period)
-      if (attends_together(d, device_)) return together_from(table_.caches[d.block], in_one);
+      if (attends_together(d, device_)) return together_from(table_.caches[d.block], resident);
     return ~0u;
   }
-  /// Prefill over chunks of long prompts, of several times as many tokens in an arena of its own size, on devices with
-  /// matrices; null where there is none.
+  /// Prefill of long prompts in wide chunks, of several times as many tokens, with an arena of its own size. Null on
+  /// devices without cooperative matrices.
   const sequence* long_prefill() const { return long_prefill_.layers == 0 ? nullptr : &long_prefill_; }
-  /// Whether samplers of one session have forms that are compiled sooner.
+  /// Whether one session's samplers have interim forms that compile sooner.
   bool has_sampler_forms() const { return options_.sampler_forms && !device_.offers().has(demand::wide_loads); }
 
  private:
@@ -108,7 +110,7 @@ class device_plan {
       return fitted(d, device_, pass, shape_of(d, options_.shapes), form);
     };
     for (const auto part :
-         {&sequence::prologue, &sequence::period, &sequence::epilogue, &sequence::in_one, &sequence::in_one_long}) {
+         {&sequence::prologue, &sequence::period, &sequence::epilogue, &sequence::resident, &sequence::resident_long}) {
       std::vector<dispatch> list;
       for (const dispatch& d : from.*part) list.push_back(fit(d));
       out.*part = keep(std::move(list));
@@ -126,9 +128,10 @@ class device_plan {
     fewer_.push_back({which, pass.rows, made});
   }
 
-  /// Where long contexts have a form of the dispatch of all layers, or where that form is not held against the chain.
+  /// Whether the resident decode dispatch may have a form for long contexts: only where it is not checked against the
+  /// chain.
   bool has_long_layers() const {
-    const auto& all = table_.decode_in_one.in_one;
+    const auto& all = table_.resident_decode.resident;
     return !all.empty() && !is_held_against_chain(all.front());
   }
   [[gnu::cold]] void attend_together() {
@@ -140,7 +143,7 @@ class device_plan {
     long_decode_.name = "decode, heads together";
     long_decode_.narrows = &table_.decode;
   }
-  /// Products by matrices are faster over more tokens; others are as fast, and memory may be short.
+  /// Products by cooperative matrices run faster over more tokens. Other products do not, and memory may be short.
   bool has_long_chunks() const {
     const kernels::demands offers = device_.offers();
     return options_.always_long || offers.has(demand::f16_matrices) || offers.has(demand::int8_fragments);
@@ -183,7 +186,7 @@ class device_plan {
   std::vector<placed_value> wide_values_;
 };
 
-/// Whether a plan fits to a device and can be proven for it.
+/// Whether a plan fits a device and can be proven for it.
 [[gnu::cold]] inline bool is_provable(const table& engraved, const device_class& device) {
   try {
     const device_plan fitted(engraved, device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A dispatch while it is filled in: its operands and what they touch, its constants, its weights.
+// Builds one dispatch: binds its operands with their accesses, sets its constants and adds its weights.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace intaglio::plan {
 
-/// Fills in one dispatch: what a kernel's lowering has in common with the others.
+/// Builds one dispatch; the base of every kernel's lowering.
 class dispatch_builder {
  public:
-  /// @param index of the node among all, or 0
+  /// @param index of the node in the sequence, or 0
   constexpr dispatch_builder(const ir::graph& g, const placement& p, const lowering_context& c, weight_list& weights,
                              std::size_t index = 0)
       : graph_(g), placement_(p), c_(c), weights_(weights), index_(index) {}
@@ -31,7 +31,7 @@ class dispatch_builder {
   }
 
  protected:
-  /// Offset of what the workgroups of this node's dispatch exchange.
+  /// Offset of the partial results that the workgroups of this node's dispatch exchange.
   constexpr std::uint64_t partials() const { return placement_.partials[index_]; }
   constexpr std::uint64_t counters_offset() const { return c_.state_bytes(); }
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
@@ -51,14 +51,14 @@ class dispatch_builder {
                   std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, write);
     bind(name, {region::arena, 0, v.offset}, v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : v.bytes, write);
   }
-  /// What all layers have of a value, read behind them; words from one to the next.
+  /// Binds a value of all layers that is read after the last layer. @return words from one layer to the next
   constexpr std::uint32_t bind_layers(std::string_view name, ir::value_id id) {
     const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
     bind(name, {region::arena, 0, v.offset},
          (graph_.layers - 1) * v.layer_stride + std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, false);
     return static_cast<std::uint32_t>(v.layer_stride / 4);
   }
-  /// What a value, [tokens, layers, part], has for a layer: to be read.
+  /// Binds the current layer's part, to be read, of a value [tokens, layers, part].
   constexpr void bind_of_layer(std::string_view name, ir::value_id id, std::uint32_t part) {
     bind(name, {region::arena, 0, placement_.offset(id), std::uint64_t{4} * part},
          std::uint64_t{4} * (std::uint64_t{c_.tokens - 1} * width(id) + part), false);
@@ -74,7 +74,7 @@ class dispatch_builder {
     d_->weight_bytes += w.bytes;
   }
 
-  /// @param factor one number that is behind the norm's, or none
+  /// @param factor a single number that is stored after the norm's weight, or none
   constexpr void bind_norm(ir::weight_id id, std::string_view name = "norm_weight", ir::weight_id factor = ir::none) {
     const ir::weight& t = tensor(id);
     if (factor != ir::none) return bind_vectors(name, std::array{id, factor});
@@ -89,7 +89,7 @@ class dispatch_builder {
     w.source_rows[0] = 1;
     bind_weight(name, w);
   }
-  /// Vectors one behind the other.
+  /// Binds several vectors that are stored one after the other.
   template <std::size_t Count>
   constexpr void bind_vectors(std::string_view name, const std::array<ir::weight_id, Count>& ids) {
     weight w{.source_count = Count,
@@ -105,7 +105,7 @@ class dispatch_builder {
     bind_weight(name, w);
   }
 
-  /// What the first op of a node keeps, of a batch in each slot.
+  /// Binds the recurrent state of a node's first op; in a batch each slot has its own.
   template <class Constants>
   constexpr void bind_kept(Constants& k, std::string_view name, const node& n) {
     const std::uint64_t slot = c_.batched() ? kept_of_block(graph_, graph_.ops[n.ops[0]].block) : 0,
@@ -117,7 +117,7 @@ class dispatch_builder {
     k.slot_floats = static_cast<std::uint32_t>(slot / 4);
   }
 
-  /// The cache of a layer with such a window.
+  /// Binds the cache of a layer with the node's window.
   template <class Constants>
   constexpr void bind_cache(Constants& k, const node& n, bool write) {
     const std::uint32_t positions = c_.cache_positions(n.window);
@@ -158,7 +158,7 @@ class dispatch_builder {
     }
   }
 
-  /// One tensor, row-major where its codec has no blocks and its rows need no filling, which row groups are then too.
+  /// The weight of one tensor. It is row-major if its codec has no blocks and its rows need no padding.
   constexpr weight matrix(ir::weight_id id) const {
     const ir::weight& t = tensor(id);
     weight w{.source_count = 1,
@@ -174,7 +174,7 @@ class dispatch_builder {
                                                 : kernels::matmul_weight_bytes(w.codec, t.rows, t.columns);
     return w;
   }
-  /// The tensors of a product, one behind the other in the order that its epilogue wants.
+  /// The stacked tensors of a product, in the row order that its epilogue needs.
   constexpr weight stacked(const node& n, weight_layout layout) const {
     weight w{.source_count = n.weight_count,
              .per_layer = tensor(n.weights[0]).where == ir::section::period,
@@ -193,27 +193,27 @@ class dispatch_builder {
     return w;
   }
 
-  /// The number of workgroups that have enough to do: every one normalises the input for itself. A power of two, since
-  /// CPU drivers deal them out to their threads at once.
+  /// The number of workgroups that have enough work, because every one of them normalises the input. It is a power of
+  /// two, since CPU drivers assign workgroups to their threads in equal portions.
   constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
     return plan::enough_groups(c_.target, most, std::uint64_t{w.rows} * w.columns);
   }
 
-  /// Lists of expert_tiles that a product has at most.
+  /// Most lists of expert_tiles that a product reads.
   constexpr std::uint32_t lists(const node& n) const {
     return kernels::expert_tile_count(c_.tokens, n.experts, n.top_k, n.list_tokens);
   }
   constexpr std::uint64_t list_bytes(const node& n) const { return std::uint64_t{4} * lists(n) * (n.list_tokens + 2); }
 
-  /// A few tokens leave most of the device idle: wider workgroups then.
+  /// A small batch leaves most of the device idle, so workgroups are wider.
   constexpr std::uint32_t norm_subgroups() const {
-    return is_few(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups;
+    return is_small_batch(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups;
   }
 
-  /// Halves of a value and, behind them, their factors.
+  /// Binds f16 rows of a value and, stored after them, the rows' factors.
   /// @param rows of the input, or of lists of experts
-  constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, std::uint32_t rows,
-                             bool write) {
+  constexpr void bind_f16(std::string_view name, ir::value_id id, std::uint32_t columns, std::uint32_t rows,
+                          bool write) {
     const std::uint64_t at = placement_.offset(id), bytes = std::uint64_t{2} * rows * columns;
     bind(name, {region::arena, 0, at}, bytes, write);
     bind("factors", {region::arena, 0, at + bytes}, std::uint64_t{4} * rows, write);
@@ -228,14 +228,14 @@ class dispatch_builder {
   const kernels::kernel_interface* face_ = nullptr;
 };
 
-/// How a node becomes a dispatch of a kernel: `lower(const node&)` of a dispatch_builder, which fills in `k`, the
-/// kernel's specialization constants. Each kernel has its own in plan/lowering/.
+/// How a node becomes a dispatch of a kernel: a dispatch_builder with `lower(const node&)`, which fills in `k`, the
+/// kernel's specialization constants. Each kernel's specialisation is in plan/lowering/.
 template <class Kernel>
 struct lowering_of;
-/// Base of lowerings of kernels whose dispatches are not made of a node.
+/// Base of lowerings of kernels whose dispatches are not made from a node.
 struct not_of_nodes {};
-/// Kernels whose dispatches are made of nodes. Resident kernels are not: a chain becomes their dispatch
-/// (plan/in_one.hpp).
+/// Kernels whose dispatches are made from nodes. A resident kernel's dispatch is made from a chain instead
+/// (plan/resident.hpp).
 template <class Kernel>
 concept of_nodes = !kernels::all_layers<Kernel> && !std::is_base_of_v<not_of_nodes, lowering_of<Kernel>>;
 

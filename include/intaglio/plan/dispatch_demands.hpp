@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a planned dispatch demands of a device, read from its kernel's modules with the dispatch's constants. A constant
-// that is chosen at run time (the subgroups' width, whether x is staged, tiles by matrices) is taken as it demands most
-// of what every device must give.
+// What a planned dispatch demands of a device, computed from its kernel's modules with the dispatch's constants. Some
+// constants are chosen at run time: the subgroup width, whether x is staged, tiles of cooperative matrices. For these
+// the largest demand that every device must meet is taken.
 #pragma once
 
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace intaglio::plan {
 
-/// Whether a module may run a dispatch. Those with few_matrix have other constants, which are chosen at run time;
-/// gpu::check_demands looks at them.
+/// Whether a module may run a dispatch. Modules with batch_matrix have other constants, which are chosen at run time
+/// and checked by gpu::check_demands.
 constexpr bool may_run(const kernels::declared_module& module, const dispatch& d) {
   const auto constant = [&](std::string_view name) {
     return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
   };
-  if (module.target == kernels::module_target::few_matrix) return false;
+  if (module.target == kernels::module_target::batch_matrix) return false;
   if (module.target == kernels::module_target::cpu) return d.subgroups == 1;
   if (d.kernel == kernels::kernel::layers)
     return d.subgroups != 1 && (module.name == "layers_long") == (constant("heads_together") != 1);
@@ -27,18 +27,18 @@ constexpr bool may_run(const kernels::declared_module& module, const dispatch& d
   return true;
 }
 
-/// The constants of a dispatch with subgroups of a width, as far as its plan has them.
+/// The constants of a dispatch for subgroups of a given width, as far as its plan sets them.
 constexpr auto known_constants(const dispatch& d, std::uint32_t subgroup_width) {
   auto out = d.specialization;
   out[0] = d.subgroups * subgroup_width;
   if (d.kernel == kernels::kernel::matmul) {
     auto& staged = out[kernels::interface_of(d.kernel).specialization_index("staged")];
-    if (staged == kernels::staged_where_room) staged = 0;  // only where there is room
+    if (staged == kernels::staged_where_room) staged = 0;  // it is staged only if shared memory has room
   }
   return out;
 }
 
-/// What the modules of a dispatch demand at most: those with cooperative matrices, or the others.
+/// The largest demands of a dispatch's modules, apart for those with and without cooperative matrices.
 struct dispatch_demands {
   std::string_view undefined;  ///< a module whose demands these constants leave undefined
   std::uint64_t invocations = 0;
@@ -46,7 +46,7 @@ struct dispatch_demands {
   std::uint64_t matrix_shared_memory_bytes = 0;  ///< of modules with matrices
 };
 
-/// What the module of a dispatch that is fitted to a device (plan/fit.hpp) demands, with its constants.
+/// The demands of a dispatch's modules. A dispatch that is fitted to a device (plan/fit.hpp) has one module.
 constexpr dispatch_demands demands_of(const dispatch& d, std::uint32_t subgroup_width) {
   dispatch_demands out;
   if (is_fitted(d)) {

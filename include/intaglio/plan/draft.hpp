@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sequences on their way out of a constant evaluation, in lists of fixed capacity, and what a program keeps of them.
+// Sequences in lists of fixed capacity, which can leave a constant evaluation, and the exact arrays that a program
+// stores.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@ namespace intaglio::plan {
 
 inline constexpr std::size_t max_section_dispatches = 64, max_values = 48, max_weights = 64;
 
-/// A list for the way out of a constant evaluation, where it has a fixed capacity. A plan made at run time may have
-/// more: all of it is in `more` then.
+/// A list that can leave a constant evaluation, because its capacity is fixed. A plan made at run time may need more
+/// items: `more` then holds all of them.
 template <class T, std::size_t Capacity>
 struct bounded_list {
   std::array<T, Capacity> items{};
@@ -48,7 +49,7 @@ struct drafted_sequence {
   bounded_list<dispatch, 8> prologue;
   bounded_list<dispatch, max_section_dispatches> period;
   bounded_list<dispatch, 8> epilogue;
-  bounded_list<dispatch, 1> in_one, in_one_long;
+  bounded_list<dispatch, 1> resident, resident_long;
   std::uint32_t long_from = 0;
   bounded_list<operand, max_section_dispatches / 7 * kernels::layers_coded::argument_count>
       arguments;  // a kind has 7 or more dispatches
@@ -57,8 +58,8 @@ struct drafted_sequence {
   bool has_head = false, has_sampler = false;
 };
 
-/// One sequence and what the ones before it asked for: an evaluation of its own each, since what a compiler evaluates
-/// at once is limited.
+/// One sequence, with the weights of the sequences before it. Each draft is a constant evaluation of its own, because
+/// compilers limit the work of one evaluation.
 struct draft {
   text<256> failure;
   drafted_sequence sequence;
@@ -68,7 +69,7 @@ struct draft {
   std::array<layer_cache, layer_pattern::max_kinds> caches{};
 };
 
-/// Arrays of exactly the size that a drafted sequence needs: what the program carries.
+/// Arrays of exactly the size that a drafted sequence needs; they are part of the program.
 template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t InOne = 0,
           std::size_t InOneLong = 0, std::size_t Arguments = 0>
 struct frozen_sequence {
@@ -76,8 +77,8 @@ struct frozen_sequence {
   std::array<dispatch, Period> period{};
   std::array<dispatch, Epilogue> epilogue{};
   std::array<placed_value, Values> values{};
-  std::array<dispatch, InOne> in_one{};
-  std::array<dispatch, InOneLong> in_one_long{};
+  std::array<dispatch, InOne> resident{};
+  std::array<dispatch, InOneLong> resident_long{};
   std::array<operand, Arguments> arguments{};
 
   constexpr explicit frozen_sequence(const drafted_sequence& from) {
@@ -85,8 +86,8 @@ struct frozen_sequence {
     for (std::size_t i = 0; i < Period; ++i) period[i] = from.period.items[i];
     for (std::size_t i = 0; i < Epilogue; ++i) epilogue[i] = from.epilogue.items[i];
     for (std::size_t i = 0; i < Values; ++i) values[i] = from.values.items[i];
-    for (std::size_t i = 0; i < InOne; ++i) in_one[i] = from.in_one.items[i];
-    for (std::size_t i = 0; i < InOneLong; ++i) in_one_long[i] = from.in_one_long.items[i];
+    for (std::size_t i = 0; i < InOne; ++i) resident[i] = from.resident.items[i];
+    for (std::size_t i = 0; i < InOneLong; ++i) resident_long[i] = from.resident_long.items[i];
     for (std::size_t i = 0; i < Arguments; ++i) arguments[i] = from.arguments.items[i];
   }
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A graph's sequences in drafts, one after the other, with the weights that they share.
+// Drafts of a graph's sequences, one after the other, with the weights that they share.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace intaglio::plan {
 
-/// The config's own sense, before any graph is made of it.
+/// Checks a config by itself, before a graph is made from it.
 constexpr void check_config(const decoder_config& c, std::uint32_t context, const profile& target, text<256>& failure) {
   auto refuse = [&](auto... parts) {
     if (failure.empty()) (failure.append(parts), ...);
@@ -33,7 +33,7 @@ constexpr void check_config(const decoder_config& c, std::uint32_t context, cons
            ", found ", target.ternary_tile_tokens);
 }
 
-/// @param before the draft of the sequence before in sequence_id's order; nullptr for the first
+/// @param before the draft of the previous sequence in the order of sequence_id; nullptr for the first
 constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, const profile& target,
                             std::uint32_t context, sequence_id which, const draft* before) {
   draft out;
@@ -55,9 +55,8 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   if (!out.failure.empty()) return out;
   sequence_kind kind = kind_of(which, target, context);
   if (encodes) kind.head = kind.sampler = false;
-  // Drafts that are not taken would have to leave no trace in what recurrent layers keep: those models have no pass
-  // over any.
-  // Encoders have no logits, and so no drafts.
+  // Recurrent models have no pass over drafts: the state would have to be as it was after drafts that are rejected.
+  // Encoders have none either, because they have no logits.
   const bool wanted = which == sequence_id::verify   ? kind.tokens > 1 && !is_recurrent(g) && !encodes
                       : which == sequence_id::logits ? !encodes
                                                      : true;
@@ -72,7 +71,7 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
     if (o.kind == ir::op_kind::attention && o.head_dim > kernels::most_head_dim && out.failure.empty())
       out.failure.append(o.layer.view(), ": expected heads of at most ", kernels::most_head_dim, " channels, found ",
                          o.head_dim);
-  for (const auto& o : g.ops) {  // a layer's attention is behind what writes its cache, where something does
+  for (const auto& o : g.ops) {  // a layer's attention follows the op that writes its cache, if there is one
     if (o.kind != ir::op_kind::cache_write && (o.kind != ir::op_kind::attention || out.caches[o.block].positions != 0))
       continue;
     out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
@@ -88,7 +87,7 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   return out;
 }
 
-/// The table but for its sequences, weights and hash.
+/// The table without its sequences, weights and hash.
 constexpr table table_of(const draft& from, const decoder_config& config, std::string_view model, const profile& target,
                          std::uint32_t context) {
   table t;

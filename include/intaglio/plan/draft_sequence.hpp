@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A sequence of a graph: fused, with nodes for the profile, placed, lowered and ordered.
+// A sequence of a graph: fused, rewritten for the profile, placed, lowered and ordered.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "intaglio/plan/fuse.hpp"
 #include "intaglio/plan/group_by_expert.hpp"
 #include "intaglio/plan/head_forms.hpp"
+#include "intaglio/plan/insert_f16.hpp"
 #include "intaglio/plan/insert_fixed.hpp"
-#include "intaglio/plan/insert_halves.hpp"
 #include "intaglio/plan/keep_traces.hpp"
 #include "intaglio/plan/lower.hpp"
 #include "intaglio/plan/order.hpp"
@@ -23,8 +23,8 @@
 
 namespace intaglio::plan {
 
-/// The nodes of a sequence: fused, and rewritten as the profile has passes over this number of tokens.
-/// @param g gets the values of nodes that are put in front of others
+/// The nodes of a sequence: fused, then rewritten for the profile and the number of tokens.
+/// @param g gets the values of nodes that are inserted
 constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& config, const lowering_context& c,
                                            sequence_kind kind, text<256>& failure) {
   const profile& target = c.target;
@@ -34,22 +34,21 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
                 .coded_cache = kernels::is_coded(target.cache_element)}};
   std::vector<node> nodes = fusion.run(failure);
   if (!failure.empty()) return {};
-  if (!kind.head && !family_of(config.model_type).encoder)  // what an encoder has behind its layers belongs to states
+  if (!kind.head && !family_of(config.model_type).encoder)  // the nodes after an encoder's layers compute its states
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
-  const bool few = is_few(target, kind.tokens, kind.batch.slot_count != 0);
-  // Where the context has no whole tiles, matmul stays.
-  const bool batch = kind.batch.slot_count != 0, chunk = !few && !batch &&
-                                                         target.coded_chunks == chunk_arithmetic::halves &&
-                                                         kind.tokens > target.tile_tokens;
-  if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves))
-    insert_halves(g, target, chunk, kind.tokens, nodes);
+  const bool few = is_small_batch(target, kind.tokens, kind.batch.slot_count != 0);
+  // Where the context is not a multiple of the tile, matmul stays.
+  const bool batch = kind.batch.slot_count != 0,
+             chunk = !few && !batch && target.coded_chunks == chunk_arithmetic::f16 && kind.tokens > target.tile_tokens;
+  if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::f16))
+    insert_f16(g, target, chunk, kind.tokens, nodes);
   else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), chunk, nodes);
-  if (few) insert_norm(g, nodes, kernels::kernel::dense_few, 0);
+  if (few) insert_norm(g, nodes, kernels::kernel::dense_batch, 0);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
-  if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.straight) {
+  if (kind.tokens == 1 && kind.batch.slot_count == 0 && target.unrolled) {
     straighten(g, config, target, nodes);
-    if (has_rows(g, nodes)) insert_norm(g, nodes, kernels::kernel::dense_rows, rule_index("straight"));
+    if (has_rows(g, nodes)) insert_norm(g, nodes, kernels::kernel::dense_rows, rule_index("unrolled"));
   }
   if (!failure.empty()) return {};
   join_walks(nodes, kind.tokens);
@@ -59,7 +58,7 @@ constexpr std::vector<node> sequence_nodes(ir::graph& g, const decoder_config& c
   return nodes;
 }
 
-/// Memory for what dispatches between `first` and `last` exchange. @return its offset in the arena
+/// Reserves arena memory that dispatches `first` to `last` use to exchange results. @return its offset in the arena
 constexpr std::uint64_t add_room(placement& p, std::string_view name, dtype type, std::uint32_t width,
                                  std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
   placed_value value{text<32>{name}, type, width, 0, bytes, first, last};
@@ -78,7 +77,7 @@ constexpr void keep(drafted_sequence& out, const std::vector<dispatch>& prologue
   out.values.assign(values, "values", failure);
 }
 
-/// What a pass leaves of its tokens: the stream behind the layers, of an encoder what is made of it behind them.
+/// The hidden states that a pass leaves: the stream after the layers; for an encoder, the output of its epilogue.
 constexpr ir::value_id stream_of(const ir::graph& g, const std::vector<node>& nodes, sequence_kind kind) {
   return !kind.head && nodes.back().where == ir::section::epilogue ? nodes.back().out : g.stream_out;
 }

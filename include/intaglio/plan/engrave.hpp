@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From a model type to its table: trace, fuse, place, lower, order, verify, all in constant expressions, once for each
-// model and profile. A model that does not fit together, or a plan that cannot be proven, is one static_assert with one
-// sentence.
+// model and profile. A model whose parts do not fit together, or a plan that cannot be proven, fails one static_assert
+// with one sentence.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -13,14 +13,14 @@
 
 #include "intaglio/ir/trace.hpp"
 #include "intaglio/plan/draft_graph.hpp"
-#include "intaglio/plan/draft_in_one.hpp"
+#include "intaglio/plan/draft_resident.hpp"
 #include "intaglio/plan/table_hash.hpp"
 #include "intaglio/plan/verify.hpp"
 
 namespace intaglio::plan {
 
-/// What a model has besides its graph: a config constant, by reference, whose name errors show. A `name` goes into the
-/// table.
+/// A model with a graph and a config constant; errors show the constant's name, because the config is a reference. A
+/// member `name` goes into the table.
 template <class Model>
 concept engravable = ir::traceable<Model> && requires {
   { Model::config } -> std::convertible_to<const decoder_config&>;
@@ -41,7 +41,7 @@ constexpr std::string_view name_of() {
   else return {};
 }
 
-/// A model's plan for one profile. `table` is all that run time needs.
+/// A model's plan for one profile. `table` is everything that run time needs.
 /// @error does not fit: one sentence that names the layer, what was expected and what was found
 template <engravable Model, const profile& Profile, std::uint32_t Context = Model::config.max_position_embeddings>
 struct engraved {
@@ -54,18 +54,18 @@ struct engraved {
   static constexpr draft prefill = make_draft<Model>(target, Context, sequence_id::prefill, &decode);
   static constexpr draft logits = make_draft<Model>(target, Context, sequence_id::logits, &prefill);
   static constexpr draft drafted = make_draft<Model>(target, Context, sequence_id::verify, &logits);
-  static constexpr draft in_one = [] {
+  static constexpr draft resident = [] {
     draft out;
     out.failure = drafted.failure;
     if (out.failure.empty())
-      draft_in_one(Model::config, target, Context, decode.sequence, decode.pattern, out.sequence, out.failure);
+      draft_resident(Model::config, target, Context, decode.sequence, decode.pattern, out.sequence, out.failure);
     return out;
   }();
 
   template <const draft& Part>
   static constexpr frozen_sequence<Part.sequence.prologue.size, Part.sequence.period.size, Part.sequence.epilogue.size,
-                                   Part.sequence.values.size, Part.sequence.in_one.size, Part.sequence.in_one_long.size,
-                                   Part.sequence.arguments.size>
+                                   Part.sequence.values.size, Part.sequence.resident.size,
+                                   Part.sequence.resident_long.size, Part.sequence.arguments.size>
       frozen{Part.sequence};
 
   static constexpr auto weights = [] {
@@ -83,8 +83,8 @@ struct engraved {
             f.prologue,
             f.period,
             f.epilogue,
-            f.in_one,
-            f.in_one_long,
+            f.resident,
+            f.resident_long,
             from.long_from,
             f.arguments,
             from.blank_offset,
@@ -107,13 +107,13 @@ struct engraved {
       t.logits = view("logits", logits_tokens(target, Context), logits.sequence, frozen<logits>);
     if constexpr (drafted.sequence.has_head)
       t.verify = view("verify", verify_tokens(target, Context), drafted.sequence, frozen<drafted>);
-    if constexpr (in_one.sequence.in_one.size != 0)
-      t.decode_in_one = view("decode_in_one", 1, in_one.sequence, frozen<in_one>);
+    if constexpr (resident.sequence.resident.size != 0)
+      t.resident_decode = view("resident_decode", 1, resident.sequence, frozen<resident>);
     t.hash = hash_of(t);
     return t;
   }
 
-  static_assert(fits_together<in_one.failure>::model_fits, "intaglio: the model does not fit together");
+  static_assert(fits_together<resident.failure>::model_fits, "intaglio: the model does not fit together");
 
  public:
   static constexpr plan::table table = make_table();
@@ -126,7 +126,7 @@ struct engraved {
                 "intaglio: the plan cannot be proven");
   static_assert(proven<verify_sequence(table, &plan::table::verify)>::model_fits,
                 "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::decode_in_one)>::model_fits,
+  static_assert(proven<verify_sequence(table, &plan::table::resident_decode)>::model_fits,
                 "intaglio: the plan cannot be proven");
 };
 

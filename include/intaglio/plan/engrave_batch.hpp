@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A model's plan for sessions that decode together: the table of the model alone, whose prefill feeds prompts, and
-// sequences more. `batch` takes a token of each slot, with all layers in one dispatch too where there is such a one,
-// `moves` carries what a prompt left in the caches to the slot's pages, and pages that slots share back to the caches.
+// A model's plan for sessions that decode together. It is the table of the model for one session, whose prefill reads
+// prompts, with additional sequences. `batch` computes one token of each slot, with a resident dispatch where there is
+// one. `moves` copies positions between the caches and the slots' pages: from the caches after a prompt, and to the
+// caches where slots share pages.
 #pragma once
 
 #include "intaglio/plan/engrave.hpp"
-#include "intaglio/plan/few_in_one.hpp"
-#include "intaglio/plan/normed_few_in_one.hpp"
-#include "intaglio/plan/ternary_few_in_one.hpp"
+#include "intaglio/plan/resident_rows.hpp"
+#include "intaglio/plan/resident_rows_normed.hpp"
+#include "intaglio/plan/resident_ternary_rows.hpp"
 
 namespace intaglio::plan {
 
@@ -17,19 +18,19 @@ struct batch_draft {
   drafted_sequence batch, moves;
 };
 
-/// The shape with its pages counted. @error in `failure`: what is out of range
+/// Returns the shape with its pages counted. @error in `failure`: the value that is out of range
 constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const profile& target, std::uint32_t context,
                                     text<256>& failure) {
   const auto refuse = [&](auto... parts) {
     if (failure.empty()) (failure.append(parts), ...);
   };
-  // Rows of a tile are computed together, and none may be past the last slot.
+  // Rows of a tile are computed together, and a tile may have no row past the last slot.
   if (shape.slot_count < 2 || shape.slot_count > 256 ||
       (shape.slot_count > target.tile_tokens && shape.slot_count % target.tile_tokens != 0))
     refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ",
            shape.slot_count);
-  if (shape.coded_products == chunk_arithmetic::halves && target.coded_chunks != chunk_arithmetic::halves)
-    refuse("batch: expected products as a profile whose prompts are exact has them, found halves");
+  if (shape.coded_products == chunk_arithmetic::f16 && target.coded_chunks != chunk_arithmetic::f16)
+    refuse("batch: expected products as a profile whose prompts are exact has them, found f16");
   constexpr std::uint32_t octet = kernels::cache_octet, span = kernels::attention_span;
   if (shape.page_size < octet || shape.page_size % octet != 0 ||
       (span % shape.page_size != 0 && shape.page_size % span != 0))
@@ -53,7 +54,7 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
   return shape;
 }
 
-/// @param alone the last draft of the model alone, whose weights a batch shares
+/// @param alone the last draft of the model for one session, whose weights the batch shares
 constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& config, const profile& target,
                                   std::uint32_t context, batch_shape shape, const draft& alone) {
   batch_draft out;
@@ -88,19 +89,21 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
   return out;
 }
 
-/// The batch with all layers in one dispatch, without layers where there is none.
-constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
-                                            const layer_pattern& pattern, const batch_draft& made, text<256>& failure) {
+/// The batch sequence with the resident dispatch; it has no layers if no resident kernel can do the pass.
+constexpr drafted_sequence draft_resident_rows(const decoder_config& config, const profile& target,
+                                               std::uint32_t context, const layer_pattern& pattern,
+                                               const batch_draft& made, text<256>& failure) {
   if (made.shape.slot_count == 0 || !has_resident_steps(made.batch)) return {};
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.shape = made.shape;
   drafted_sequence out =
-      few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
-  if (out.in_one.size == 0)
-    out = normed_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch)
+      resident_rows_layers(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch)
+          .made(failure);
+  if (out.resident.size == 0)
+    out = resident_rows_normed_layers(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch)
               .made(failure);
-  if (out.in_one.size == 0)
-    out = ternary_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch)
+  if (out.resident.size == 0)
+    out = resident_ternary_rows_layers(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch)
               .made(failure);
   return out;
 }
@@ -111,21 +114,21 @@ constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t cont
   return draft_batch(ir::traced<Model>(), Model::config, target, context, shape, alone);
 }
 
-/// The table of the model alone with the sequences of a batch.
-constexpr table table_with(const table& alone, const batch_shape& shape, sequence batch, sequence in_one,
+/// The table of the model for one session with the sequences of a batch added.
+constexpr table table_with(const table& alone, const batch_shape& shape, sequence batch, sequence resident,
                            sequence moves) {
   table out = alone;
   out.shape = shape;
   out.batch = batch;
   out.batch.batched = true;
-  if (!in_one.in_one.empty()) out.batch_in_one = in_one, out.batch_in_one.batched = true;
+  if (!resident.resident.empty()) out.resident_batch = resident, out.resident_batch.batched = true;
   out.moves = moves;
   out.moves.batched = true;
   out.hash = hash_of(out);
   return out;
 }
 
-/// A model's plan for one profile with a batch. `table` is all that run time needs.
+/// A model's plan for one profile with a batch. `table` is everything that run time needs.
 /// @error does not fit: one sentence that says what was expected and what was found
 template <engravable Model, const profile& Profile, batch_shape Shape,
           std::uint32_t Context = Model::config.max_position_embeddings>
@@ -137,30 +140,30 @@ struct engraved_batch {
                                    made.batch.values.size>
       batch{made.batch};
   static constexpr frozen_sequence<0, made.moves.period.size, 0, 0> moves{made.moves};
-  struct in_one_draft {
+  struct resident_draft {
     text<256> failure;
     drafted_sequence sequence;
   };
-  static constexpr in_one_draft made_in_one = [] {
-    in_one_draft out;
+  static constexpr resident_draft made_resident = [] {
+    resident_draft out;
     if (made.failure.empty())
-      out.sequence = draft_few_in_one(Model::config, Profile, Context, alone::drafted.pattern, made, out.failure);
+      out.sequence = draft_resident_rows(Model::config, Profile, Context, alone::drafted.pattern, made, out.failure);
     return out;
   }();
-  static constexpr frozen_sequence<made_in_one.sequence.prologue.size, made_in_one.sequence.period.size,
-                                   made_in_one.sequence.epilogue.size, made_in_one.sequence.values.size,
-                                   made_in_one.sequence.in_one.size, 0, made_in_one.sequence.arguments.size>
-      in_one{made_in_one.sequence};
+  static constexpr frozen_sequence<made_resident.sequence.prologue.size, made_resident.sequence.period.size,
+                                   made_resident.sequence.epilogue.size, made_resident.sequence.values.size,
+                                   made_resident.sequence.resident.size, 0, made_resident.sequence.arguments.size>
+      resident{made_resident.sequence};
   static_assert(fits_together<made.failure>::model_fits, "intaglio: the batch does not fit together");
-  static_assert(fits_together<made_in_one.failure>::model_fits, "intaglio: the batch does not fit together");
+  static_assert(fits_together<made_resident.failure>::model_fits, "intaglio: the batch does not fit together");
 
  public:
   static constexpr plan::table table =
       table_with(alone::table, made.shape, alone::view("batch", made.shape.slot_count, made.batch, batch),
-                 alone::view("batch_in_one", made.shape.slot_count, made_in_one.sequence, in_one),
+                 alone::view("resident_batch", made.shape.slot_count, made_resident.sequence, resident),
                  alone::view("moves", made.shape.slot_count, made.moves, moves));
   static_assert(proven<verify_sequence(table, &plan::table::batch)>::model_fits, "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::batch_in_one)>::model_fits,
+  static_assert(proven<verify_sequence(table, &plan::table::resident_batch)>::model_fits,
                 "intaglio: the plan cannot be proven");
   static_assert(proven<verify_sequence(table, &plan::table::moves)>::model_fits, "intaglio: the plan cannot be proven");
 };

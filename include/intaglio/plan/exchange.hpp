@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Proof of what workgroups of all layers in one dispatch exchange: every value is written by one step before it
-// is waited for, all of a layer's places have room apart from each other, and no wait is for good.
+// Proof of the exchange between workgroups of a resident dispatch: every value is written by an earlier step than the
+// step that waits for it, the values of a layer do not overlap, and no wait is endless.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -19,14 +19,15 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
   out.append(s.name, ": ", d.label.view(), " (", kernels::interface_of(d.kernel).name, "): ");
 }
 
-/// Reads of one value at most, and that workgroups are as many as they say.
+/// Whether every wait has a spin limit, and the number of layers and workgroups is the one that the constants state.
 [[gnu::cold]] constexpr bool waits_end(const sequence& s, const dispatch& all, text<256>& out) {
   const auto of = [&](std::string_view name) {
     return all.specialization[kernels::interface_of(all.kernel).specialization_index(name)];
   };
-  if (const std::uint32_t patience = of("patience"); patience == 0 || patience > kernels::layers_coded::most_patience) {
+  if (const std::uint32_t spin_limit = of("spin_limit");
+      spin_limit == 0 || spin_limit > kernels::layers_coded::most_spins) {
     begin(out, s, all);
-    out.append("expected waits of 1 to ", kernels::layers_coded::most_patience, " turns, found ", patience);
+    out.append("expected waits of 1 to ", kernels::layers_coded::most_spins, " turns, found ", spin_limit);
     return false;
   }
   if (of("layers") != s.layers) {
@@ -34,7 +35,7 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
     out.append("expected the ", s.layers, " layers of the sequence, found ", of("layers"));
     return false;
   }
-  const std::uint32_t parts = of("parts"), helpers = has_helpers(all) ? kernels::layers_many::most_helpers : 0,
+  const std::uint32_t parts = of("parts"), helpers = has_helpers(all) ? kernels::layers_batch::most_helpers : 0,
                       least = has_helpers(all) ? parts + 1 : parts;
   if (all.groups[0] >= least && all.groups[0] <= parts + helpers && all.least_groups <= all.groups[0]) return true;
   begin(out, s, all);
@@ -43,7 +44,7 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
   return false;
 }
 
-/// Arguments that the workgroups of layers and layers_coded wait for.
+/// Arguments for which the workgroups of layers and layers_coded wait.
 constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatch& all) {
   kernels::layers::exchanged_arguments out{};
   kernels::visit(all.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
@@ -52,9 +53,9 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
   });
   return out;
 }
-/// What layers and layers_coded wait for, by its place among a layer's arguments: what q, k and v, attention, its
-/// projection, gate and up, and down projections give. Each is written by one step, before the step that is the next
-/// to write one reads it, and no step before its writer waits for it.
+/// Whether the steps of layers and layers_coded write each exchanged value in time. The values are results of q, k and
+/// v, of attention, of its projection, of gate and up, and of down, named by argument. Exactly one step must write each
+/// value; it must read the value before it; and no earlier step may wait for it.
 [[gnu::cold]] constexpr bool steps_follow(const sequence& s, const dispatch& all, text<256>& out) {
   const auto order = exchanged_arguments(all);
   if (order.count == 0) {
@@ -78,10 +79,10 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
       const std::size_t n = order.items[k];
       std::size_t writes = from;
       while (writes < steps.size() && !touches(writes, arguments[n], true)) ++writes;
-      bool before = k == 0;  // reads what the value before it is
+      bool before = k == 0;  // whether a step reads the value before this one
       for (std::size_t step = from; step <= writes && step < steps.size(); ++step)
         before = before || touches(step, arguments[order.items[k - 1]], false);
-      std::size_t too_early = 0;  // waits for what is written behind it
+      std::size_t too_early = 0;  // first step that waits for this value
       while (too_early < writes && !touches(too_early, arguments[n], false)) ++too_early;
       if (writes < steps.size() && before && too_early == writes) {
         from = writes + 1;
@@ -101,7 +102,7 @@ constexpr kernels::layers::exchanged_arguments exchanged_arguments(const dispatc
   return true;
 }
 
-/// What a batch's workgroups exchange, by the constants that its shader computes the places from.
+/// The exchange of a batch's resident dispatch, computed from the constants from which its shader computes the offsets.
 constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   kernels::exchange_places out;
   kernels::visit(all.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
@@ -110,8 +111,8 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   });
   return out;
 }
-/// Whether all places of an exchange are inside a layer's bytes, in whole words, and no step waits for what is written
-/// after it.
+/// Whether each value of an exchange fits in a layer's bytes, in whole words, and no step waits for a value that a
+/// later step writes.
 [[gnu::cold]] constexpr bool has_room(const sequence& s, const dispatch& all, const kernels::exchange_places& places,
                                       text<256>& out) {
   for (const kernels::exchange_place& each : places.all()) {
@@ -136,8 +137,7 @@ constexpr kernels::exchange_places exchange_of(const dispatch& all) {
   return true;
 }
 
-/// @return whether it holds for a dispatch of all layers whose workgroups wait for each other; of others there is
-/// nothing to prove
+/// Whether the exchange of a resident dispatch is proven; true for any other dispatch.
 [[gnu::cold]] constexpr bool exchanges(const sequence& s, const dispatch& all, text<256>& out) {
   if (!is_resident(all)) return true;
   return waits_end(s, all, out) &&

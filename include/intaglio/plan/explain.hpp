@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A plan in words: a table for the terminal, and the same as JSON. Reads nothing but the plan's table.
+// A plan as text for the terminal, and as JSON. Only the plan's table is read.
 #pragma once
 
 #include <cstdio>
@@ -43,12 +43,12 @@ inline void describe(std::string& out, const sequence& s) {
          number(s.weight_bytes()) + " bytes of weights, arena of " + number(s.arena_bytes) + " bytes\n";
   out += "  section    kernel          tensors                               groups   weight bytes  rule\n";
   for (const auto& d : s.prologue) row(out, "once", d);
-  for (const auto& d : s.in_one) row(out, "once", d);
-  for (const auto& d : s.in_one_long) row(out, "or", d);
+  for (const auto& d : s.resident) row(out, "once", d);
+  for (const auto& d : s.resident_long) row(out, "or", d);
   for (std::size_t i = 0; i < s.period.size(); ++i)
     row(out,
         i == 0 || s.period[i].block != s.period[i - 1].block
-            ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.times(s.period[i]))
+            ? (s.resident.empty() ? "x " : "step x ") + std::to_string(s.times(s.period[i]))
             : "",
         s.period[i]);
   for (const auto& d : s.epilogue) row(out, "once", d);
@@ -102,8 +102,8 @@ inline std::string json(const sequence& s) {
          ",\"layers\":" + std::to_string(s.layers) + ",\"dispatches\":" + std::to_string(s.dispatch_count()) +
          ",\"barriers\":" + std::to_string(s.barrier_count()) +
          ",\"weight_bytes\":" + std::to_string(s.weight_bytes()) + ",\"arena_bytes\":" + std::to_string(s.arena_bytes) +
-         ",\"prologue\":" + calls(s.prologue) + ",\"in_one\":" + calls(s.in_one) +
-         ",\"in_one_long\":" + calls(s.in_one_long) + ",\"long_from\":" + std::to_string(s.long_from) +
+         ",\"prologue\":" + calls(s.prologue) + ",\"resident\":" + calls(s.resident) +
+         ",\"resident_long\":" + calls(s.resident_long) + ",\"long_from\":" + std::to_string(s.long_from) +
          ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" +
          array(s.values,
                [](const placed_value& v) {
@@ -133,10 +133,10 @@ inline std::string explain(const table& t, std::string_view model) {
   if (t.batch.layers != 0)
     out += "batch: " + number(t.shape.slot_count) + " slots, a pool of " + number(t.shape.pages) + " pages of " +
            number(t.shape.page_size) + " positions, " + number(t.pool_bytes()) + " bytes, arena " +
-           number((std::max)(t.batch.arena_bytes, t.batch_in_one.arena_bytes)) + ", state " +
+           number((std::max)(t.batch.arena_bytes, t.resident_batch.arena_bytes)) + ", state " +
            number(t.batch_state_bytes()) + " bytes\n";
   out += '\n';
-  for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.batch, &t.batch_in_one, &t.moves}) {
+  for (const sequence* s : {&t.decode, &t.resident_decode, &t.prefill, &t.batch, &t.resident_batch, &t.moves}) {
     if (s->layers == 0) continue;
     explanation::describe(out, *s);
     out += '\n';
@@ -148,7 +148,7 @@ inline std::string explain(const table& t, std::string_view model) {
   return out;
 }
 
-/// The plan as JSON, for scripts: what explain() prints, and the specialization constants.
+/// The plan as JSON, for scripts: the content of explain(), and the specialization constants.
 inline std::string explain_json(const table& t, std::string_view model) {
   using explanation::quoted;
   return "{\"model\":" + quoted(model) + ",\"profile\":" + quoted(t.profile) +
@@ -169,12 +169,12 @@ inline std::string explain_json(const table& t, std::string_view model) {
                                      ",\"reason\":" + quoted(r.reason) + "}";
                             }) +
          ",\"sequences\":[" + explanation::json(t.decode) + "," +
-         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") +
+         (t.resident_decode.prologue.empty() ? std::string() : explanation::json(t.resident_decode) + ",") +
          explanation::json(t.prefill) + "," + explanation::json(t.logits) +
          (t.verify.has_head ? "," + explanation::json(t.verify) : std::string()) +
          (t.batch.layers != 0
               ? "," + explanation::json(t.batch) +
-                    (t.batch_in_one.layers != 0 ? "," + explanation::json(t.batch_in_one) : std::string()) + "," +
+                    (t.resident_batch.layers != 0 ? "," + explanation::json(t.resident_batch) : std::string()) + "," +
                     explanation::json(t.moves)
               : std::string()) +
          "]}";

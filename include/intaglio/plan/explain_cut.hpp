@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A cut plan in words: what each stage has and takes, and what crosses between two.
+// A cut plan as text: each stage's layers and memory, and the bytes that cross between two stages.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,7 +13,7 @@
 
 namespace intaglio::plan {
 
-/// @param devices names of the stages' devices; fewer: those of the others are not said
+/// @param devices names of the stages' devices; stages past the list's end are printed without a name
 inline std::string explain_cut(std::span<const std::shared_ptr<const stage>> stages,
                                std::span<const std::string> devices) {
   using explanation::number;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Other forms of a model's own FFNs, for plans made while a program runs: what graph::walk_ffn and graph::traced say
-// where a model is written down.
+// Other forms of a model's FFNs, for plans made while a program runs. They correspond to graph::walk_ffn and
+// graph::traced in a model's definition.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace intaglio::plan {
 
-/// What decode does with FFNs besides.
+/// Forms of the FFNs in decode.
 struct ffn_form {
-  bool walk = false;  ///< as graph::walk_ffn: of ternary weights behind squared ReLU the exact walk, of f32, f16 and
-                      ///< bf16 the full walk
-  std::uint32_t traced = 0;  ///< as graph::traced: number of features that are reported of each layer and token.
-                             ///< Of ternary weights the exact walk
+  bool walk = false;  ///< as graph::walk_ffn: the exact walk for ternary weights after squared ReLU, the full walk for
+                      ///< f32, f16 and bf16
+  std::uint32_t traced = 0;  ///< as graph::traced: number of features that are reported for each layer and token; for
+                             ///< ternary weights those of the exact walk
 };
 
-/// Marks the FFN of every layer. What it cannot be is said in the graph's failure.
+/// Marks the FFN of every layer. @error in the graph's failure: an FFN that cannot have the form
 constexpr void shape_ffns(ir::graph& g, ffn_form form) {
   const auto refuse = [&](auto... parts) {
     if (g.failure.empty()) g.failure.append("ffn: expected ", parts...);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The last step of planning: a dispatch of an engraved plan becomes one for a device. Afterwards it has its module, all
-// specialization constants, its workgroups and their size; a recorder changes nothing of it.
+// The last step of planning: fits a dispatch of an engraved plan to a device. Afterwards it has its module, all
+// specialization constants, its workgroups and their size; a recorder changes none of them.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -16,8 +16,8 @@ namespace intaglio::plan {
 
 constexpr kernels::launch launch_of(const dispatch& d) { return {d.groups, d.subgroups, d.least_groups}; }
 
-/// Whether a device does all layers in a dispatch of that form: all workgroups that wait for each other run at once
-/// there, and matrices are there where it multiplies them.
+/// Whether a device can run a resident dispatch: all its workgroups run at once, and the device has the cooperative
+/// matrices that it multiplies with.
 constexpr bool runs(const dispatch& all, const device_class& device) {
   const kernels::demands offers = device.offers();
   if (device.resident_workgroups == 0 || (has_exchange(all) && !offers.has(demand::narrow_f16))) return false;
@@ -25,9 +25,9 @@ constexpr bool runs(const dispatch& all, const device_class& device) {
   return all.subgroups == 1 ? wide : !wide && launch_of(all).resident(device) != 0;
 }
 
-/// Subgroups of a workgroup whose work any number of them can do. Where subgroups are wide, the number that a
-/// plan has for 32 lanes would leave an invocation 64 registers (Radeons before RDNA: 1,024 invocations). CPU drivers
-/// compute for subgroups without rows what those with rows compute, and leave it.
+/// Subgroups of a workgroup whose work can be split among any number of them. Where subgroups are wide, the number that
+/// a plan has for 32 lanes would leave an invocation 64 registers (Radeons before RDNA: 1,024 invocations). CPU drivers
+/// execute subgroups without rows like those with rows, and discard their results.
 constexpr std::uint32_t fewer_subgroups(std::uint32_t planned, const device_class& device) {
   if (device.is_cpu) return (std::min)(planned, 2u);
   const std::uint32_t most = device.registers_are_shared() ? 256u : device.workgroup_invocations,
@@ -35,7 +35,8 @@ constexpr std::uint32_t fewer_subgroups(std::uint32_t planned, const device_clas
   return (std::min)(planned, room);
 }
 
-/// @param d of an engraved plan  @param shape instead of the plan's, or null
+/// Fits one dispatch to a device.
+/// @param d of an engraved plan  @param shape replaces the plan's shape, or null
 /// @param form of a sampler that draws one token a row
 constexpr dispatch fitted(const dispatch& d, const device_class& device, const kernels::pass_rows& pass = {},
                           const product_shape* shape = nullptr, kernels::sample_form form = kernels::sample_form::any) {
@@ -61,13 +62,13 @@ constexpr dispatch fitted(const dispatch& d, const device_class& device, const k
   return out;
 }
 
-/// Whether a dispatch draws one token a row, and so has forms that are compiled sooner or run faster.
+/// Whether a dispatch draws one token a row; such a sampler has forms that compile sooner or run faster.
 constexpr bool draws_tokens(const dispatch& call) {
   return call.kernel == kernels::kernel::sample &&
          kernels::constants_of<kernels::sample_kernel>(call.specialization).draws == 1;
 }
 
-/// Rows of the recording that a pass over `rows` of `all` takes: a tile of 8, or twice that, and so on; or all.
+/// Rows of the recording that a pass over `rows` of `all` rows uses: 8, 16, 32 and so on, or all.
 constexpr std::uint32_t recorded_rows(std::uint32_t rows, std::uint32_t all) {
   std::uint32_t out = all < 8 ? all : 8;
   while (out < rows && out < all) out *= 2;

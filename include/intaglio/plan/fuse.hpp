@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fusion: a list of named rewrite rules (plan/rules.hpp) over the traced ops. Each rule names the catalogue's kernel
-// that serves the merged op; what no rule and no kernel covers is refused with one sentence.
+// that computes the merged op. An op that no rule and no kernel covers is refused with one sentence.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 namespace intaglio::plan {
 
 struct fusion_options {
-  bool norm_prologue = true;  ///< rule norm_prologue, for one token a pass
-  bool walks = false;         ///< rules nearest and by_features, for one token a pass
-  bool coded_cache = false;   ///< blocks of a head's channels share a factor, so that rule turn writes all caches
+  bool norm_prologue = true;  ///< rule norm_prologue, for passes of one token
+  bool walks = false;         ///< rules nearest and by_features, for passes of one token
+  bool coded_cache = false;   ///< blocks of a head's channels share a factor, so that kernel turn writes all caches
 };
 
 class fuser : public product_rules {

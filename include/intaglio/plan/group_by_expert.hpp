@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Passes of several tokens through experts: lists of the tokens of each, and what products make of their input.
+// Passes of several tokens through a mixture of experts: lists of each expert's tokens, and prepared inputs of
+// products.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +8,22 @@
 #include <vector>
 
 #include "intaglio/kernels/expert_tiles.hpp"
-#include "intaglio/plan/insert_halves.hpp"
+#include "intaglio/plan/insert_f16.hpp"
 #include "intaglio/plan/profile.hpp"
 
 namespace intaglio::plan {
 
-/// Rows of the lists of expert_tiles, where products take tiles of `tile`: longer where experts have enough tokens on
-/// the average, for those by cooperative matrices.
+/// Tokens of a list of expert_tiles, where products have tiles of `tile` tokens. Lists are longer where experts have
+/// enough tokens on average, for products with cooperative matrices.
 constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tokens, std::uint32_t experts,
                                            std::uint32_t top_k) {
   while (2 * tile <= 32 && std::uint64_t{2} * tile * experts <= std::uint64_t{tokens} * top_k) tile *= 2;
   return tile;
 }
 
-/// Tokens of a list where arithmetic is f16, by whose tiles products take them: a list that is not full costs a tile,
-/// one more list another read of the weights.
-constexpr std::uint32_t expert_list_halves(std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
+/// Tokens of a list where arithmetic is f16. A product has tiles of that many tokens: a list that is not full costs a
+/// whole tile, and one more list costs another read of the weights.
+constexpr std::uint32_t expert_list_f16(std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
   return std::uint64_t{96} * experts <= std::uint64_t{tokens} * top_k ? 128 : 64;
 }
 
@@ -33,18 +34,18 @@ constexpr bool has_blocks(const ir::graph& g, const node& n) {
   return !kernels::is_dense(*codec_of(weight_of(g, n).type));
 }
 
-/// Lists of the tokens that have each expert, behind `route`; products of the choice read them from then on.
+/// Makes the node that lists each expert's tokens, after `route`, and has the products of that choice read the lists.
 constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std::uint32_t tokens, std::uint32_t tile,
-                        bool halves, std::vector<node>& nodes) {
+                        bool in_f16, std::vector<node>& nodes) {
   const auto multiplies = [](const node& other, ir::value_id choice) {
     return other.kernel == kernels::kernel::matmul && other.experts != 0 && other.choice == choice;
   };
-  bool all_blocks = true, all_halves = halves;
+  bool all_blocks = true, all_f16 = in_f16;
   for (const node& other : nodes)
     if (multiplies(other, n.out)) {
       const ir::weight& w = weight_of(g, other);
       all_blocks = all_blocks && (target.chunk_tiles && has_blocks(g, other));
-      all_halves = all_halves && w.columns % kernels::chunk_columns == 0 && w.rows / n.experts % 4 == 0;
+      all_f16 = all_f16 && w.columns % kernels::chunk_columns == 0 && w.rows / n.experts % 4 == 0;
     }
   node lists{.lowered = true,
              .kernel = kernels::kernel::expert_tiles,
@@ -54,7 +55,7 @@ constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std:
              .out = static_cast<ir::value_id>(g.values.size()),
              .experts = n.experts,
              .top_k = n.top_k,
-             .list_tokens = all_halves   ? expert_list_halves(tokens, n.experts, n.top_k)
+             .list_tokens = all_f16      ? expert_list_f16(tokens, n.experts, n.top_k)
                             : all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k)
                                          : tile};
   const std::uint32_t words =
@@ -63,24 +64,24 @@ constexpr node lists_of(ir::graph& g, const profile& target, const node& n, std:
   for (node& other : nodes)
     if (multiplies(other, n.out)) {
       other.choice = lists.out, other.list_tokens = lists.list_tokens;
-      if (all_halves) other.kernel = kernels::kernel::matmul_chunk;
+      if (all_f16) other.kernel = kernels::kernel::matmul_chunk;
     }
   return lists;
 }
 
-/// In a pass of several tokens an expert's weights are read once for a list of the tokens that have it: each product of
-/// a choice reads lists that a node behind `route` makes. Weights of blocks meet what a node of its own made of the
-/// input, where the profile has chunks by tiles.
+/// Groups the tokens of a pass by expert, so that an expert's weights are read once for a list of its tokens. Each
+/// product of a choice reads lists, which a node after `route` makes. Where the profile has chunks by tiles, products
+/// of weights in blocks read an input that a node of its own has prepared.
 /// @param tile tokens that share one read of the weights
-/// @param halves arithmetic of a chunk: products read halves that are in the lists' order
+/// @param in_f16 arithmetic of a chunk: products read f16 in the order of the lists
 constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile,
-                               bool halves, std::vector<node>& nodes) {
+                               bool in_f16, std::vector<node>& nodes) {
   if (tokens == 1 || tile == 1) return;
   std::vector<node> out;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     node& n = nodes[i];
     if (n.kernel == kernels::kernel::route) {
-      const node lists = lists_of(g, target, n, tokens, tile, halves, nodes);
+      const node lists = lists_of(g, target, n, tokens, tile, in_f16, nodes);
       out.push_back(n);
       out.push_back(lists);
       continue;
@@ -89,23 +90,23 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
       const ir::weight w = weight_of(g, n);
       const std::uint32_t rows = kernels::expert_tile_count(tokens, n.experts, n.top_k, n.list_tokens) * n.list_tokens;
       const std::uint64_t words = std::uint64_t{rows} * (w.columns + 2);  // two more hold the row's factor
-      node made = insert_in_front(
-          g, n, kernels::kernel::halves,
-          {dtype::f16, static_cast<std::uint32_t>((words + tokens - 1) / tokens), n.where, text<32>{"halves"}});
-      made.rule = rule_index("halves");
+      node made = insert_in_front(g, n, kernels::kernel::quantize_f16,
+                                  {dtype::f16, static_cast<std::uint32_t>((words + tokens - 1) / tokens), n.where,
+                                   text<32>{"activations_f16"}});
+      made.rule = rule_index("quantize_f16");
       made.choice = n.choice, made.list_tokens = n.list_tokens;
       made.experts = n.experts, made.top_k = n.top_k, made.columns = w.columns;
       if (kernels::takes_fragments(*codec_of(w.type), rows_together(g, n) / n.experts, w.columns))
         made.weights[0] = n.weights[0];
       push_behind(out, n, made,
-                  [&](ir::weight_id a, ir::weight_id b) { return order_of_halves(g, a) == order_of_halves(g, b); });
+                  [&](ir::weight_id a, ir::weight_id b) { return order_of_f16(g, a) == order_of_f16(g, b); });
     } else if (n.list_tokens != 0 && target.chunk_tiles && has_blocks(g, n)) {
       const std::uint32_t columns = weight_of(g, n).columns,
                           rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
       node made = insert_in_front(g, n, kernels::kernel::fixed,
                                   {dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
       made.top_k = rows;
-      n.kernel = kernels::kernel::matmul_few;
+      n.kernel = kernels::kernel::matmul_batch;
       out.push_back(made);
     }
     out.push_back(n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which product is the head, which forms it may have, and a norm of its own in front of it; decode without loops.
+// Forms of the head: which product is the head, a separate norm before it, and unrolled products of decode.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,26 @@
 
 namespace intaglio::plan {
 
-/// Whether the head's rows can be had as int8: tiles of 16 columns.
+/// Whether the head's rows can be stored as int8: its columns are a multiple of 16.
 constexpr bool screenable(const ir::graph& g, const node& head) {
   return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0;
 }
 
-/// The product of the head, the last node or in front of what bounds its logits.
+/// Index of the head's product: the last node, or the one before the node that bounds the logits.
 constexpr std::size_t head_of(const ir::graph& g, const std::vector<node>& nodes) {
   std::size_t at = nodes.size() - 1;
   while (at != 0 && nodes[at].in == g.head) --at;
   return at;
 }
-/// Whether the head of dense weights is one that dense_rows can have.
+/// Whether kernel dense_rows can compute the head of dense weights.
 constexpr bool has_rows(const ir::graph& g, const std::vector<node>& nodes) {
   if (nodes.empty() || nodes[head_of(g, nodes)].kernel != kernels::kernel::dense_matmul) return false;
   const ir::weight& w = g.weights[static_cast<std::size_t>(nodes[head_of(g, nodes)].weights[0])];
   return kernels::has_dense_rows(*codec_of(w.type), w.columns);
 }
 
-/// In a pass over a few tokens, and in every pass of a CPU driver, the head of dense weights reads what a node of its
-/// own normalised: its subgroups would do so for every four rows.
+/// Inserts a node that normalises the input of a head of dense weights, for small batches and for every pass of a CPU
+/// driver. Otherwise each subgroup would normalise it again for every four rows.
 constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kernel product, std::uint8_t rule) {
   const std::size_t at = nodes.empty() ? 0 : head_of(g, nodes);
   if (nodes.empty() || nodes[at].kernel != kernels::kernel::dense_matmul) return;
@@ -58,10 +58,10 @@ constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kern
   nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(at), made);
 }
 
-/// Decode of a CPU driver, models that no cache holds: ternary products without loops, of what a node in front
-/// quantised.
+/// Uses unrolled ternary products in decode on CPU drivers, for models larger than any cache. A node before each
+/// product quantises its input.
 constexpr void straighten(ir::graph& g, const decoder_config& config, const profile& target, std::vector<node>& nodes) {
-  if (std::uint64_t{config.hidden_size} * config.intermediate_size < target.straight_weights) return;
+  if (std::uint64_t{config.hidden_size} * config.intermediate_size < target.unrolled_weights) return;
   std::vector<node> out;
   for (node& n : nodes) {
     const bool norms = n.kernel == kernels::kernel::ternary_matmul && kernels::quantizes(n.prologue) && !n.walk;
@@ -73,7 +73,7 @@ constexpr void straighten(ir::graph& g, const decoder_config& config, const prof
       out.push_back(
           insert_in_front(g, n, kernels::kernel::norm_quantize, {dtype::i8, columns, n.where, text<32>{"quantised"}}));
       n.kernel = kernels::kernel::ternary_rows;
-      n.rule = rule_index("straight");
+      n.rule = rule_index("unrolled");
       n.prologue = kernels::prologue::quantized;
     }
     out.push_back(n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decode's attention behind long contexts: heads that share keys and values are one workgroup's work, so that these are
-// read and made floats once (shaders/include/attention_together.glsl). Bits stay what they are.
+// Decode's attention at long contexts: heads that share keys and values are computed by one workgroup, so that these
+// are read and converted to floats once (shaders/include/attention_together.glsl). The bits of the result are
+// unchanged.
 #pragma once
 
 #include "intaglio/core/compiler.hpp"
@@ -13,7 +14,7 @@
 
 namespace intaglio::plan {
 
-/// Whether a dispatch is an attention of one token that a device's workgroups can do for heads together.
+/// Whether a dispatch is an attention of one token whose heads a device's workgroups can compute together.
 constexpr bool attends_together(const dispatch& d, const kernels::device_class& device) {
   if (d.kernel != kernels::kernel::attention || device.is_cpu || !device.selects_subgroup_size ||
       device.subgroup_size != kernels::together_subgroup_width)
@@ -22,11 +23,12 @@ constexpr bool attends_together(const dispatch& d, const kernels::device_class& 
   return c.splits > 1 && c.window == 0 && c.slot_words == 0 && c.heads_together == 1 && c.heads > c.kv_heads &&
          c.head_dim % 32 == 0 && c.head_dim <= kernels::most_shared_head_dim && d.groups[1] == 1;
 }
-/// First position from which decode with heads together is faster, by the bytes of a layer's keys and values until
-/// there, as measured on an H200 (docs/performance.md, "Long contexts"): than the dispatch of all layers, or than
-/// attention head by head. @param layer its cache  @param in_one
-constexpr std::uint32_t together_from(const layer_cache& layer, bool in_one) {
-  const std::uint64_t bytes = (in_one ? 36u : 10u) << 20, position = layer.bytes() / (std::max)(1u, layer.positions);
+/// First position from which decode with heads together is faster than the resident dispatch, or than attention head by
+/// head. It depends on the bytes of a layer's keys and values up to that position; measured on an H200
+/// (docs/performance.md, "Long contexts").
+/// @param layer the layer's cache  @param resident compare with the resident dispatch
+constexpr std::uint32_t together_from(const layer_cache& layer, bool resident) {
+  const std::uint64_t bytes = (resident ? 36u : 10u) << 20, position = layer.bytes() / (std::max)(1u, layer.positions);
   return static_cast<std::uint32_t>(bytes / (std::max<std::uint64_t>)(1, position));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nodes that make fixed-point numbers of what products of a few tokens read.
+// Inserts nodes that convert inputs of small-batch products to fixed-point numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace intaglio::plan {
 
-/// In a pass over a batch or drafts each product of weights of blocks reads what a node of its own made of the input:
-/// workgroups that prepared eight tokens for themselves would take longer for that than for the product.
+/// In a pass over a batch or drafts each product of weights in blocks reads an input that a node of its own has
+/// converted. Workgroups that converted eight tokens each would take longer for that than for the product.
 constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
   std::vector<node> out;
   for (node& n : nodes) {
@@ -24,8 +24,8 @@ constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
       node made = insert_in_front(g, n, kernels::kernel::fixed,
                                   {dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width),
                                    n.where, text<32>{"fixed"}});
-      made.weights[0] = n.weights[0];  // none of its own: the codec is asked for
-      n.kernel = kernels::kernel::matmul_few;
+      made.weights[0] = n.weights[0];  // not a weight of this node: it names the codec
+      n.kernel = kernels::kernel::matmul_batch;
       push_behind(out, n, made, [&](ir::weight_id a, ir::weight_id b) {
         const auto tiled = [&](ir::weight_id id) {
           return kernels::wants_tiles(*codec_of(g.weights[static_cast<std::size_t>(id)].type), 8);

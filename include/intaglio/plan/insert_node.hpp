@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nodes in front of others, which make what these read.
+// Inserts nodes that prepare the input of another node.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace intaglio::plan {
 
-/// A node that makes of what `n` reads, normalised as n would have it, the value that n reads from now on, which goes
-/// behind the graph's.
+/// Makes a node that prepares the input of `n`, with the norm of `n`. From then on `n` reads the prepared value, which
+/// is added to the graph's values.
 constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, const ir::value& value) {
   const node made{.lowered = true,
                   .kernel = kernel,
@@ -29,10 +29,10 @@ constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, co
   return made;
 }
 
-/// Products of one input by weights of several codecs, which stand one behind the other, read what was made for the
-/// first where they want the same: the node that makes it, or nullptr.
-/// @param n what a product would have in front of it
-/// @param same whether a node's `weights[0]`, whose codec is asked for, means as much as n's
+/// Finds the node that already prepared an input, or nullptr. Products of one input by weights of several codecs follow
+/// each other; they share the prepared input of the first if they need the same one.
+/// @param n the node that a product would have before it
+/// @param same whether a node's `weights[0]`, which names a codec, leads to the same input as n's
 template <class Same>
 constexpr const node* made_before(const std::vector<node>& nodes, const node& n, Same&& same) {
   for (const node& each : nodes)
@@ -42,14 +42,14 @@ constexpr const node* made_before(const std::vector<node>& nodes, const node& n,
       return &each;
   return nullptr;
 }
-/// Puts in front of n what it reads, or has it read what is there.
+/// Inserts the node `made` before n, or has n read the value of an equal node that is there.
 template <class Same>
 constexpr void push_behind(std::vector<node>& nodes, node& n, const node& made, Same&& same) {
   if (const node* const known = made_before(nodes, made, same)) n.in = known->out;
   else nodes.push_back(made);
 }
 
-/// Rows of a product's matrices, which stand together.
+/// Rows of a product's matrices, summed over all that are stacked.
 constexpr std::uint32_t rows_together(const ir::graph& g, const node& n) {
   std::uint32_t rows = 0;
   for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a decode pass of traced FFNs keeps besides: of every layer gate scores, the features that count and what their
-// down vectors are multiplied with, until one node behind the last layer tells of them all.
+// Values that a decode pass of traced FFNs keeps: for every layer the gate scores, the features that count and the
+// factors of their down vectors. One node after the last layer reports them all.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ constexpr void insert_behind_layers(std::vector<node>& nodes, const node& added)
   nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(behind), added);
 }
 
-/// Inserts the node and the values it reads. Does nothing where no FFN is traced.
+/// Inserts the reporting node and the values that it reads. Does nothing if no FFN is traced.
 constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& failure) {
   const auto refuse = [&](auto... parts) {
     if (failure.empty()) failure.append("trace: expected ", parts...);
@@ -27,7 +27,7 @@ constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& fa
     g.values.push_back({dtype::f32, elements, ir::section::period, text<32>{name}, true});
     return static_cast<ir::value_id>(g.values.size()) - 1;
   };
-  // All kinds of layers have theirs in one place.
+  // All kinds of layers write these values to the same memory.
   const auto replace = [&](ir::value_id from, ir::value_id to) {
     for (node& n : nodes)
       for (ir::value_id* const id : {&n.in, &n.out, &n.choice})

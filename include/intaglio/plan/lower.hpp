@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lowering: each fused node becomes one dispatch with its push constants, specialization constants, groups and
-// accesses; each tensor becomes a weight with its layout and place.
+// accesses; each tensor becomes a weight with its layout and offset.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 #include "intaglio/plan/lowering/expert_tiles.hpp"
 #include "intaglio/plan/lowering/fixed.hpp"
 #include "intaglio/plan/lowering/gated.hpp"
-#include "intaglio/plan/lowering/halves.hpp"
 #include "intaglio/plan/lowering/head_gate.hpp"
 #include "intaglio/plan/lowering/matmul.hpp"
 #include "intaglio/plan/lowering/norm_add.hpp"
 #include "intaglio/plan/lowering/norm_quantize.hpp"
 #include "intaglio/plan/lowering/pages.hpp"
+#include "intaglio/plan/lowering/quantize_f16.hpp"
 #include "intaglio/plan/lowering/rms_norm.hpp"
 #include "intaglio/plan/lowering/route.hpp"
 #include "intaglio/plan/lowering/sample.hpp"
@@ -37,12 +37,12 @@
 
 namespace intaglio::plan {
 
-/// Makes a dispatch of each node of a sequence, and what ends a pass.
+/// Makes a dispatch of each node of a sequence, and the dispatches that end a pass.
 class lowering : public sampling_lowering {
  public:
   using sampling_lowering::sampling_lowering;
 
-  /// @param index of the node among all
+  /// @param index of the node in the sequence
   constexpr dispatch lower(const node& n, std::size_t index) {
     dispatch d{.kernel = kernel_of(n), .block = n.block, .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
     kernels::visit(d.kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
@@ -57,22 +57,22 @@ class lowering : public sampling_lowering {
   }
 
  private:
-  /// Chunks have kernels of their own where the profile and the shape allow.
+  /// The kernel of a node. Chunks and small batches have kernels of their own if the profile and the shape allow it.
   constexpr kernels::kernel kernel_of(const node& n) const {
     if (is_walked(n, c_.tokens))
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
     if (n.kernel == kernels::kernel::attention && n.head_dim > kernels::most_shared_head_dim) return n.kernel;
-    if (is_few(c_.target, c_.tokens, c_.batched())) return few_of(n.kernel);
+    if (is_small_batch(c_.target, c_.tokens, c_.batched())) return batch_kernel_of(n.kernel);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0)
       return kernels::kernel::ternary_chunk;
     if (n.kernel == kernels::kernel::attention) return kernels::kernel::attention_chunk;
     return n.kernel;
   }
-  /// The form of a product for a few tokens, which share one read of the weights.
-  static constexpr kernels::kernel few_of(kernels::kernel which) {
-    if (which == kernels::kernel::attention) return kernels::kernel::attention_few;
-    return which == kernels::kernel::ternary_matmul ? kernels::kernel::ternary_few : which;
+  /// The form of a product for a small batch of tokens, which share one read of the weights.
+  static constexpr kernels::kernel batch_kernel_of(kernels::kernel which) {
+    if (which == kernels::kernel::attention) return kernels::kernel::attention_batch;
+    return which == kernels::kernel::ternary_matmul ? kernels::kernel::ternary_batch : which;
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One or several ops of a graph that a single kernel call will do: what fusion makes and lowering takes.
+// One or several ops of a graph that one kernel call computes: the result of fusion and the input of lowering.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ namespace intaglio::plan {
 
 using kernels::codec_of;
 
-/// One or several ops that a single kernel call will do. Values and weights are the graph's.
+/// One or several ops that one kernel call computes. Values and weights are indices into the graph.
 struct node {
-  bool lowered = false;  ///< has a kernel of the catalogue
+  bool lowered = false;  ///< a kernel of the catalogue computes it
   kernels::kernel kernel = kernels::kernel::embed;
   ir::section where = ir::section::prologue;
   std::uint8_t block = 0;  ///< in the period: the kind of block
@@ -26,52 +26,54 @@ struct node {
   std::uint8_t op_count = 0;
   std::uint8_t rule = 0;
   ir::value_id in = ir::none;                     ///< the input that the kernel transforms
-  ir::value_id up_in = ir::none;                  ///< of gated, where `in` is the gate
-  ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where these are not stacked behind q in `in`
-  ir::value_id stream = ir::none;                 ///< what `add` adds to, overwritten by out
-  std::uint32_t out_width = 0;     ///< elements a token of `out` where it holds more than the graph's value, 0: as that
-  ir::value_id out = ir::none;     ///< ir::none: the kernel writes to the cache or the state only
-  ir::value_id choice = ir::none;  ///< which experts a token has, or which tokens an expert
+  ir::value_id up_in = ir::none;                  ///< of gated: up, where `in` is the gate
+  ir::value_id k_in = ir::none, v_in = ir::none;  ///< of turn, where k and v are not stacked after q in `in`
+  ir::value_id stream = ir::none;                 ///< the value to which `add` adds; `out` overwrites it
+  std::uint32_t out_width = 0;     ///< elements a token of `out` if it holds more than the graph's value; 0: the
+                                   ///< value's width
+  ir::value_id out = ir::none;     ///< ir::none: the kernel writes only to the cache or the state
+  ir::value_id choice = ir::none;  ///< the experts of each token, or the tokens of each expert
   std::uint32_t taps = 0;          ///< of short_conv
-  bool multiplied = false;         ///< likewise
+  bool multiplied = false;         ///< of short_conv
   delta_net_config delta{};        ///< of delta_net, whose beta and alpha are k_in and v_in
-  bool state_space = false;        ///< likewise: by Mamba-2's rule, whose gate is up_in and whose steps are v_in
+  bool state_space = false;        ///< of delta_net: Mamba-2's rule, whose gate is up_in and whose steps are v_in
   bool logistic = false;           ///< of head_gate, whose gate is up_in
   expert_score score = expert_score::logit;      ///< of route, where eps is added to the sum
   float least = 0;                               ///< of route: the smallest sum
   ir::stream_step step = ir::stream_step::take;  ///< of streams, whose branch is up_in and whose target is k_in
-  std::uint32_t streams = 0, stream_index = 0;   ///< likewise
-  std::uint32_t experts = 0, top_k = 0;          ///< top_k of `fixed`: rows of a token, which experts gave
-  bool over_all = false;                         ///< of route: the softmax is over all experts
-  std::uint32_t columns = 0;                     ///< of halves of lists: of a row
-  std::uint32_t list_tokens = 0;                 ///< `choice` is of lists so long (expert_tiles); 0: of route
+  std::uint32_t streams = 0, stream_index = 0;   ///< of streams
+  std::uint32_t experts = 0, top_k = 0;          ///< top_k of `fixed`: rows of a token that experts computed
+  bool over_all = false;                         ///< of route: the softmax covers all experts
+  std::uint32_t columns = 0;                     ///< of f16 lists: columns of a row
+  std::uint32_t list_tokens = 0;                 ///< length of the lists in `choice` (expert_tiles); 0: `choice` is the
+                                                 ///< output of route
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
-  /// Biases. A turn has those of q, k and v, or none; norm_add, rms_norm, route, short_conv and expert_sum have one, or
-  /// none; gated has those of gate and up, or none; of embed: rows of positions and of kinds, or none.
+  /// Biases, or none. turn has those of q, k and v; norm_add, rms_norm, route, short_conv and expert_sum have one;
+  /// gated has those of gate and up; embed has the rows of positions and of token types.
   std::array<ir::weight_id, 3> biases{ir::none, ir::none, ir::none};
   kernels::turn_norms norms = kernels::turn_norms::none;
-  bool centered = false;            ///< of rms_norm: the mean is taken off first
+  bool centered = false;            ///< of rms_norm: the mean is subtracted first (layer norm)
   bool v_norm = false;              ///< of turn: heads of v are normalised, without a weight
-  ir::weight_id factor = ir::none;  ///< of norm_add: the sum is multiplied by this one number
-  bool by_layer = false;            ///< of gated: up_in has a place for each layer
+  ir::weight_id factor = ir::none;  ///< of norm_add: a single number by which the sum is multiplied
+  bool by_layer = false;            ///< of gated: up_in has a part for each layer
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
-  float eps = 0, scale = 0;  ///< scale 0: the kernel's own
+  float eps = 0, scale = 0;  ///< scale 0: the kernel's default
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   float softcap = 0;               ///< of attention
   std::uint32_t ahead = 0;         ///< of attention
   ir::weight_id sinks = ir::none;  ///< of attention
   shader::activation_function act{};
-  bool walk = false;                    ///< one token's features may be walked: walk_gate_up, walk_down
-  ir::weight_id value_norm = ir::none;  ///< of walk_gate_up: the norm that walk_down puts in front of its values
-  std::uint32_t parts = 1;              ///< vectors of which walk_sum leaves a sum and norm_add reads one
-  std::uint32_t nearest = 0;            ///< features that one token takes; 0: no walk of these
-  std::uint32_t traced = 0;             ///< features that one token tells of (plan/keep_traces.hpp)
-  ir::value_id gates = ir::none, values = ir::none;  ///< what a traced FFN's products leave besides: gate scores, and
-                                                     ///< what down vectors are multiplied with
+  bool walk = false;                    ///< for one token, the FFN's features may be walked: walk_gate_up, walk_down
+  ir::weight_id value_norm = ir::none;  ///< of walk_gate_up: the norm that walk_down applies to its input
+  std::uint32_t parts = 1;              ///< vectors into which walk_sum splits its sum; norm_add adds them
+  std::uint32_t nearest = 0;            ///< features that one token uses; 0: no walk of the nearest features
+  std::uint32_t traced = 0;             ///< features that are reported for one token (plan/keep_traces.hpp)
+  ir::value_id gates = ir::none, values = ir::none;  ///< of a traced FFN: gate scores, and factors of the down vectors,
+                                                     ///< that its products also write
 };
 
 }  // namespace intaglio::plan

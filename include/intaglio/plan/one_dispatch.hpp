@@ -20,7 +20,7 @@ class one_dispatch {
                          std::uint64_t counters_end)
       : config_(config), target_(target), context_(context), counters_end_(counters_end) {}
 
-  std::vector<dispatch> prologue, period, epilogue, in_one, in_one_long;
+  std::vector<dispatch> prologue, period, epilogue, resident, resident_long;
   std::uint32_t long_from = 0;
   std::vector<placed_value> values;
   std::vector<operand> arguments;
@@ -38,7 +38,7 @@ class one_dispatch {
 
   /// Whether the head reads what a dispatch of its own normalised.
   constexpr bool normalises_first() const { return epilogue[0].kernel == kernel::rms_norm; }
-  constexpr bool resident() const { return target_.layers_subgroups > 1; }
+  constexpr bool cooperative() const { return target_.layers_subgroups > 1; }
 
   /// A value with a place in each of `count` layers.
   constexpr operand place(std::string_view name, std::uint32_t width, std::uint32_t count) {

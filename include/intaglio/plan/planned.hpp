@@ -55,7 +55,7 @@ class planned {
     }
     const auto& [decode, prefill, logits, verified] = parts_->drafts;
     text<256> failure;
-    draft_in_one(config, target, context, decode.sequence, decode.pattern, parts_->in_one, failure);
+    draft_resident(config, target, context, decode.sequence, decode.pattern, parts_->resident, failure);
     if (!failure.empty())
       throw argument_error("model " + name, "one that fits together", std::string(failure.view()), 220);
     table_ = table_of(*before, parts_->config, parts_->model, target, context);
@@ -65,18 +65,18 @@ class planned {
     table_.prefill = view(prefill.sequence, "prefill", chunk_tokens(target, context));
     if (logits.sequence.has_head) table_.logits = view(logits.sequence, "logits", logits_tokens(target, context));
     if (verified.sequence.has_head) table_.verify = view(verified.sequence, "verify", verify_tokens(target, context));
-    if (parts_->in_one.in_one.size != 0) table_.decode_in_one = view(parts_->in_one, "decode_in_one", 1);
+    if (parts_->resident.resident.size != 0) table_.resident_decode = view(parts_->resident, "resident_decode", 1);
     table_.hash = hash_of(table_);
     if (shape.slot_count != 0) {
       batch_draft& made = parts_->batched;
       made = draft_batch(g, config, target, context, shape, *before);
       if (!made.failure.empty())
         throw argument_error("batch of " + name, "one that fits together", std::string(made.failure.view()), 220);
-      parts_->batched_in_one = draft_few_in_one(config, target, context, before->pattern, made, failure);
+      parts_->batched_resident = draft_resident_rows(config, target, context, before->pattern, made, failure);
       if (!failure.empty())
         throw argument_error("batch of " + name, "one that fits together", std::string(failure.view()), 220);
       table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slot_count),
-                          view(parts_->batched_in_one, "batch_in_one", made.shape.slot_count),
+                          view(parts_->batched_resident, "resident_batch", made.shape.slot_count),
                           view(made.moves, "moves", made.shape.slot_count));
     }
     if (const text<256> fault = verify(table_); !fault.empty())
@@ -95,8 +95,8 @@ class planned {
             items(from.prologue),
             items(from.period),
             items(from.epilogue),
-            items(from.in_one),
-            items(from.in_one_long),
+            items(from.resident),
+            items(from.resident_long),
             from.long_from,
             items(from.arguments),
             from.blank_offset,
@@ -113,7 +113,7 @@ class planned {
     decoder_config config;
     std::string model;
     std::array<draft, 4> drafts;
-    drafted_sequence in_one, batched_in_one;
+    drafted_sequence resident, batched_resident;
     batch_draft batched;
   };
   std::unique_ptr<parts> parts_;

@@ -17,9 +17,9 @@ namespace intaglio::plan {
 /// How chunks of more than tile_tokens tokens, and passes over a batch (batch_shape), multiply coded weights. A pass
 /// over drafts always has decode's bits.
 enum class chunk_arithmetic : std::uint8_t {
-  exact,   ///< as decode does, with its bits
-  halves,  ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with
-           ///< cooperative matrices
+  exact,  ///< as decode does, with its bits
+  f16,    ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with
+          ///< cooperative matrices
 };
 
 /// Workgroup sizes are in subgroups, group counts in workgroups. A program carries several and picks by device.
@@ -39,9 +39,9 @@ struct profile {
   std::uint32_t head_subgroups = 1, head_groups = 64;
   bool head_firsts =
       false;  ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
-  bool straight = false;  ///< decode: products without loops, whose loads llvmpipe makes of whole vectors
-                          ///< (shaders/include/straight.glsl)
-  std::uint64_t straight_weights =
+  bool unrolled = false;  ///< decode: products without loops, whose loads llvmpipe makes of whole vectors
+                          ///< (shaders/include/unrolled.glsl)
+  std::uint64_t unrolled_weights =
       1u << 22;  ///< of ternary products where the FFN's matrices have so many weights, more than caches hold
   bool head_screen =
       false;  ///< decode: rows as int8 say first which logits are wanted; takes half of the head's memory besides
@@ -75,7 +75,7 @@ inline constexpr profile cpu{.name = "cpu",
                              .group_weights = 1u << 20,
                              .chunk_matmul_groups = 8,
                              .head_groups = 64,
-                             .straight = true,
+                             .unrolled = true,
                              .attention_heads = 2,
                              .layers_parts = 8,
                              .prefill_tokens = 32,
@@ -89,7 +89,7 @@ inline constexpr profile portable{.name = "portable",
                                   .matmul_groups = 264,
                                   .chunk_matmul_groups = 512,
                                   .chunk_tiles = true,
-                                  .coded_chunks = chunk_arithmetic::halves,
+                                  .coded_chunks = chunk_arithmetic::f16,
                                   .chunk_groups = 264,
                                   .head_subgroups = 8,
                                   .head_groups = 1056,
@@ -113,12 +113,12 @@ inline constexpr profile exact = [] {
   out.coded_chunks = chunk_arithmetic::exact;
   return out;
 }();
-/// portable whose chunks attend in halves, by cooperative matrices, where products are integers too: long prompts of
+/// portable whose chunks attend in f16, by cooperative matrices, where products are integers too: long prompts of
 /// BitNet models sooner, in other bits than decode's.
-inline constexpr profile attends_in_halves = [] {
+inline constexpr profile attends_in_f16 = [] {
   profile out = portable;
-  out.name = "attends_in_halves";
-  out.chunk_attention = chunk_arithmetic::halves;
+  out.name = "attends_in_f16";
+  out.chunk_attention = chunk_arithmetic::f16;
   return out;
 }();
 /// portable with a screened head: the same tokens, sooner where they are greedy or of sampling with top-k or min-p.

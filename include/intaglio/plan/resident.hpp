@@ -21,7 +21,7 @@ namespace intaglio::plan {
 inline constexpr std::uint32_t resident_sharing = 4;
 
 /// Spin limit: reads of one element that is not written yet before a workgroup times out; 0.08 s on an H200.
-inline constexpr std::uint32_t resident_patience = 1u << 19;
+inline constexpr std::uint32_t resident_spin_limit = 1u << 19;
 
 /// What a product is for one of `workgroups`: groups of four rows at most, and of each the tiles of 16 columns that a
 /// subgroup takes.
@@ -155,10 +155,10 @@ constexpr bool heads_fit(const decoder_config& c, std::uint32_t narrow, std::uin
          c.num_attention_heads % c.num_key_value_heads == 0;
 }
 
-/// Workgroups of all layers of a batch's pass (shaders/layers_few.comp), at most `most`: as many as share the stream's
+/// Workgroups of all layers of a batch's pass (shaders/layers_rows.comp), at most `most`: as many as share the stream's
 /// tiles of 16 rows evenly; 0: none do.
-constexpr std::uint32_t few_parts(std::uint32_t hidden, std::uint32_t most) {
-  constexpr std::uint32_t shares = kernels::layers_few::shares;
+constexpr std::uint32_t rows_parts(std::uint32_t hidden, std::uint32_t most) {
+  constexpr std::uint32_t shares = kernels::layers_rows::shares;
   for (std::uint32_t parts = most / shares * shares; parts != 0; parts -= shares)
     if (hidden / 16 % parts == 0) return hidden / 16 / parts <= shares ? parts : 0;
   return 0;
@@ -176,8 +176,8 @@ constexpr bool batch_memory_fits(const decoder_config& c, std::string_view modul
 }
 /// Whether inputs are whole steps of columns, of which subgroups have room for as many, and every workgroup has a tile
 /// of each product.
-constexpr bool few_products_fit(const decoder_config& c, kernels::codec type, std::uint32_t parts) {
-  using namespace kernels::layers_few;
+constexpr bool rows_products_fit(const decoder_config& c, kernels::codec type, std::uint32_t parts) {
+  using namespace kernels::layers_rows;
   const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : step_columns;
   for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size / shares})
     if (columns == 0 || columns % step != 0 || columns > step_columns * most_steps) return false;
@@ -185,56 +185,57 @@ constexpr bool few_products_fit(const decoder_config& c, kernels::codec type, st
          2 * c.intermediate_size / 16 >= parts;
 }
 /// @param most workgroups that all run at once
-constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
-  using namespace kernels::layers_few;
+constexpr bool rows_fit(const decoder_config& c, kernels::codec type, std::uint32_t most) {
+  using namespace kernels::layers_rows;
   if (kernels::is_dense(type) || !kernels::has_own_forms(type)) return false;
   if (!heads_fit(c, 64, 128)) return false;
-  const std::uint32_t parts = few_parts(c.hidden_size, most);
-  return few_products_fit(c, type, parts) && batch_memory_fits(c, "layers_few", resident_subgroups, most_tokens, parts);
+  const std::uint32_t parts = rows_parts(c.hidden_size, most);
+  return rows_products_fit(c, type, parts) &&
+         batch_memory_fits(c, "layers_rows", resident_subgroups, most_tokens, parts);
 }
 
 /// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
 /// stream, and each workgroup has one. 0: none do.
-constexpr std::uint32_t normed_few_parts(std::uint32_t hidden, std::uint32_t most) {
-  constexpr std::uint32_t shares = kernels::layers_few::shares;
+constexpr std::uint32_t rows_normed_parts(std::uint32_t hidden, std::uint32_t most) {
+  constexpr std::uint32_t shares = kernels::layers_rows::shares;
   const std::uint32_t tiles = hidden / 16;
   for (std::uint32_t parts = most / shares * shares; parts != 0; parts -= shares)
     if (tiles >= parts && tiles % (parts / shares) == 0)
-      return (tiles + parts - 1) / parts <= kernels::layers_few_normed::most_own ? parts : 0;
+      return (tiles + parts - 1) / parts <= kernels::layers_rows_normed::most_own ? parts : 0;
   return 0;
 }
 /// Subgroups of its workgroups, each of which has a step of 128 columns of the widest input, or two; 0: there are too
 /// many columns.
-constexpr std::uint32_t normed_few_subgroups(const decoder_config& c) {
-  using namespace kernels::layers_few_normed;
+constexpr std::uint32_t rows_normed_subgroups(const decoder_config& c) {
+  using namespace kernels::layers_rows_normed;
   const std::uint32_t steps =
-      (std::max)({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_few::shares}) /
-      kernels::layers_few::step_columns;
+      (std::max)({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_rows::shares}) /
+      kernels::layers_rows::step_columns;
   return steps <= most_subgroups        ? (std::max)(steps, least_subgroups)
          : steps <= 2 * least_subgroups ? least_subgroups
                                         : 0;
 }
 /// @param most workgroups that all run at once
-constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
+constexpr bool rows_normed_fit(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   if (type == kernels::codec::f32 || !kernels::has_own_forms(type)) return false;
   if (!heads_fit(c, 128, 256)) return false;
-  const std::uint32_t parts = normed_few_parts(c.hidden_size, most), subgroups = normed_few_subgroups(c);
-  return subgroups != 0 && few_products_fit(c, type, parts) &&
-         batch_memory_fits(c, "layers_few_normed", subgroups, kernels::layers_few::most_tokens, parts);
+  const std::uint32_t parts = rows_normed_parts(c.hidden_size, most), subgroups = rows_normed_subgroups(c);
+  return subgroups != 0 && rows_products_fit(c, type, parts) &&
+         batch_memory_fits(c, "layers_rows_normed", subgroups, kernels::layers_rows::most_tokens, parts);
 }
 
 /// Parts that share the rows of a pass over many tokens, with one workgroup left for a helper.
-constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) {
-  return most == 0 ? 0 : few_parts(hidden, most - 1);
+constexpr std::uint32_t batch_parts(std::uint32_t hidden, std::uint32_t most) {
+  return most == 0 ? 0 : rows_parts(hidden, most - 1);
 }
 /// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its
 /// tiles.
 /// @param tiles of the stream, of the workgroups that share columns  @param columns_fit whether a product's columns do,
 /// by numbers of tiles and shares
 template <class ColumnsFit>
-constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts,
-                                 std::uint32_t tiles, const ColumnsFit& columns_fit) {
-  using namespace kernels::layers_many;
+constexpr bool batch_products_fit(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts,
+                                  std::uint32_t tiles, const ColumnsFit& columns_fit) {
+  using namespace kernels::layers_batch;
   const std::uint32_t qkv = c.q_size() + 2 * c.kv_size(), own_qkv = qkv / 16 / parts,
                       gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
   if (parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts ||
@@ -247,14 +248,14 @@ constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slot_cou
          fits(c.hidden_size, gate_up, 1) && fits(c.intermediate_size, tiles, shares);
 }
 /// @param most workgroups that all run at once
-constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
-  using namespace kernels::layers_many;
+constexpr bool batch_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
+  using namespace kernels::layers_batch;
   if (kernels::is_dense(type) || !kernels::has_own_forms(type) || (slot_count != 16 && slot_count != most_tokens))
     return false;
   if (!heads_fit(c, 64, 128)) return false;
   if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0)
     return false;  // scales of a token are read four at a time
-  const std::uint32_t parts = many_parts(c.hidden_size, most);
+  const std::uint32_t parts = batch_parts(c.hidden_size, most);
   if (parts == 0) return false;
   const std::uint32_t tiles = shares * (c.hidden_size / 16 / parts),
                       block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
@@ -263,26 +264,26 @@ constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint
     return columns % block == 0 &&
            columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
   };
-  return 4 * (tiles / shares) <= most_row_quads && many_products_fit(c, slot_count, parts, tiles, columns_fit) &&
-         batch_memory_fits(c, "layers_many", resident_subgroups, slot_count, parts);
+  return 4 * (tiles / shares) <= most_row_quads && batch_products_fit(c, slot_count, parts, tiles, columns_fit) &&
+         batch_memory_fits(c, "layers_batch", resident_subgroups, slot_count, parts);
 }
 
 /// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
 /// stream. 0: none do.
-constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t most) {
-  const std::uint32_t parts = most == 0 ? 0 : normed_few_parts(hidden, most - 1);
-  return parts != 0 && 2 * ((hidden / 8 + parts - 1) / parts) <= kernels::layers_many::most_row_quads ? parts : 0;
+constexpr std::uint32_t batch_normed_parts(std::uint32_t hidden, std::uint32_t most) {
+  const std::uint32_t parts = most == 0 ? 0 : rows_normed_parts(hidden, most - 1);
+  return parts != 0 && 2 * ((hidden / 8 + parts - 1) / parts) <= kernels::layers_batch::most_row_quads ? parts : 0;
 }
 /// @param most workgroups that all run at once
-constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
-                                std::uint32_t most) {
-  using namespace kernels::layers_many;
+constexpr bool batch_normed_fits(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
+                                 std::uint32_t most) {
+  using namespace kernels::layers_batch;
   if (type == kernels::codec::f32 || !kernels::has_own_forms(type) || (slot_count != 16 && slot_count != most_tokens))
     return false;
   if (!heads_fit(c, 128, 256)) return false;
-  const std::uint32_t parts = normed_many_parts(c.hidden_size, most);
+  const std::uint32_t parts = batch_normed_parts(c.hidden_size, most);
   const std::uint64_t slices =
-      kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
+      kernels::layers_batch_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
   if (parts == 0 || slices % 4 != 0 || slices > parts) return false;  // scales of a token are read four at a time
   // Two steps are a stage, of which every workgroup has one, or, where two subgroups a tile of codes take them in turn,
   // two.
@@ -290,34 +291,34 @@ constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, st
     return columns % (2 * step_columns) == 0 &&
            columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
   };
-  return many_products_fit(c, slot_count, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
-         batch_memory_fits(c, "layers_many_normed", resident_subgroups, slot_count, parts);
+  return batch_products_fit(c, slot_count, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
+         batch_memory_fits(c, "layers_batch_normed", resident_subgroups, slot_count, parts);
 }
 
-/// Shapes that fit in plans by their number of slots: up to layers_few::most_tokens by the first kernel, more by the
+/// Shapes that fit in plans by their number of slots: up to layers_rows::most_tokens by the first kernel, more by the
 /// second. For a Llama, and for a Gemma-3.
-constexpr bool takes_many(std::uint32_t slot_count) { return slot_count > kernels::layers_few::most_tokens; }
+constexpr bool takes_large_batch(std::uint32_t slot_count) { return slot_count > kernels::layers_rows::most_tokens; }
 constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count, std::uint32_t most) {
-  return takes_many(slot_count) ? many_fits(c, type, slot_count, most) : few_fits(c, type, most);
+  return takes_large_batch(slot_count) ? batch_fits(c, type, slot_count, most) : rows_fit(c, type, most);
 }
 constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slot_count,
                                 std::uint32_t most) {
-  return takes_many(slot_count) ? normed_many_fits(c, type, slot_count, most) : normed_few_fits(c, type, most);
+  return takes_large_batch(slot_count) ? batch_normed_fits(c, type, slot_count, most) : rows_normed_fit(c, type, most);
 }
 
 /// Tiles of 16 rows that a workgroup has at most.
-constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t parts) {
+constexpr std::uint32_t ternary_batch_tiles(std::uint32_t rows, std::uint32_t parts) {
   return (rows / 16 + parts - 1) / parts;
 }
-constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts) {
-  using namespace kernels::layers_ternary_few;
+constexpr bool ternary_rows_fit(const decoder_config& c, std::uint32_t slot_count, std::uint32_t parts) {
+  using namespace kernels::layers_ternary_rows;
   if (!heads_fit(c, 64, 128)) return false;
   const std::uint32_t rows = (slot_count + 7) / 8 * 8;
   if (slot_count == 0 || slot_count > most_tokens || parts < rows) return false;
   const auto product_fits = [&](std::uint64_t columns, std::uint64_t outputs, std::uint32_t tiles) {
     if (columns == 0 || columns % 64 != 0 || columns > most_columns || outputs % 16 != 0 || outputs / 16 < parts)
       return false;
-    const std::uint32_t own = ternary_few_tiles(static_cast<std::uint32_t>(outputs), parts),
+    const std::uint32_t own = ternary_batch_tiles(static_cast<std::uint32_t>(outputs), parts),
                         ways = own > most_tiles ? resident_subgroups / 2 : resident_subgroups;
     return own <= tiles && (columns / 64 + ways - 1) / ways <= most_pairs;
   };
@@ -325,7 +326,7 @@ constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slot_coun
          product_fits(c.q_size(), c.hidden_size, most_tiles) &&
          product_fits(c.hidden_size, 2 * std::uint64_t{c.intermediate_size}, 2 * most_tiles) &&
          product_fits(c.intermediate_size, c.hidden_size, most_tiles) &&
-         batch_memory_fits(c, "layers_ternary_few", resident_subgroups, slot_count, parts);
+         batch_memory_fits(c, "layers_ternary_rows", resident_subgroups, slot_count, parts);
 }
 
 /// Fewest of `workgroups` with which a shape still fits, all numbers between fitting too.

@@ -36,11 +36,11 @@ struct sequence {
   layer_pattern pattern;                                 ///< of which kind each layer is
   std::span<const dispatch> prologue, period, epilogue;  ///< the period holds each kind of block, one behind the other
   std::span<const dispatch>
-      in_one;  ///< empty, or the one dispatch that does all layers; the period then says what its steps do
-  std::span<const dispatch> in_one_long;  ///< empty, or the form of in_one for passes from position `long_from` on
+      resident;  ///< empty, or the one dispatch that does all layers; the period then says what its steps do
+  std::span<const dispatch> resident_long;  ///< empty, or the form of resident for passes from position `long_from` on
   std::uint32_t long_from = 0;
   std::span<const operand>
-      arguments;  ///< of a layer of each kind, one kind behind the other, for in_one (kernels::layers)
+      arguments;  ///< of a layer of each kind, one kind behind the other, for resident (kernels::layers)
   std::uint64_t blank_offset = 0,
                 blank_bytes =
                     0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
@@ -62,13 +62,13 @@ struct sequence {
 
   /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
   constexpr std::array<std::span<const dispatch>, 3> recorded() const {
-    return {prologue, in_one.empty() ? period : in_one, epilogue};
+    return {prologue, resident.empty() ? period : resident, epilogue};
   }
   /// Stretches of the recorded part between prologue and epilogue: the layers, or the one dispatch that does them all.
-  constexpr std::uint32_t repeats() const { return in_one.empty() ? layers : 1; }
+  constexpr std::uint32_t repeats() const { return resident.empty() ? layers : 1; }
   /// What is recorded for stretch `index` < repeats().
   constexpr std::span<const dispatch> stretch(std::uint32_t index) const {
-    return in_one.empty() ? block(pattern(index)) : in_one;
+    return resident.empty() ? block(pattern(index)) : resident;
   }
   /// The dispatches of a kind of block.
   constexpr std::span<const dispatch> block(std::uint8_t kind) const {
@@ -80,10 +80,10 @@ struct sequence {
   /// How many arguments all layers in one dispatch have for each layer, and bytes of all of them in memory.
   constexpr std::size_t argument_count() const {
     std::size_t out = kernels::layers::argument_count;
-    if (!in_one.empty())
-      kernels::visit(in_one.front().kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
+    if (!resident.empty())
+      kernels::visit(resident.front().kernel, [&]<class Kernel>(std::type_identity<Kernel>) {
         if constexpr (requires(const typename Kernel::constants& c) { Kernel::argument_count(c); })
-          out = Kernel::argument_count(kernels::constants_of<Kernel>(in_one.front().specialization));
+          out = Kernel::argument_count(kernels::constants_of<Kernel>(resident.front().specialization));
       });
     return out;
   }
@@ -110,8 +110,8 @@ struct sequence {
   constexpr std::uint64_t sum(Each&& each) const {
     std::uint64_t out = 0;
     for (const auto& d : prologue) out += each(d);
-    for (const auto& d : in_one) out += each(d);
-    if (in_one.empty())
+    for (const auto& d : resident) out += each(d);
+    if (resident.empty())
       for (const auto& d : period) out += times(d) * each(d);
     for (const auto& d : epilogue) out += each(d);
     return out;

@@ -41,19 +41,19 @@ struct table {
   std::array<layer_cache, layer_pattern::max_kinds> caches{};  ///< of a layer, by its kind
   sequence decode, prefill, logits;
   sequence verify;  ///< a token and drafts of those behind it: draws what follows each and takes what was drafted right
-  sequence
-      decode_in_one;  ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
-  trace_shape trace;  ///< of decode
-  batch_shape shape;  ///< of batch
-  sequence batch;     ///< a token of each slot; without layers where the plan has no batch (plan/engrave_batch.hpp)
-  sequence batch_in_one;   ///< batch with all layers in one dispatch; without layers where there is none
-                           ///< (plan/few_in_one.hpp)
-  sequence moves;          ///< a slot's positions between caches and pool (kernel pages)
-  std::uint64_t hash = 0;  ///< hash_of (plan/table_hash.hpp); keys the pipeline cache
+  sequence resident_decode;  ///< decode with all layers in one dispatch; without layers where there is none
+                             ///< (plan/resident.hpp)
+  trace_shape trace;         ///< of decode
+  batch_shape shape;         ///< of batch
+  sequence batch;  ///< a token of each slot; without layers where the plan has no batch (plan/engrave_batch.hpp)
+  sequence resident_batch;  ///< batch with all layers in one dispatch; without layers where there is none
+                            ///< (plan/resident_rows.hpp)
+  sequence moves;           ///< a slot's positions between caches and pool (kernel pages)
+  std::uint64_t hash = 0;   ///< hash_of (plan/table_hash.hpp); keys the pipeline cache
 
   /// Bytes of the arena that decode, prefill and verify share.
   constexpr std::uint64_t arena_bytes() const {
-    return (std::max)({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
+    return (std::max)({decode.arena_bytes, resident_decode.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
   }
   constexpr std::uint64_t weight_bytes() const {
     const std::uint32_t layers = config->num_hidden_layers;
@@ -77,7 +77,7 @@ struct table {
   /// Words of kernels/state.hpp, then attention's counters and the sampler's, then the progress of all layers in one.
   constexpr std::uint64_t state_bytes() const {
     return progress_offset() +
-           (decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(decode_in_one.layers));
+           (resident_decode.resident.empty() ? 0 : kernels::layers::progress_bytes(resident_decode.layers));
   }
   constexpr std::uint64_t progress_offset() const {
     return 4ull * kernels::state::words(max_tokens, context) +
@@ -106,7 +106,7 @@ struct table {
   /// Words of kernels/state.hpp, then the sampler's counters, then the progress of all layers in one.
   constexpr std::uint64_t batch_state_bytes() const {
     return batch_progress_offset() +
-           (batch_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(batch_in_one.layers));
+           (resident_batch.resident.empty() ? 0 : kernels::layers::progress_bytes(resident_batch.layers));
   }
   constexpr std::uint64_t batch_progress_offset() const {
     return 4 * kernels::state::batch_words(shape.slot_count, context, shape.page_size) +

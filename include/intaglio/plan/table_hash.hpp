@@ -46,12 +46,12 @@ constexpr std::uint64_t hash_of(const table& t) {
           w.rope.scaling.original_max_position_embeddings);
   }
   for (const sequence* s :
-       {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.batch_in_one, &t.moves}) {
+       {&t.decode, &t.prefill, &t.logits, &t.verify, &t.resident_decode, &t.batch, &t.resident_batch, &t.moves}) {
     if (s->batched) mix(t.shape.slot_count, t.shape.page_size, t.shape.pages);
-    else if (s == &t.batch || s == &t.batch_in_one || s == &t.moves) continue;
+    else if (s == &t.batch || s == &t.resident_batch || s == &t.moves) continue;
     mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes,
         s->long_from, s->has_head, s->has_sampler);
-    for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one, s->in_one_long}) {
+    for (const auto part : {s->prologue, s->period, s->epilogue, s->resident, s->resident_long}) {
       mix(part.size());
       for (const auto& d : part) {
         mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40 |

@@ -26,16 +26,16 @@ constexpr kernels::variant_set variants_used(std::span<const table* const> table
       if (d.kernel == kernels::kernel::layers_coded)
         used = which == kernels::layers_coded_kernel::module_of(
                             kernels::constants_of<kernels::layers_coded_kernel>(d.specialization));
-      if (which == variant::matmul_chunk_few)
+      if (which == variant::matmul_chunk_batch)
         used = kernels::constants_of<kernels::matmul_chunk_kernel>(d.specialization).tile_tokens <=
-               kernels::most_few_tokens;
+               kernels::most_batch_tokens;
       if (used) out.add(which);
     }
   };
   for (const table* each : tables)
-    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one,
-                                 &each->batch, &each->batch_in_one, &each->moves})
-      for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one, list->in_one_long})
+    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->resident_decode,
+                                 &each->batch, &each->resident_batch, &each->moves})
+      for (const auto part : {list->prologue, list->period, list->epilogue, list->resident, list->resident_long})
         for (const dispatch& d : part) add(d);
   return out;
 }

@@ -229,7 +229,7 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
     return true;
   };
   if (!walk(s.prologue, 0)) return false;
-  const std::uint32_t stretches = s.in_one.empty() ? layers_to_walk(s.pattern, s.layers) : 1;
+  const std::uint32_t stretches = s.resident.empty() ? layers_to_walk(s.pattern, s.layers) : 1;
   for (std::uint32_t i = 0; i < stretches; ++i)
     if (!walk(s.stretch(i), i)) return false;
   return walk(s.epilogue, s.repeats());
@@ -278,7 +278,7 @@ constexpr dispatch copy_in(const table& t, const sequence& s) {
 
 /// What workgroups wait for must be blank before the pass, in every layer, and the rest of the arena not.
 constexpr bool is_blank(const sequence& s, text<256>& out) {
-  const bool waits = is_resident(s.in_one.front()), apart = has_exchange(s.in_one.front());
+  const bool waits = is_resident(s.resident.front()), apart = has_exchange(s.resident.front());
   if (!waits && s.blank_bytes == 0) return true;
   if (s.blank_offset > s.arena_bytes || s.blank_bytes > s.arena_bytes - s.blank_offset || s.blank_offset % 4 != 0 ||
       s.blank_bytes % 4 != 0) {
@@ -292,7 +292,7 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
     for (std::size_t i = 0; i < d.access_count; ++i)
       if (const access& a = d.accesses[i]; makes_blank(d, a) && a.offset >= s.blank_offset && a.offset + a.bytes <= end)
         made += a.bytes;
-  const std::uint64_t wanted = s.blank_bytes / s.layers * blank_layers(s.in_one.front(), s.layers);
+  const std::uint64_t wanted = s.blank_bytes / s.layers * blank_layers(s.resident.front(), s.layers);
   if (made != (s.blanks_itself() ? wanted : 0)) {
     out.append(s.name, ": expected ", wanted, " bytes to be made blank beside the embedding, found ", made);
     return false;
@@ -324,7 +324,7 @@ constexpr bool has_stated_arguments(const sequence& s, text<256>& out) {
     const operand& o = s.arguments[n];
     bool stated = o.where == region::none;
     // What workgroups exchange, beside the memory of the steps: the blank bytes.
-    if (has_exchange(s.in_one.front()) && n % s.argument_count() == 0)
+    if (has_exchange(s.resident.front()) && n % s.argument_count() == 0)
       stated = o.where == region::arena && o.offset == s.blank_offset && o.layer_stride * s.layers == s.blank_bytes;
     for (const auto& d : s.arguments.size() > s.argument_count()
                              ? s.block(static_cast<std::uint8_t>(n / s.argument_count()))
@@ -344,7 +344,7 @@ constexpr bool has_stated_arguments(const sequence& s, text<256>& out) {
 
 /// Whether the exchange of both resident forms is proven; else `out` has the first violation.
 constexpr bool exchange_holds(const sequence& s, text<256>& out) {
-  for (const auto part : {s.in_one, s.in_one_long})
+  for (const auto part : {s.resident, s.resident_long})
     for (const dispatch& all : part)
       if (!exchanges(s, all, out)) return false;
   return true;
@@ -359,11 +359,11 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out) || !lives(s, d, index++, out)) return;
   if (!no_overlap(s, out) || !crosses(t, s, out)) return;
-  for (const auto part : {s.in_one, s.in_one_long})
+  for (const auto part : {s.resident, s.resident_long})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
-  if (s.in_one.empty() || ((has_exchange(s.in_one.front()) || done_twice_is_done_once(s, out)) && is_blank(s, out) &&
-                           has_stated_arguments(s, out) && exchange_holds(s, out)))
+  if (s.resident.empty() || ((has_exchange(s.resident.front()) || done_twice_is_done_once(s, out)) &&
+                             is_blank(s, out) && has_stated_arguments(s, out) && exchange_holds(s, out)))
     hazards(t, s, out);
 }
 
@@ -394,17 +394,17 @@ constexpr text<256> verify_weights(const table& t) {
 constexpr text<256> verify_sequence(const table& t, sequence table::*which, const limits& limit = {}) {
   text<256> out;
   const sequence& s = t.*which;
-  const bool has = which == &table::decode_in_one ? !s.in_one.empty()
+  const bool has = which == &table::resident_decode ? !s.resident.empty()
                    : which == &table::logits || which == &table::verify || which == &table::batch ||
-                           which == &table::batch_in_one || which == &table::moves
+                           which == &table::resident_batch || which == &table::moves
                        ? s.layers != 0
                        : true;
   if (has) verify(t, s, limit, out);
   return out;
 }
-inline constexpr std::array verified_sequences{&table::decode,       &table::prefill,       &table::logits,
-                                               &table::verify,       &table::decode_in_one, &table::batch,
-                                               &table::batch_in_one, &table::moves};
+inline constexpr std::array verified_sequences{
+    &table::decode,          &table::prefill, &table::logits,         &table::verify,
+    &table::resident_decode, &table::batch,   &table::resident_batch, &table::moves};
 
 /// Empty where the plan is proven; else the first violation. In constant expressions part by part: compilers bound the
 /// work of one of them.

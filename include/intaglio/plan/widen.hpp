@@ -27,7 +27,7 @@ inline constexpr shares_chunk chunk_kernels[] = {
     {kernels::kernel::norm_add},
     {kernels::kernel::gated},
     {kernels::kernel::turn},
-    {kernels::kernel::halves, 1, false, "experts_used"},
+    {kernels::kernel::quantize_f16, 1, false, "experts_used"},
     {kernels::kernel::matmul, 1, false, "experts_used"},
     {kernels::kernel::ternary_matmul},
     {kernels::kernel::ternary_float},
@@ -35,7 +35,7 @@ inline constexpr shares_chunk chunk_kernels[] = {
     {kernels::kernel::matmul_chunk, 0, true, "experts_used"},
     {kernels::kernel::ternary_chunk, 1, true},
     {kernels::kernel::attention_chunk, 1, true},
-    {kernels::kernel::attention_halves, 1, true},
+    {kernels::kernel::attention_f16, 1, true},
 };
 constexpr const shares_chunk* shares_chunk_of(const dispatch& d) {
   const kernels::kernel_interface& face = kernels::interface_of(d.kernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels dense_matmul and dense_few, the language model head, on the CPU.
+// Kernels dense_matmul and dense_batch, the language model head, on the CPU.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace intaglio::reference {
 
 /// logits[token, row] = sum over columns of weight[row, column] * y[token, column].
 /// @shape y: [tokens, columns]; weight: [rows, columns] of `type`; output: [tokens, rows]
-inline void dense_few(std::span<const float> y, std::span<const std::byte> weight, kernels::element type,
-                      std::size_t columns, std::size_t rows, std::span<float> output) {
+inline void dense_batch(std::span<const float> y, std::span<const std::byte> weight, kernels::element type,
+                        std::size_t columns, std::size_t rows, std::span<float> output) {
   const std::size_t tokens = output.size() / rows;
   std::vector<float> w(columns);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -32,7 +32,7 @@ inline void dense_matmul(std::span<const float> input, std::span<const float> no
   std::vector<float> y(tokens * columns);
   for (std::size_t token = 0; token < tokens; ++token)
     rms_norm(input.subspan(token * columns, columns), norm_weight, eps, std::span(y).subspan(token * columns, columns));
-  dense_few(y, weight, type, columns, rows, output);
+  dense_batch(y, weight, type, columns, rows, output);
 }
 
 }  // namespace intaglio::reference

@@ -65,7 +65,7 @@ struct dispatch_call {
   std::uint32_t tile() const {
     if (d.kernel == kernels::kernel::attention_chunk) return kernels::attention_tile;
     if (d.kernel == kernels::kernel::matmul_chunk) return constant("max_tokens");  // groups[1] has rows
-    if (d.kernel == kernels::kernel::attention_halves) return kernels::attention_halves_tile(constant("head_dim"));
+    if (d.kernel == kernels::kernel::attention_f16) return kernels::attention_f16_tile(constant("head_dim"));
     return face().specialization_index("tile_tokens") < face().specialization_count() ? constant("tile_tokens") : 1;
   }
 

@@ -32,12 +32,12 @@ struct matmul_shape {
   shader::activation_function gate{};                                ///< gated
 };
 
-/// 32 columns of a row: of half h of them (sum of code * x) * d[h], plus offset[h] * (sum of x). Unless `halves`, both
-/// halves have the factors of the first.
+/// 32 columns of a row: of half h of them (sum of code * x) * d[h], plus offset[h] * (sum of x). Unless `quantize_f16`,
+/// both halves have the factors of the first.
 struct weight_block {
   std::array<std::int32_t, 32> codes{};
   std::array<float, 2> d{}, offset{};
-  bool halves = false, has_offset = false;
+  bool in_halves = false, has_offset = false;
 };
 
 namespace layout {
@@ -109,7 +109,7 @@ inline weight_block block_of(kernels::codec type, std::span<const std::byte> wei
   const kernels::layout::group_places at{of, columns / 32};
   const std::byte* const group = weight.data() + row / 4 * kernels::matmul_group_bytes(type, columns);
   weight_block out;
-  out.halves = of.per == 16;
+  out.in_halves = of.per == 16;
   out.has_offset = of.least;
   for (std::size_t i = 0; i < 32; ++i) out.codes[i] = of.number(layout::code_at(at, group, row % 4, block, i));
   layout::take_factors(at, group, row % 4, block, out);
@@ -123,7 +123,7 @@ inline float weight_at(kernels::codec type, std::span<const std::byte> weight, s
     return elements::read(weight, static_cast<kernels::element>(type),
                           std::size_t{row} * ((columns + 7) / 8 * 8) + column);
   const weight_block b = block_of(type, weight, columns, row, column / 32);
-  const std::size_t half = b.halves ? column % 32 / 16 : 0;
+  const std::size_t half = b.in_halves ? column % 32 / 16 : 0;
   const float y = product(b.d[half], static_cast<float>(b.codes[column % 32]));
   return b.has_offset ? y + b.offset[half] : y;
 }
@@ -243,15 +243,16 @@ inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> we
   for (std::uint32_t b = 0; b < shape.columns / 32; ++b) {
     const weight_block w = block_of(shape.codec, weight, shape.columns, row, b);
     const fixed_block& y = fixed[b];
-    std::array<fixed_sums, 2> sums{}, plain{};  // of halves, or the first of all
+    std::array<fixed_sums, 2> sums{}, plain{};  // of f16, or the first of all
     for (std::size_t i = 0; i < 32; ++i) {
-      const std::size_t half = w.halves ? i / 16 : 0;
+      const std::size_t half = w.in_halves ? i / 16 : 0;
       sums[half].add(w.codes[i], y.codes[i]);
       plain[half].add(1, y.codes[i]);
     }
     float& lane = lanes[b % virtual_lanes];
-    for (std::size_t h = 0; h < (w.halves ? 2u : 1u); ++h) lane += product(sums[h].whole(), product(w.d[h], y.scale));
-    for (std::size_t h = 0; w.has_offset && h < (w.halves ? 2u : 1u); ++h)
+    for (std::size_t h = 0; h < (w.in_halves ? 2u : 1u); ++h)
+      lane += product(sums[h].whole(), product(w.d[h], y.scale));
+    for (std::size_t h = 0; w.has_offset && h < (w.in_halves ? 2u : 1u); ++h)
       lane += product(plain[h].whole(), product(w.offset[h], y.scale));
   }
   return butterfly(lanes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels halves and matmul_chunk on the CPU.
+// Kernels quantize_f16 and matmul_chunk on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -13,31 +13,30 @@
 
 namespace intaglio::reference {
 
-/// A token's activations as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::halves_place, and
+/// A token's activations as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::f16_place, and
 /// what undoes their scale.
-struct halves_of_token {
+struct f16_token {
   std::vector<std::uint16_t> bits;
   float factor = 0;
 };
 
-/// Place of a column in what kernel halves writes.
-constexpr std::uint32_t halves_place(std::uint32_t column) {
+/// Place of a column in what kernel quantize_f16 writes.
+constexpr std::uint32_t f16_place(std::uint32_t column) {
   return (column & ~3u) | (column & 1u) << 1 | (column >> 1 & 1u);
 }
 
-/// Place of what halves_place has for a token where it is tiled: of each eight tokens [width / 8, 8, 8].
+/// Place of what f16_place has for a token where it is tiled: of each eight tokens [width / 8, 8, 8].
 constexpr std::size_t tiled_place(std::size_t token, std::size_t place, std::size_t width) {
   return (token & ~std::size_t{7}) * width + (place & ~std::size_t{7}) * 8 + (token & 7) * 8 + (place & 7);
 }
 /// The place of an element in any of the orders.
-constexpr std::size_t ordered_place(kernels::halves_order order, std::size_t token, std::size_t place,
-                                    std::size_t width) {
-  using kernels::halves_order;
-  if (order == halves_order::tiles) return tiled_place(token, place, width);
-  return token * width + (order == halves_order::rows ? place : kernels::fragment_place(order, place));
+constexpr std::size_t ordered_place(kernels::f16_order order, std::size_t token, std::size_t place, std::size_t width) {
+  using kernels::f16_order;
+  if (order == f16_order::tiles) return tiled_place(token, place, width);
+  return token * width + (order == f16_order::rows ? place : kernels::fragment_place(order, place));
 }
 /// Tokens' bits tiled, behind the last of them zeros.
-inline std::vector<std::uint16_t> tiled_halves(std::span<const halves_of_token> tokens, std::size_t width) {
+inline std::vector<std::uint16_t> tiled_f16(std::span<const f16_token> tokens, std::size_t width) {
   std::vector<std::uint16_t> out((tokens.size() + 7) / 8 * 8 * width);
   for (std::size_t t = 0; t < tokens.size(); ++t)
     for (std::size_t place = 0; place < width; ++place) out[tiled_place(t, place, width)] = tokens[t].bits[place];
@@ -45,9 +44,9 @@ inline std::vector<std::uint16_t> tiled_halves(std::span<const halves_of_token> 
 }
 
 /// Tokens' bits in one of the orders, behind the last of them zeros where these are tiles.
-inline std::vector<std::uint16_t> ordered_halves(kernels::halves_order order, std::span<const halves_of_token> tokens,
-                                                 std::size_t width) {
-  if (order == kernels::halves_order::tiles) return tiled_halves(tokens, width);
+inline std::vector<std::uint16_t> ordered_f16(kernels::f16_order order, std::span<const f16_token> tokens,
+                                              std::size_t width) {
+  if (order == kernels::f16_order::tiles) return tiled_f16(tokens, width);
   std::vector<std::uint16_t> out(tokens.size() * width);
   for (std::size_t t = 0; t < tokens.size(); ++t)
     for (std::size_t place = 0; place < width; ++place)
@@ -56,8 +55,8 @@ inline std::vector<std::uint16_t> ordered_halves(kernels::halves_order order, st
 }
 
 /// @shape x: [columns], normalised where the product has a norm in front
-inline halves_of_token halves(std::span<const float> x) {
-  halves_of_token out;
+inline f16_token quantize_f16(std::span<const float> x) {
+  f16_token out;
   std::uint32_t greatest = 0;
   for (const float each : x) greatest = (std::max)(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
   const std::uint32_t exponent = std::clamp(greatest >> 23, 15u, 254u);
@@ -65,23 +64,22 @@ inline halves_of_token halves(std::span<const float> x) {
   out.factor =
       greatest < 0x7f800000u ? std::bit_cast<float>((exponent - 14u) << 23) : std::numeric_limits<float>::quiet_NaN();
   out.bits.resize(x.size());
-  for (std::uint32_t c = 0; c < x.size(); ++c) out.bits[halves_place(c)] = f16_from_f32(product(x[c], scale));
+  for (std::uint32_t c = 0; c < x.size(); ++c) out.bits[f16_place(c)] = f16_from_f32(product(x[c], scale));
   return out;
 }
 
 /// Product of f16 matrices. It differs from reference::matmul in the sums: a weight is the f16 nearest to its f32
 /// value, and products are added in rising order of columns to one f32, from 0; then the token's factor.
-inline void matmul_chunk(const matmul_shape& shape, std::span<const halves_of_token> input,
-                         std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
-                         std::span<std::byte> keys = {}, std::span<std::byte> values = {},
-                         std::span<const std::uint64_t> rope = {}) {
+inline void matmul_chunk(const matmul_shape& shape, std::span<const f16_token> input, std::span<const std::byte> weight,
+                         std::span<float> output, std::uint32_t position = 0, std::span<std::byte> keys = {},
+                         std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}) {
   std::vector<float> w(std::size_t{shape.rows} * shape.columns), x(shape.columns), y(shape.rows);
   for (std::uint32_t row = 0; row < shape.rows; ++row)
     for (std::uint32_t c = 0; c < shape.columns; ++c)
       w[std::size_t{row} * shape.columns + c] =
           f32_from_f16(f16_from_f32(weight_at(shape.codec, weight, shape.columns, row, c)));
   for (std::size_t token = 0; token < input.size(); ++token) {
-    for (std::uint32_t c = 0; c < shape.columns; ++c) x[c] = f32_from_f16(input[token].bits[halves_place(c)]);
+    for (std::uint32_t c = 0; c < shape.columns; ++c) x[c] = f32_from_f16(input[token].bits[f16_place(c)]);
     for (std::uint32_t row = 0; row < shape.rows; ++row) {
       float sum = 0;
       for (std::uint32_t c = 0; c < shape.columns; ++c) sum += product(w[std::size_t{row} * shape.columns + c], x[c]);

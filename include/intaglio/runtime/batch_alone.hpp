@@ -24,7 +24,7 @@ class batch_alone : public batch_recordings {
   /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner.
   bool has_alone() const noexcept { return alone_decode_.plain.plan != nullptr; }
   /// Whether it then runs all layers in one dispatch.
-  bool alone_in_one() const noexcept { return has_alone() && !alone_decode_.plain.plan->in_one.empty(); }
+  bool alone_is_resident() const noexcept { return has_alone() && !alone_decode_.plain.plan->resident.empty(); }
 
   /// Whether keep_alone_logits() has the logits of all tokens: not where bounds stand for those that cannot be drawn.
   bool alone_has_logits() const { return has_alone() && !alone_is_screened(); }
@@ -111,7 +111,7 @@ class batch_alone : public batch_recordings {
     long_from_ = never;
   }
   /// Whether workgroups of a pass of one session waited for what never came.
-  bool alone_timed_out() { return alone_in_one() && timed_out(alone_, table_->progress_offset()); }
+  bool alone_timed_out() { return alone_is_resident() && timed_out(alone_, table_->progress_offset()); }
   /// Whether workgroups of a resident dispatch, whose progress is at an offset of its state, timed out.
   bool timed_out(const gpu::buffer& state, std::uint64_t progress) {
     std::uint32_t out = 0;
@@ -154,7 +154,7 @@ class batch_alone : public batch_recordings {
         gpu::buffer(device_, kernels::ring_bytes(table_->ring_size), gpu::placement::readback, "the ring of tokens");
     address_table addresses = prompt_addresses();
     addresses.ring = alone_ring_.address();
-    if (!of.in_one.empty()) {
+    if (!of.resident.empty()) {
       alone_arguments_ = arguments_of(device_, *table_, of, addresses);
       addresses.arguments = alone_arguments_.address();
     }
@@ -168,11 +168,11 @@ class batch_alone : public batch_recordings {
     };
     alone_decode_ = record(of);
     if (const plan::sequence* const long_form = one_alone_long(*plan_)) {
-      long_from_ = plan_->long_from(!of.in_one.empty());
+      long_from_ = plan_->long_from(!of.resident.empty());
       alone_long_ = record(*long_form);
-    } else if (!of.in_one_long.empty()) {
+    } else if (!of.resident_long.empty()) {
       long_plan_ = of;
-      long_plan_.in_one = of.in_one_long;
+      long_plan_.resident = of.resident_long;
       long_from_ = of.long_from;
       alone_long_ = record(long_plan_);
     }

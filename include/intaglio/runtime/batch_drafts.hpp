@@ -23,9 +23,9 @@ namespace intaglio::runtime {
 class batch_drafts : public batch_prefixes {
  public:
   std::uint32_t most_drafts() const {
-    // With halves a session alone has other bits than one beside others.
-    const bool same_alone = table().shape.coded_products != plan::chunk_arithmetic::halves;
-    return copies_ || run_->in_one() || run_->is_stage() || !same_alone ? 0 : slot_count() - 1;
+    // With f16 a session alone has other bits than one beside others.
+    const bool same_alone = table().shape.coded_products != plan::chunk_arithmetic::f16;
+    return copies_ || run_->runs_resident() || run_->is_stage() || !same_alone ? 0 : slot_count() - 1;
   }
 
   void draft(batch_handle whose, std::span<const std::int32_t> ids) {

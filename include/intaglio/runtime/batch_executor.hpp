@@ -31,7 +31,7 @@ constexpr double nearness(const plan::dispatch& all) {
 /// How far those of a session that decodes alone may be from what it has beside others: not at all where passes have
 /// decode's bits. Products in halves round what they multiply.
 constexpr double nearness_alone(const plan::batch_shape& shape) {
-  return shape.coded_products == plan::chunk_arithmetic::halves ? 0.1 : 0;
+  return shape.coded_products == plan::chunk_arithmetic::f16 ? 0.1 : 0;
 }
 /// The length of the difference beside the expected one's; infinite where either is no number.
 inline double distance_of(std::span<const float> found, std::span<const float> expected) {
@@ -73,25 +73,25 @@ class batch_executor : public batch_passes {
                                                   const kernel_set& kernels, const weight_memory& weights, bool = true,
                                                   bool = false) {
     std::vector<const plan::sequence*> sequences = begins_with(plan);
-    for (const plan::sequence* each : plan.all_of(&plan::table::batch_in_one))
+    for (const plan::sequence* each : plan.all_of(&plan::table::resident_batch))
       std::erase(sequences, each);  // what it has around its one dispatch batch has too
     return gpu::translated([&] { return runtime::prove_kernels(on, plan.table(), kernels, weights, sequences); });
   }
   /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order or, of ternary
   /// weights, the same; of one session too. Where they are too far apart passes go on as the chain, or a session alone
   /// as others do; no session may have been set.
-  [[gnu::cold]] kernel_fault prove_in_one(compile_ahead&& = {}) {
-    if (!runs_in_one_ && !alone_in_one()) return {};
+  [[gnu::cold]] kernel_fault prove_resident(compile_ahead&& = {}) {
+    if (!runs_resident_ && !alone_is_resident()) return {};
     gpu::translated([&] {
       const bool kept = static_cast<bool>(logits_);
-      if (runs_in_one_ && !agrees_with_chain()) runs_in_one_ = false, differs_ = true;
-      if (alone_in_one() && !alone_agrees()) forget_alone(), differs_ = true;
+      if (runs_resident_ && !agrees_with_chain()) runs_resident_ = false, differs_ = true;
+      if (alone_is_resident() && !alone_agrees()) forget_alone(), differs_ = true;
       if (!kept) forget_logits();
       for (std::uint32_t slot = 0; slot < table_->shape.all_slots(); ++slot) set(slot, {});
       clear();
       decode_times_.reset();
       group_recordings& all = of_groups_.front();
-      for (std::vector<recorded_sequence>* const list : {&all.in_one, &all.chain})
+      for (std::vector<recorded_sequence>* const list : {&all.resident, &all.chain})
         for (recorded_sequence& each : *list)
           each.speed = {};  // a driver that compiles on first use would have made it slow
       forget_speed_of_alone();
@@ -99,14 +99,14 @@ class batch_executor : public batch_passes {
     return {};
   }
   /// Whether passes run all layers in one dispatch.
-  bool in_one() const noexcept { return runs_in_one_; }
+  bool runs_resident() const noexcept { return runs_resident_; }
   void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) {
     if (!differs_) in.set_note(std::move(note));
   }
-  /// Runs prove_kernels with the executor's own pipelines, and prove_in_one.
+  /// Runs prove_kernels with the executor's own pipelines, and prove_resident.
   kernel_fault prove() {
     const kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
-    return fault.kernel.empty() ? prove_in_one() : fault;
+    return fault.kernel.empty() ? prove_resident() : fault;
   }
 
   /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
@@ -180,7 +180,8 @@ class batch_executor : public batch_passes {
   virtual void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
     for (std::uint32_t group = 0; group < groups(); ++group)
-      if (runs_in_one_ && timed_out(state_, group_at(group) + table_->batch_progress_offset())) runs_in_one_ = false;
+      if (runs_resident_ && timed_out(state_, group_at(group) + table_->batch_progress_offset()))
+        runs_resident_ = false;
     if (alone_timed_out()) forget_alone();
     if (cleaning_.handle() == VK_NULL_HANDLE)
       cleaning_ = clear_commands(device_, "clear the caches of " + model_name(*table_), {&arena_, &alone_}, {&caches_});
@@ -227,7 +228,7 @@ class batch_executor : public batch_passes {
   /// Logits of the first `rows` slots, or rows of the stream in a stage without a head.
   /// @param one by the resident dispatch
   std::vector<float> fed(std::uint32_t rows, bool one) {
-    const bool before = std::exchange(runs_in_one_, one);
+    const bool before = std::exchange(runs_resident_, one);
     const std::uint32_t positions = proof_positions();
     const plan::sequence& batch = table_->batch;
     std::vector<std::uint32_t> last(rows);
@@ -241,7 +242,7 @@ class batch_executor : public batch_passes {
       if (batch.takes_stream) upload_rows(device_, arena_, batch.stream_in_offset, last, table_->config->hidden_size);
       decode(rows, 1, batch.has_head && count == positions, HUGE_VAL);
     }
-    runs_in_one_ = before;
+    runs_resident_ = before;
     std::vector<float> out(std::size_t{rows} * proof_width());
     if (batch.has_head) std::copy_n(logits(0).data(), out.size(), out.begin());
     else
@@ -258,7 +259,7 @@ class batch_executor : public batch_passes {
       for (std::uint32_t slot = 0; slot < rows; ++slot) {
         const std::size_t at = std::size_t{slot} * width;
         if (!(distance_of(std::span(found).subspan(at, width), std::span(expected).subspan(at, width)) <=
-              nearness(table_->batch_in_one.in_one.front())))
+              nearness(table_->resident_batch.resident.front())))
           return false;
       }
       if (rows == most) return true;

@@ -195,7 +195,7 @@ class basic_batch {
   const adapter_choice& last_adapter(std::uint32_t slot) const;
 
   /// Tokens that can be drafted for a pass of one session: a slot each besides its own. 0 of models with recurrent
-  /// layers, where passes run all layers in one dispatch, and with halves.
+  /// layers, where passes run all layers in one dispatch, and with f16.
   std::uint32_t most_drafts() const;
   /// Drafts of a session for the next pass, in their order, from a smaller model or a caller that knows what comes: as
   /// many of them are tried as there are slots that nobody has. The tokens that it draws are those without drafts.

@@ -39,7 +39,7 @@ struct slot_words {
 inline const plan::sequence* one_alone(const plan::device_plan& plan) {
   const plan::table& table = plan.table();
   if (table.model_layers != 0) return nullptr;
-  if (!table.decode_in_one.in_one.empty()) return &table.decode_in_one;
+  if (!table.resident_decode.resident.empty()) return &table.resident_decode;
   return table.is_for_cpus() ? nullptr : &table.decode;
 }
 
@@ -47,7 +47,8 @@ inline const plan::sequence* one_alone(const plan::device_plan& plan) {
 /// plan has none.
 inline const plan::sequence* one_alone_long(const plan::device_plan& plan) {
   const plan::sequence* const alone = one_alone(plan);
-  if (alone == nullptr || !alone->in_one_long.empty() || plan.table().context <= plan.long_from(!alone->in_one.empty()))
+  if (alone == nullptr || !alone->resident_long.empty() ||
+      plan.table().context <= plan.long_from(!alone->resident.empty()))
     return nullptr;
   return plan.long_decode();
 }
@@ -170,7 +171,7 @@ class batch_memory {
     arena_ =
         gpu::buffer(device_,
                     (std::max)({t.prefill.arena_bytes, t.batch.arena_bytes, alone != nullptr ? alone->arena_bytes : 0,
-                                runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
+                                runs_resident_ ? t.resident_batch.arena_bytes : 0, std::uint64_t{4}}),
                     gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, group_at(groups() - 1) + t.batch_state_bytes(), gpu::placement::device_local,
                          "the batch's state");
@@ -211,7 +212,7 @@ class batch_memory {
   batch_states states_;
   std::vector<bool> draws_;             ///< by slot
   std::vector<std::uint32_t> changed_;  ///< slots that the device is not told of yet
-  bool runs_in_one_ = false,
+  bool runs_resident_ = false,
        differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
 };
 

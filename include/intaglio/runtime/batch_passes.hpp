@@ -28,8 +28,9 @@ class batch_passes : public batch_alone {
     const std::size_t which = of_rows(rows);
     const bool greedy = is_greedy(group, rows);
     group_recordings& of = of_groups_[group];
-    if (runs_in_one_)
-      run(of.in_one[which], of.timed_in_one[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
+    if (runs_resident_)
+      run(of.resident[which], of.timed_resident[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms,
+          greedy);
     else run(of.chain[which], of.timed_chain[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
     flush("rows of " + model_name(*table_), gpu::queue::hang_limit);
     if (keep_logits) {
@@ -57,8 +58,8 @@ class batch_passes : public batch_alone {
     return gpu::translated([&] {
       timed_ = record_timed_sequence(
           device_, *table_,
-          plan_->over(runs_in_one_ ? &plan::table::batch_in_one : &plan::table::batch, recorded_rows(rows)), kernels_,
-          of_groups_.front().addresses, 0, is_greedy(0, rows));
+          plan_->over(runs_resident_ ? &plan::table::resident_batch : &plan::table::batch, recorded_rows(rows)),
+          kernels_, of_groups_.front().addresses, 0, is_greedy(0, rows));
       commands_.clear();
       feed_changed();
       feed_rows(0, rows);

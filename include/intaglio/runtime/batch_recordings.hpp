@@ -28,7 +28,7 @@ class batch_recordings : public batch_memory {
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool = false) {
     const plan::table& table = plan.table();
     std::vector<const plan::sequence*> out{&table.prefill, &table.moves};
-    for (const auto which : {&plan::table::batch, &plan::table::batch_in_one})
+    for (const auto which : {&plan::table::batch, &plan::table::resident_batch})
       for (const plan::sequence* each : plan.all_of(which))
         if (each->layers != 0) out.push_back(each);
     if (const plan::sequence* const alone = one_alone(plan)) out.push_back(alone);
@@ -50,8 +50,8 @@ class batch_recordings : public batch_memory {
   struct group_recordings {
     address_table addresses;
     gpu::buffer arguments;
-    std::vector<recorded_sequence> chain, timed_chain, in_one,
-        timed_in_one;  ///< by rows; those with times of what draws, then of what does not
+    std::vector<recorded_sequence> chain, timed_chain, resident,
+        timed_resident;  ///< by rows; those with times of what draws, then of what does not
     recorded_sequence moves;
     std::vector<gpu::recording> feed_header;
     gpu::recording copy_logits, feed_heads;
@@ -62,8 +62,8 @@ class batch_recordings : public batch_memory {
     group_recordings out;
     addresses.ring = ring_.address() + std::uint64_t{4} * group * t.shape.slot_count * t.ring_size;
     addresses.state = state_.address() + group_at(group);
-    if (runs_in_one_) {
-      out.arguments = arguments_of(device_, t, t.batch_in_one, addresses);
+    if (runs_resident_) {
+      out.arguments = arguments_of(device_, t, t.resident_batch, addresses);
       addresses.arguments = out.arguments.address();
     }
     const sampler_forms forms{true, has_greedy_};
@@ -75,7 +75,7 @@ class batch_recordings : public batch_memory {
     };
     for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
       record(&plan::table::batch, rows, out.chain, out.timed_chain);
-      if (runs_in_one_) record(&plan::table::batch_in_one, rows, out.in_one, out.timed_in_one);
+      if (runs_resident_) record(&plan::table::resident_batch, rows, out.resident, out.timed_resident);
       if (rows == t.shape.slot_count) break;
     }
     out.moves = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
@@ -88,7 +88,7 @@ class batch_recordings : public batch_memory {
 
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
-    runs_in_one_ = !t.batch_in_one.in_one.empty();
+    runs_resident_ = !t.resident_batch.resident.empty();
     kernels_.add(begins_with(*plan_), cache);
     make_memory();
     const address_table prompts = prompt_addresses();

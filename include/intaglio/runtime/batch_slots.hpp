@@ -125,8 +125,8 @@ class batch_slots {
     if (t.kept_bytes() != 0) copies_.emplace(t.batch_snapshots());
     drawn_.reserve(std::size_t{slot_count()} * 8);
     for (const plan::dispatch& each : t.prefill.period)
-      same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk &&
-                   each.kernel != kernels::kernel::attention_halves;
+      same_bits_ =
+          same_bits_ && each.kernel != kernels::kernel::matmul_chunk && each.kernel != kernels::kernel::attention_f16;
     grows_ = same_bits_;  // who is fed anew has to go on as before
   }
 

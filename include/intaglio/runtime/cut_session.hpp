@@ -89,7 +89,7 @@ class front_stage {
   }
   void submit(const stage_message& message) {
     if (message.kind == pass_kind::logits) run_->prepare_logits(false, cache_.get());
-    if (message.kind == pass_kind::verify || message.kind == pass_kind::verify_few)
+    if (message.kind == pass_kind::verify || message.kind == pass_kind::verify_short)
       run_->prepare_verify(prove_, cache_.get());
     tokens_.assign(message.count, 0);
     if (run_->table().decode.takes_stream) ends_->supply(message.payload);
@@ -109,7 +109,7 @@ class front_stage {
         gpu::translated([&] {
           run_->finish(of.number);
           auto rows = ends_->given(of.place, of.count);
-          if (of.kind == pass_kind::decode && is_blank(rows) && run_->leave_in_one(prove_)) rows = decode_anew(of);
+          if (of.kind == pass_kind::decode && is_blank(rows) && run_->leave_resident(prove_)) rows = decode_anew(of);
           message.payload.assign(rows.begin(), rows.end());
         });
     } catch (...) {

@@ -34,11 +34,11 @@ class executor final : public late_start {
   ///        whose place decode runs the chain until then
   executor(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, weight_memory weights,
            kernel_set kernels, gpu::pipeline_cache* cache, bool soon = false)
-      : late_start(
-            on, plan,
-            runs_in_one(*plan) && !begins_as_chain(*plan, soon) ? plan->table().decode_in_one : plan->table().decode,
-            executor_start(begins_as_chain(*plan, soon) ? &plan->table().decode_in_one : nullptr), std::move(weights),
-            std::move(kernels)) {
+      : late_start(on, plan,
+                   runs_resident(*plan) && !begins_as_chain(*plan, soon) ? plan->table().resident_decode
+                                                                         : plan->table().decode,
+                   executor_start(begins_as_chain(*plan, soon) ? &plan->table().resident_decode : nullptr),
+                   std::move(weights), std::move(kernels)) {
     gpu::translated([&] { create(cache, soon); });
   }
   /// Ends what is left to do, so that the next start finds it done.
@@ -64,9 +64,9 @@ class executor final : public late_start {
   static std::vector<const plan::sequence*> begins_with(const plan::device_plan& plan, bool soon = false) {
     const plan::table& table = plan.table();
     std::vector<const plan::sequence*> out{&table.decode, &table.prefill};
-    if (runs_in_one(plan) && !begins_as_chain(plan, soon)) {
-      out.front() = &table.decode_in_one;
-      if (held_against_chain(table, table.decode_in_one)) out.push_back(&table.decode);
+    if (runs_resident(plan) && !begins_as_chain(plan, soon)) {
+      out.front() = &table.resident_decode;
+      if (held_against_chain(table, table.resident_decode)) out.push_back(&table.decode);
     }
     if (plan.long_decode() != nullptr) out.push_back(plan.long_decode());
     return out;
@@ -75,7 +75,7 @@ class executor final : public late_start {
   /// Sequences whose pipelines an executor makes later.
   static std::vector<const plan::sequence*> goes_on_with(const plan::device_plan& plan, bool soon) {
     if (!begins_as_chain(plan, soon)) return {};
-    return {&plan.table().decode_in_one};
+    return {&plan.table().resident_decode};
   }
 
   /// Compares every pipeline of decode and prefill, as it is recorded, with the CPU reference, but the resident
@@ -96,26 +96,26 @@ class executor final : public late_start {
   /// against the chain of decode. Before the first job.
   /// @param ahead compiles the dispatch of all layers meanwhile, or nothing
   /// @return as prove_kernels
-  kernel_fault prove_in_one(compile_ahead&& ahead = {}) {
+  kernel_fault prove_resident(compile_ahead&& ahead = {}) {
     return gpu::translated([&] {
       kernel_fault fault;
       ahead.wait();
-      if (decode_->in_one.empty()) return fault;
+      if (decode_->resident.empty()) return fault;
       takes_times_ = false;  // what is proven is the recordings that run else
       const bool agree = all_layers_agree();
       weights_.expect_unchanged();
       if (!agree)
-        fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name),
-                 std::string(decode_->in_one.front().label.view()), 1};
+        fault = {std::string(kernels::interface_of(decode_->resident.front().kernel).name),
+                 std::string(decode_->resident.front().label.view()), 1};
       for (pass_clock& each : clocks_) each.reset();
       takes_times_ = true;
       return fault;
     });
   }
-  /// Runs prove_kernels and prove_in_one. @error as of both
+  /// Runs prove_kernels and prove_resident. @error as of both
   kernel_fault prove() {
     kernel_fault fault = prove_kernels(device_, *plan_, kernels_, weights_);
-    return fault.kernel.empty() ? prove_in_one() : fault;
+    return fault.kernel.empty() ? prove_resident() : fault;
   }
   /// Where a pass drew no token: true if a wait of workgroups of the resident dispatch timed out. From
   /// then on decode is the chain of dispatches; the job is dropped, and what its passes before it drew and left
@@ -123,9 +123,9 @@ class executor final : public late_start {
   /// @param prove hold the chain's pipelines against the CPU reference first, in memory of the proof's own
   /// @error device_error naming a kernel of the chain that differs: decode is then left as it was, and draws nothing;
   /// device_lost, out_of_memory
-  bool leave_in_one(bool prove = true) {
+  bool leave_resident(bool prove = true) {
     return gpu::translated([&] {
-      if (decode_->in_one.empty()) return false;
+      if (decode_->resident.empty()) return false;
       drain();
       std::uint32_t timed_out = 0;
       gpu::transfer(device_, std::uint64_t{1} << 16)
@@ -156,7 +156,7 @@ class executor final : public late_start {
   /// @param plan of the same engraved table and class  @error as of kernel_set::add
   decode_form decode_with(std::shared_ptr<const plan::device_plan> plan, gpu::pipeline_cache* cache) {
     return gpu::translated([&] {
-      const plan::sequence& of = decode_->in_one.empty() ? plan->table().decode : plan->table().decode_in_one;
+      const plan::sequence& of = decode_->resident.empty() ? plan->table().decode : plan->table().resident_decode;
       const plan::sequence* const list[] = {&of};
       kernels_.add(list, cache);
       const bool has_forms = !of.greedy.empty();
@@ -232,12 +232,12 @@ class executor final : public late_start {
       drain();
       sequence(pass_kind::verify) = record_proven(plan_->all_of(&plan::table::verify), prove, cache);
       if (ends_)
-        for (const pass_kind each : {pass_kind::verify, pass_kind::verify_few})
+        for (const pass_kind each : {pass_kind::verify, pass_kind::verify_short})
           ends_->record(each, table_->verify, arena_);
-      if (table_->verify.max_tokens <= few_tokens) return;
-      sequence(pass_kind::verify_few) =
-          record_sequence(device_, *table_, plan_->over(&plan::table::verify, few_tokens), kernels_, addresses_);
-      counters_.recordings += sequence(pass_kind::verify_few).size();
+      if (table_->verify.max_tokens <= short_tokens) return;
+      sequence(pass_kind::verify_short) =
+          record_sequence(device_, *table_, plan_->over(&plan::table::verify, short_tokens), kernels_, addresses_);
+      counters_.recordings += sequence(pass_kind::verify_short).size();
     });
   }
 

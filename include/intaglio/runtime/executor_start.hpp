@@ -22,12 +22,12 @@ class executor_start {
     explicit operator bool() const { return layers || drawing; }
   };
 
-  /// A start with nothing left to make but `in_one`. @param in_one the resident sequence that replaces decode's chain;
-  /// null: none
-  explicit executor_start(const plan::sequence* in_one = nullptr) : in_one_(in_one) {}
+  /// A start with nothing left to make but `resident`. @param resident the resident sequence that replaces decode's
+  /// chain; null: none
+  explicit executor_start(const plan::sequence* resident = nullptr) : resident_(resident) {}
 
-  bool is_complete() const noexcept { return in_one_ == nullptr && !draws_later_ && !lengthens_later_; }
-  const plan::sequence* in_one() const noexcept { return in_one_; }
+  bool is_complete() const noexcept { return resident_ == nullptr && !draws_later_ && !lengthens_later_; }
+  const plan::sequence* resident() const noexcept { return resident_; }
   bool lengthens_later() const noexcept { return lengthens_later_; }
   bool draws_later() const noexcept { return draws_later_; }
   /// The form of the sampler that is recorded for passes that draw, where can_draw().
@@ -45,7 +45,7 @@ class executor_start {
   }
   /// All layers in one dispatch are tried, whatever comes of it.
   void take_layers() noexcept {
-    in_one_ = nullptr;
+    resident_ = nullptr;
     lengthens_later_ = false;
   }
   /// Notes that the resident pipelines are in use and their form for long contexts is not made yet.
@@ -57,9 +57,9 @@ class executor_start {
   template <class Made>
   step next(const plan::sequence& decode, bool between_passes, bool greedy, bool all_made, Made&& made) const {
     step out;
-    out.layers = between_passes &&
-                 ((in_one_ != nullptr && made(in_one_->prologue) && made(in_one_->in_one) && made(in_one_->epilogue)) ||
-                  (lengthens_later_ && made(decode.in_one_long)));
+    out.layers = between_passes && ((resident_ != nullptr && made(resident_->prologue) && made(resident_->resident) &&
+                                     made(resident_->epilogue)) ||
+                                    (lengthens_later_ && made(decode.resident_long)));
     out.drawing = draws_later_ && !greedy && draws_by_interim() && all_made;
     return out;
   }
@@ -83,7 +83,7 @@ class executor_start {
   }
 
  private:
-  const plan::sequence* in_one_;
+  const plan::sequence* resident_;
   bool draws_later_ = false, lengthens_later_ = false;
   kernels::sample_form draws_by_ = kernels::sample_form::any;
   gpu::pipeline_cache* note_in_ = nullptr;

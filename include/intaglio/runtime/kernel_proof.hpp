@@ -49,24 +49,24 @@ inline double held_by_a_chain(kernel_trial&, const plan::dispatch&) { return 0; 
 INTAGLIO_PROOF(embed, embed)
 INTAGLIO_PROOF(norm_quantize, norm_quantize)
 INTAGLIO_PROOF(ternary_matmul, ternary_product)
-INTAGLIO_PROOF(ternary_few, ternary_product)
+INTAGLIO_PROOF(ternary_batch, ternary_product)
 INTAGLIO_PROOF(ternary_chunk, ternary_product)
 INTAGLIO_PROOF(ternary_float, ternary_product)
 INTAGLIO_PROOF(ternary_rows, ternary_product)
 INTAGLIO_PROOF(attention, attention)
-INTAGLIO_PROOF(attention_few, attention)
+INTAGLIO_PROOF(attention_batch, attention)
 INTAGLIO_PROOF(attention_chunk, attention)
-INTAGLIO_PROOF(attention_halves, attention)
+INTAGLIO_PROOF(attention_f16, attention)
 INTAGLIO_PROOF(dense_matmul, dense_matmul)
-INTAGLIO_PROOF(dense_few, dense_few)
-INTAGLIO_PROOF(dense_rows, dense_few)
+INTAGLIO_PROOF(dense_batch, dense_batch)
+INTAGLIO_PROOF(dense_rows, dense_batch)
 INTAGLIO_PROOF(head_screen, head_screen)
 INTAGLIO_PROOF(head_rescore, head_rescore)
 INTAGLIO_PROOF(matmul, product)
 INTAGLIO_PROOF(matmul_chunk, product)
-INTAGLIO_PROOF(matmul_few, product)
+INTAGLIO_PROOF(matmul_batch, product)
 INTAGLIO_PROOF(fixed, fixed)
-INTAGLIO_PROOF(halves, halves)
+INTAGLIO_PROOF(quantize_f16, quantize_f16)
 INTAGLIO_PROOF(route, route)
 INTAGLIO_PROOF(expert_tiles, expert_tiles)
 INTAGLIO_PROOF(expert_sum, expert_sum)
@@ -89,11 +89,11 @@ INTAGLIO_PROOF(accept, accept)
 INTAGLIO_PROOF(pages, pages)
 INTAGLIO_PROOF(layers, held_by_a_chain)
 INTAGLIO_PROOF(layers_coded, held_by_a_chain)
-INTAGLIO_PROOF(layers_few, held_by_a_chain)
-INTAGLIO_PROOF(layers_ternary_few, held_by_a_chain)
-INTAGLIO_PROOF(layers_many, held_by_a_chain)
-INTAGLIO_PROOF(layers_few_normed, held_by_a_chain)
-INTAGLIO_PROOF(layers_many_normed, held_by_a_chain)
+INTAGLIO_PROOF(layers_rows, held_by_a_chain)
+INTAGLIO_PROOF(layers_ternary_rows, held_by_a_chain)
+INTAGLIO_PROOF(layers_batch, held_by_a_chain)
+INTAGLIO_PROOF(layers_rows_normed, held_by_a_chain)
+INTAGLIO_PROOF(layers_batch_normed, held_by_a_chain)
 #undef INTAGLIO_PROOF
 
 /// What a pipeline did wrong; empty kernel: nothing.
@@ -170,13 +170,13 @@ class kernel_proof {
   /// Whether a product multiplies a few tokens by cooperative matrices, in tiles of more than eight.
   static bool takes_matrices(const plan::dispatch& call) {
     using kernels::variant;
-    return call.variant == variant::matmul_few_matrix || call.variant == variant::matmul_few_tiled ||
-           call.variant == variant::ternary_few_matrix;
+    return call.variant == variant::matmul_batch_matrix || call.variant == variant::matmul_batch_tiled ||
+           call.variant == variant::ternary_batch_matrix;
   }
   /// Whether it takes tokens by lists of expert_tiles.
   static bool lists_tokens(const plan::dispatch& call) {
-    if (call.kernel == kernels::kernel::matmul_few)
-      return kernels::constants_of<kernels::matmul_few_kernel>(call.specialization).experts_used != 0;
+    if (call.kernel == kernels::kernel::matmul_batch)
+      return kernels::constants_of<kernels::matmul_batch_kernel>(call.specialization).experts_used != 0;
     return call.kernel == kernels::kernel::matmul &&
            kernels::matmul_kernel::lists_tokens(kernels::constants_of<kernels::matmul_kernel>(call.specialization));
   }
@@ -193,7 +193,7 @@ class kernel_proof {
       of = kernels::rounding_of<Kernel>(kernels::constants_of<Kernel>(call.specialization));
     });
     const bool rounds_cache = of == kernels::rounding::cache && trial_.table->cache_element != kernels::element::f32;
-    return of == kernels::rounding::int8 ? 3e-2 : of == kernels::rounding::halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4;
+    return of == kernels::rounding::int8 ? 3e-2 : of == kernels::rounding::f16 ? 4e-3 : rounds_cache ? 1e-3 : 1e-4;
   }
 
   double difference(const plan::dispatch& call) {

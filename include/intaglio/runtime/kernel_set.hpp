@@ -231,7 +231,7 @@ class kernel_set {
     for (const plan::sequence* each : sequences) {
       for (const auto part : each->recorded())
         want(part, wanted, part.data() == each->epilogue.data() && !each->interim.empty());
-      for (const auto part : {each->greedy, each->interim, each->in_one_long}) want(part, wanted);
+      for (const auto part : {each->greedy, each->interim, each->resident_long}) want(part, wanted);
     }
     return wanted;
   }

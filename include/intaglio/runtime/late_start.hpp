@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "intaglio/runtime/in_one_prover.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
+#include "intaglio/runtime/resident_prover.hpp"
 
 namespace intaglio::runtime {
 
 /// Whether decode of a device's plan runs with all layers in one dispatch.
-inline bool runs_in_one(const plan::device_plan& plan) { return !plan.table().decode_in_one.in_one.empty(); }
+inline bool runs_resident(const plan::device_plan& plan) { return !plan.table().resident_decode.resident.empty(); }
 
 /// Passes of a session alone while some of their pipelines are still being made.
-class late_start : public in_one_prover {
+class late_start : public resident_prover {
  public:
   /// What is left of the start of an executor that began soon: waits for the last pipelines, proves and records them.
   /// Decode jobs do that too, between two passes, as they are made; until then they run the chain and draw by the
@@ -60,13 +60,13 @@ class late_start : public in_one_prover {
  protected:
   late_start(const gpu::device& on, std::shared_ptr<const plan::device_plan> plan, const plan::sequence& decode,
              executor_start start, weight_memory weights, kernel_set kernels)
-      : in_one_prover(on, std::move(plan), decode, std::move(start), std::move(weights), std::move(kernels)) {}
+      : resident_prover(on, std::move(plan), decode, std::move(start), std::move(weights), std::move(kernels)) {}
   ~late_start() = default;
 
   /// Whether decode begins as the chain of dispatches. Not where passes leave traces: what is proven between them would
   /// too.
   static bool begins_as_chain(const plan::device_plan& plan, bool soon) {
-    return soon && runs_in_one(plan) && plan.table().trace.top == 0;
+    return soon && runs_resident(plan) && plan.table().trace.top == 0;
   }
 
   /// Does what a job that decodes, or is about to, at a position can do of what is left of the start. What is in flight
@@ -95,23 +95,23 @@ class late_start : public in_one_prover {
 
   /// Whether there is another form for long contexts.
   bool has_long(const plan::sequence& decode) const {
-    return !decode.in_one_long.empty() || plan_->long_decode() != nullptr;
+    return !decode.resident_long.empty() || plan_->long_decode() != nullptr;
   }
   void begin_long() {
-    if (decode_->in_one_long.empty()) {
+    if (decode_->resident_long.empty()) {
       long_plan_ = *plan_->long_decode();
-      long_from_ = plan_->long_from(!decode_->in_one.empty());
+      long_from_ = plan_->long_from(!decode_->resident.empty());
       return;
     }
     long_plan_ = *decode_;
-    long_plan_.in_one = decode_->in_one_long;
+    long_plan_.resident = decode_->resident_long;
     long_from_ = decode_->long_from;
   }
   /// The form for long contexts, where there is one.
   void record_long(sampler_forms forms) {
     if (long_from_ == never) return;
     // In as many segments as the other form.
-    const std::uint32_t layers = decode_->in_one.empty() ? 0 : long_plan_.repeats();
+    const std::uint32_t layers = decode_->resident.empty() ? 0 : long_plan_.repeats();
     long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, layers, forms);
     counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
   }
@@ -199,21 +199,22 @@ class late_start : public in_one_prover {
     kernel_proof proof(device_, *table_, kernels_, weights_);
     if (step.drawing && start_.draws_later()) {
       auto claims = claims_beside(*decode_, {}, true);
-      if (start_.in_one() != nullptr)
-        for (const kernel_proof::claim& each : claims_beside(*start_.in_one(), *decode_, true)) claims.push_back(each);
+      if (start_.resident() != nullptr)
+        for (const kernel_proof::claim& each : claims_beside(*start_.resident(), *decode_, true))
+          claims.push_back(each);
       for (const kernel_proof::claim& each : claims)
         if (const kernel_fault fault = proof.check(each); !fault.kernel.empty()) refuse(device_, fault);
       weights_.expect_unchanged();
       start_.take_drawing();
     }
-    if (step.layers && (start_.in_one() != nullptr || start_.lengthens_later())) {
-      const plan::sequence& in_one = start_.in_one() != nullptr ? *start_.in_one() : *decode_;
-      const bool long_too = has_long(in_one) && kernels_.made(in_one.in_one_long);
+    if (step.layers && (start_.resident() != nullptr || start_.lengthens_later())) {
+      const plan::sequence& resident = start_.resident() != nullptr ? *start_.resident() : *decode_;
+      const bool long_too = has_long(resident) && kernels_.made(resident.resident_long);
       start_.take_layers();
       if (!between_passes || !may_prove_behind(position))
         start_.forget_note();  // decode stays as it is, and the next start sees to it
-      else if (!take_in_one(in_one, long_too, proof, position)) start_.note_chain();
-      else if (has_long(in_one) && !long_too) start_.leave_long();
+      else if (!take_resident(resident, long_too, proof, position)) start_.note_chain();
+      else if (has_long(resident) && !long_too) start_.leave_long();
     }
     record_decode(start_.draws_by(), start_.can_draw());
     record_timed(pass_kind::decode);
@@ -225,8 +226,8 @@ class late_start : public in_one_prover {
   /// place. Nothing is in flight, and there is no job.
   /// @param long_too with their form for long contexts
   /// @return whether they are right; else decode is the chain  @error device_lost, out_of_memory
-  bool take_in_one(const plan::sequence& in_one, bool long_too, kernel_proof& proof, std::uint32_t position) {
-    for (const kernel_proof::claim& each : claims_beside(in_one, table_->decode, false))
+  bool take_resident(const plan::sequence& resident, bool long_too, kernel_proof& proof, std::uint32_t position) {
+    for (const kernel_proof::claim& each : claims_beside(resident, table_->decode, false))
       if (!proof.check(each).kernel.empty()) return false;
     const auto record = [&](const plan::sequence& as) {
       const bool has_forms = !as.greedy.empty();
@@ -237,11 +238,11 @@ class late_start : public in_one_prover {
       long_ = {};
     };
     const auto agrees = [&] {
-      decode_ = &in_one;
+      decode_ = &resident;
       write_arguments();
-      record(in_one);
+      record(resident);
       if (long_too) begin_long();
-      record_long({in_one.greedy.empty(), !in_one.greedy.empty()});
+      record_long({resident.greedy.empty(), !resident.greedy.empty()});
       const bool agree = all_layers_agree_behind((std::max)(written_, position));
       weights_.expect_unchanged();
       return agree;

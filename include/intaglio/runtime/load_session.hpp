@@ -97,8 +97,8 @@ template <class Executor = executor>
         kernels ? made.plan() : Executor::plan_for(table, input.device, std::move(input.shapes));
     const bool proves = prove && cache.note() != note, soon = proves && plan->has_sampler_forms();
     compile_ahead ahead;
-    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(*plan))
-      ahead = compile_ahead(on, source, plan->table().decode_in_one.in_one);
+    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_resident(*plan))
+      ahead = compile_ahead(on, source, plan->table().resident_decode.resident);
     if (!kernels)
       kernels.emplace(on, source)
           .begin(Executor::begins_with(*plan, soon), &cache, Executor::goes_on_with(*plan, soon));
@@ -107,7 +107,7 @@ template <class Executor = executor>
       continue;
     auto out = std::make_unique<Executor>(on, plan, std::move(weights), std::move(*kernels), &cache, soon);
     if (!proves) return out;
-    fault = out->prove_in_one(std::move(ahead));
+    fault = out->prove_resident(std::move(ahead));
     if (fault.kernel.empty()) {
       out->note_when_complete(cache, note, note_as_chain);
       return out;

@@ -123,7 +123,7 @@ class pass_memory {
           mailbox_.feed(device_, model_name(*table_), box * box_bytes_, state_, 0, box_words(box).size_bytes());
   }
   void write_arguments() {
-    if (decode_->in_one.empty()) return;
+    if (decode_->resident.empty()) return;
     arguments_ = arguments_of(device_, *table_, *decode_, addresses_);
     addresses_.arguments = arguments_.address();
   }

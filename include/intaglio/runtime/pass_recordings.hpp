@@ -40,21 +40,22 @@ class pass_recordings : public pass_memory {
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
   /// The plan of a kind of pass at a position.
   const plan::sequence& plan_of(pass_kind kind, std::uint32_t position = 0) const noexcept {
-    return is_long(kind, position)                                      ? long_plan_
-           : kind == pass_kind::decode                                  ? *decode_
-           : kind == pass_kind::prefill                                 ? table_->prefill
-           : kind == pass_kind::prefill_long                            ? *plan_->long_prefill()
-           : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify
-                                                                        : table_->logits;
+    return is_long(kind, position)                                        ? long_plan_
+           : kind == pass_kind::decode                                    ? *decode_
+           : kind == pass_kind::prefill                                   ? table_->prefill
+           : kind == pass_kind::prefill_long                              ? *plan_->long_prefill()
+           : kind == pass_kind::verify || kind == pass_kind::verify_short ? table_->verify
+                                                                          : table_->logits;
   }
 
   /// Time of a pass over drafts in decode passes, as measured of both at about the same time, since devices need a
   /// while to reach their clocks; 0: not yet.
   double verify_cost(pass_kind kind) const { return verify_costs_[static_cast<std::size_t>(kind)]; }
-  static constexpr std::uint32_t few_tokens = plan::device_plan::few_drafts;
+  static constexpr std::uint32_t short_tokens = plan::device_plan::short_drafts;
   /// Kind of a pass over a number of tokens, all but the first drafts.
   pass_kind verify_kind(std::size_t tokens) const {
-    return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify;
+    return tokens <= short_tokens && table_->verify.max_tokens > short_tokens ? pass_kind::verify_short
+                                                                              : pass_kind::verify;
   }
 
   /// The adapter that jobs begun from now on have.

@@ -26,7 +26,7 @@ namespace intaglio::runtime::proofs {
                                    trial.constant(call, "ring") != 0,
                                    trial.real(call, "softcap")};
   const std::size_t size = std::size_t{shape.heads} * shape.head_dim;
-  const bool few = call.kernel == kernels::kernel::attention_few, alone = call.kernel == kernels::kernel::attention,
+  const bool few = call.kernel == kernels::kernel::attention_batch, alone = call.kernel == kernels::kernel::attention,
              chunk = !few && !alone;
   const std::uint32_t splits = alone ? trial.constant(call, "splits") : 1;
   // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be

@@ -18,21 +18,21 @@
 
 namespace intaglio::runtime::proofs {
 
-/// What kernel halves leaves of the rows that lists of experts name, and their factors.
-struct listed_halves {
+/// What kernel quantize_f16 leaves of the rows that lists of experts name, and their factors.
+struct listed_f16 {
   std::vector<std::uint16_t> bits;
   std::vector<float> factors;
 };
 /// @param x rows of `columns`  @param row_of which of them a pair has
 template <class RowOf>
-listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, std::span<const std::uint32_t> tiles,
-                              std::uint32_t list_tokens, kernels::halves_order order, RowOf row_of) {
+listed_f16 f16_of_lists(std::span<const float> x, std::uint32_t columns, std::span<const std::uint32_t> tiles,
+                        std::uint32_t list_tokens, kernels::f16_order order, RowOf row_of) {
   const std::size_t lists = tiles.size() / (list_tokens + 2);
-  listed_halves out{std::vector<std::uint16_t>(lists * list_tokens * columns), std::vector<float>(lists * list_tokens)};
+  listed_f16 out{std::vector<std::uint16_t>(lists * list_tokens * columns), std::vector<float>(lists * list_tokens)};
   for (std::size_t list = 0; list < lists; ++list)
     for (std::size_t i = 0; i < tiles[list * (list_tokens + 2) + 1]; ++i) {
       const std::size_t row = list * list_tokens + i, pair = tiles[list * (list_tokens + 2) + 2 + i];
-      const auto made = reference::halves(x.subspan(row_of(pair) * columns, columns));
+      const auto made = reference::quantize_f16(x.subspan(row_of(pair) * columns, columns));
       out.factors[row] = made.factor;
       for (std::size_t place = 0; place < columns; ++place)
         out.bits[reference::ordered_place(order, row, place, columns)] = made.bits[place];
@@ -56,7 +56,7 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
                     inputs = call.kernel == kernels::kernel::matmul_chunk || trial.constant(call, "own_input") != 0
                                  ? outputs
                                  : trial.tokens;
-  const bool few = call.kernel == kernels::kernel::matmul_few, chunk = call.kernel == kernels::kernel::matmul_chunk;
+  const bool few = call.kernel == kernels::kernel::matmul_batch, chunk = call.kernel == kernels::kernel::matmul_chunk;
   const std::uint32_t list_tokens = few || chunk                              ? trial.constant(call, "list_tokens")
                                     : trial.constant(call, "tile_tokens") > 1 ? trial.constant(call, "tile_tokens")
                                                                               : 0;
@@ -79,13 +79,13 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
                  0);
     reference::expert_tiles(choice, used, experts, list_tokens, which);
   }
-  listed_halves halved;
+  listed_f16 halved;
   if (chunk)
     halved =
-        halves_of_lists(values, columns, which, list_tokens,
-                        call.variant == kernels::variant::matmul_chunk_fragments ? kernels::fragment_order(shape.codec)
-                                                                                 : kernels::halves_order::rows,
-                        [](std::size_t pair) { return pair; });
+        f16_of_lists(values, columns, which, list_tokens,
+                     call.variant == kernels::variant::matmul_chunk_fragments ? kernels::fragment_order(shape.codec)
+                                                                              : kernels::f16_order::rows,
+                     [](std::size_t pair) { return pair; });
   const gpu::buffer in = chunk ? trial.filled(halved.bits, 0)
                          : few ? trial.filled(prepared, trial.width * used * std::size_t{kernels::fixed_words(columns)})
                                : trial.filled(values, trial.width * used * std::size_t{columns}),
@@ -109,7 +109,7 @@ listed_halves halves_of_lists(std::span<const float> x, std::uint32_t columns, s
           trial.weight<std::byte>(trial.operand(call, "weight"),
                                   (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes);
       if (chunk) {
-        const reference::halves_of_token one = reference::halves(x);
+        const reference::f16_token one = reference::quantize_f16(x);
         reference::matmul_chunk(shape, std::span(&one, 1), w, expected);
       } else {
         reference::matmul(shape, x, w, expected);

@@ -52,7 +52,7 @@ namespace intaglio::runtime::proofs {
   }
   const gpu::buffer output = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(words);
   plan::dispatch rows_alone = call;  // what is made blank besides may take hundreds of megabytes; who waits for it is
-                                     // proven as a whole (executor::prove_in_one)
+                                     // proven as a whole (executor::prove_resident)
   rows_alone.groups[0] = 1;
   trial.run(rows_alone, {{"output", &output}, {"state", &memory}});
   return apart(read<float>(output, 0, expected.size()), expected);
@@ -162,8 +162,8 @@ namespace intaglio::runtime::proofs {
 }
 
 /// Proves f16 inputs; with experts the rows of one list, whose pairs come in falling order.
-[[gnu::cold]] inline double halves(kernel_trial& trial, const plan::dispatch& call) {
-  const auto c = kernels::constants_of<kernels::halves_kernel>(call.specialization);
+[[gnu::cold]] inline double quantize_f16(kernel_trial& trial, const plan::dispatch& call) {
+  const auto c = kernels::constants_of<kernels::quantize_f16_kernel>(call.specialization);
   const std::uint32_t width = c.width, used = c.experts_used, inputs = trial.tokens * (c.own_input != 0 ? used : 1),
                       rows = used == 0 ? trial.tokens : (std::min)(trial.tokens * used, c.list_tokens);
   const auto values = trial.floats(std::size_t{inputs} * width);
@@ -181,9 +181,9 @@ namespace intaglio::runtime::proofs {
   kernel_trial::named_buffers buffers{{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}};
   if (used != 0) buffers.emplace_back("tiles", &lists);
   trial.run(call, buffers);
-  const kernels::halves_order order = static_cast<kernels::halves_order>(c.tiled);
+  const kernels::f16_order order = static_cast<kernels::f16_order>(c.tiled);
   const auto found = read<std::uint16_t>(
-      out, 0, (order == kernels::halves_order::tiles ? (rows + 7) / 8 * 8 : rows) * std::size_t{width});
+      out, 0, (order == kernels::f16_order::tiles ? (rows + 7) / 8 * 8 : rows) * std::size_t{width});
   const auto found_factors = read<float>(factors, 0, rows);
   double worst = 0;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -191,7 +191,7 @@ namespace intaglio::runtime::proofs {
     std::vector<float> y(x.begin(), x.end());
     if (c.prologue == kernels::prologue::norm)
       reference::rms_norm(x, trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), c.eps, y);
-    const auto expected = reference::halves(y);
+    const auto expected = reference::quantize_f16(y);
     std::vector<float> widened(width);
     for (std::uint32_t k = 0; k < width; ++k) {
       y[k] = f32_from_f16(expected.bits[k]) * expected.factor;

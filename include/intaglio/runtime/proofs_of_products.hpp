@@ -25,7 +25,8 @@ namespace intaglio::runtime::proofs {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   const auto how = static_cast<epilogue>(trial.constant(call, "epilogue"));
   const bool of_integers = call.kernel == kernels::kernel::ternary_chunk ||
-                           call.kernel == kernels::kernel::ternary_few || call.kernel == kernels::kernel::ternary_rows;
+                           call.kernel == kernels::kernel::ternary_batch ||
+                           call.kernel == kernels::kernel::ternary_rows;
   const auto before = of_integers ? prologue::quantized : static_cast<prologue>(trial.constant(call, "prologue"));
   const bool rounds = call.kernel != kernels::kernel::ternary_float;
   std::vector<float> plain;
@@ -141,7 +142,7 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
   shape.epilogue = static_cast<epilogue>(trial.constant(call, "epilogue"));
   shape.gate = call.act();
   shape.context = trial.constant(call, "context");
-  const bool few = call.kernel == kernels::kernel::matmul_few;
+  const bool few = call.kernel == kernels::kernel::matmul_batch;
   shape.ring = trial.constant(call, "ring") != 0;
   shape.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
   const std::uint32_t columns = shape.columns, rows = trial.constant(call, "rows"),
@@ -158,27 +159,27 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
       reference::rms_norm(std::span(values).subspan(at, columns),
                           trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), trial.real(call, "eps"),
                           std::span(input).subspan(at, columns));
-  std::vector<reference::halves_of_token> halved;
+  std::vector<reference::f16_token> halved;
   std::vector<std::uint16_t> bits;
   std::vector<float> factor;
   for (std::size_t at = 0; chunk && at < values.size(); at += columns) {
-    halved.push_back(reference::halves(std::span(values).subspan(at, columns)));
+    halved.push_back(reference::quantize_f16(std::span(values).subspan(at, columns)));
     factor.push_back(halved.back().factor);
   }
   if (chunk) {
-    const kernels::halves_order order =
-        call.variant == kernels::variant::matmul_chunk_few ? kernels::halves_order::tiles
+    const kernels::f16_order order =
+        call.variant == kernels::variant::matmul_chunk_batch ? kernels::f16_order::tiles
         : call.variant == kernels::variant::matmul_chunk_fragments
             ? kernels::fragment_order(static_cast<kernels::codec>(trial.constant(call, "codec")))
-            : kernels::halves_order::rows;
-    bits = reference::ordered_halves(order, halved, columns);
+            : kernels::f16_order::rows;
+    bits = reference::ordered_f16(order, halved, columns);
   }
   std::vector<std::uint32_t> prepared;
   for (std::size_t at = 0; few && at < values.size(); at += columns) {
     const auto words = reference::fixed_words(std::span(values).subspan(at, columns));
     prepared.insert(prepared.end(), words.begin(), words.end());
   }
-  if (few && call.variant == kernels::variant::matmul_few_tiled) prepared = reference::tiled_words(prepared, columns);
+  if (few && call.variant == kernels::variant::matmul_batch_tiled) prepared = reference::tiled_words(prepared, columns);
   const gpu::buffer in = chunk ? trial.filled(bits, std::size_t{trial.width} * columns)
                          : few ? trial.filled(prepared, std::size_t{trial.width} * kernels::fixed_words(columns))
                                : trial.filled(values, std::size_t{trial.width} * columns),
@@ -277,7 +278,7 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
   return worst;
 }
 
-[[gnu::cold]] inline double dense_few(kernel_trial& trial, const plan::dispatch& call) {
+[[gnu::cold]] inline double dense_batch(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
                       some = (std::min)(rows, 8u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
@@ -289,9 +290,9 @@ inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t
   double worst = 0;
   for (const std::uint32_t first : {0u, rows - some}) {
     std::vector<float> expected(std::size_t{trial.tokens} * some), found;
-    reference::dense_few(values,
-                         trial.weight<std::byte>(trial.operand(call, "weight"), first * row_bytes, some * row_bytes),
-                         type, columns, some, expected);
+    reference::dense_batch(values,
+                           trial.weight<std::byte>(trial.operand(call, "weight"), first * row_bytes, some * row_bytes),
+                           type, columns, some, expected);
     for (std::uint32_t t = 0; t < trial.tokens; ++t) {
       const auto row = read<float>(out, std::size_t{t} * rows + first, some);
       found.insert(found.end(), row.begin(), row.end());

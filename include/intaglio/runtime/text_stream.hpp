@@ -234,7 +234,7 @@ class running_text {
   void take_token(std::uint32_t drawn) {
     runtime::session_body& body = *use_;
     if (drawn >= body.vocab_size()) {
-      if (!body.run->leave_in_one(body.prove_kernels)) refuse_logits();
+      if (!body.run->leave_resident(body.prove_kernels)) refuse_logits();
       draw_anew();
       return;
     }
@@ -312,8 +312,8 @@ class running_text {
   std::uint32_t limit_ = 0, first_ = 0, taken_ = 0, chunk_start_ = 0;
   bool stop_at_end_ = true;
   float idle_ = 0;
-  static constexpr std::uint32_t few = runtime::executor::few_tokens - 1;  ///< drafts of a pass that costs less
-  std::uint32_t verifying_ = 0;                                            ///< drafts of the pass under way
+  static constexpr std::uint32_t few = runtime::executor::short_tokens - 1;  ///< drafts of a pass that costs less
+  std::uint32_t verifying_ = 0;                                              ///< drafts of the pass under way
   bool matches_ = false;  ///< whether the last look found something to draft, worth a pass or not
   bool decoding_ = false;
   clock::time_point start_, first_token_{};

@@ -77,7 +77,7 @@ class tuner {
       if (offers.has(plan::demand::wide_loads) != most.has(plan::demand::wide_loads) ||
           (most.has(plan::demand::integer_dot) && !offers.has(plan::demand::integer_dot)))
         continue;
-      if (each.resident_workgroups != 0 && !runs_in_one(*executor::plan_for(*table_, each))) continue;
+      if (each.resident_workgroups != 0 && !runs_resident(*executor::plan_for(*table_, each))) continue;
       out.push_back(each);
     }
     if (out.empty()) out.push_back(all.back());
@@ -165,7 +165,7 @@ class tuner {
     kernels.begin(executor::begins_with(*plan), cache_);
     if (!(fault = executor::prove_kernels(device_, *plan, kernels, weights_)).kernel.empty()) return nullptr;
     auto out = std::make_unique<executor>(device_, plan, std::move(weights_), std::move(kernels), cache_);
-    fault = out->prove_in_one();
+    fault = out->prove_resident();
     if (fault.kernel.empty()) return out;
     weights_ = out->release_weights();
     return nullptr;
@@ -177,7 +177,7 @@ class tuner {
     std::unique_ptr<executor> run = proven(*chosen_, fault);
     if (!run) refuse(device_, fault);
     run->take_times(false);
-    const plan::sequence& of = runs_in_one(run->plan()) ? table_->decode_in_one : table_->decode;  // as engraved
+    const plan::sequence& of = runs_resident(run->plan()) ? table_->resident_decode : table_->decode;  // as engraved
     std::vector<const plan::dispatch*> products;
     for (const auto part : of.recorded())
       for (const plan::dispatch& call : part)

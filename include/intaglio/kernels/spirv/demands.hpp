@@ -58,42 +58,8 @@ constexpr void attention_demands(module_use& d) {
   const unsigned v32 = v11 != 0u ? v31 : 1u;
   d.add(16ull * v32, 16);
 }
-inline constexpr unsigned attention_chunk_capabilities[] = {1, 5347};
-constexpr void attention_chunk_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(3);
-  const unsigned v2 = d.quotient(v1, 4u);
-  const unsigned v3 = (v2 < 32u) ? 1u : 0u;
-  const unsigned v4 = v3 != 0u ? v2 : 32u;
-  const unsigned v5 = 32u * v4;
-  const unsigned v6 = (v5 > 128u) ? 1u : 0u;
-  const unsigned v7 = v6 != 0u ? v5 : 128u;
-  d.add(16ull * v7, 16);
-  const unsigned v8 = (v1 > 128u) ? 1u : 0u;
-  const unsigned v9 = 8u * v2;
-  const unsigned v10 = v8 != 0u ? 1u : v9;
-  d.add(16ull * v10, 16);
-  d.add(16ull * 512u, 16);
-  d.add(4ull * 8u, 4);
-  d.add(4ull * 256u, 4);
-  d.add(4ull * 32u, 4);
-  d.add(8ull * 16u, 8);
-}
-inline constexpr unsigned attention_cpu_capabilities[] = {1, 11, 61, 65, 5347};
-constexpr void attention_cpu_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(8);
-  const unsigned v2 = v1 * 256u;
-  d.add(4ull * v2, 4);
-}
-inline constexpr unsigned attention_few_capabilities[] = {1, 5347};
-constexpr void attention_few_demands(module_use& d) {
+inline constexpr unsigned attention_batch_capabilities[] = {1, 5347};
+constexpr void attention_batch_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
@@ -129,41 +95,8 @@ constexpr void attention_few_demands(module_use& d) {
   const unsigned v19 = d.quotient(v18, 4u);
   d.add(16ull * v19, 16);
 }
-inline constexpr unsigned attention_fragments_capabilities[] = {1, 9, 61, 65, 5345, 5347, 6022};
-constexpr void attention_fragments_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(3);
-  const unsigned v2 = (v1 > 128u) ? 1u : 0u;
-  const unsigned v3 = v2 != 0u ? 32u : 64u;
-  const unsigned v4 = d.quotient(v1, 8u);
-  const unsigned v5 = v4 + 1u;
-  const unsigned v6 = v3 * v5;
-  d.add(16ull * v6, 16);
-}
-inline constexpr unsigned attention_halves_capabilities[] = {1, 9, 61, 65, 5345, 5347, 6022};
-constexpr void attention_halves_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(3);
-  const unsigned v2 = (v1 > 128u) ? 1u : 0u;
-  const unsigned v3 = v2 != 0u ? 32u : 64u;
-  const unsigned v4 = d.quotient(v1, 8u);
-  const unsigned v5 = v4 + 1u;
-  const unsigned v6 = v3 * v5;
-  d.add(16ull * v6, 16);
-  const unsigned v7 = d.quotient(v3, 4u);
-  const unsigned v8 = v7 + 2u;
-  const unsigned v9 = 64u * v8;
-  d.add(16ull * v9, 16);
-  d.add(16ull * 256u, 16);
-}
-inline constexpr unsigned attention_halves_portable_capabilities[] = {1, 5347};
-constexpr void attention_halves_portable_demands(module_use& d) {
+inline constexpr unsigned attention_chunk_capabilities[] = {1, 5347};
+constexpr void attention_chunk_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
@@ -185,6 +118,73 @@ constexpr void attention_halves_portable_demands(module_use& d) {
   d.add(4ull * 256u, 4);
   d.add(4ull * 32u, 4);
   d.add(8ull * 16u, 8);
+}
+inline constexpr unsigned attention_cpu_capabilities[] = {1, 11, 61, 65, 5347};
+constexpr void attention_cpu_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(8);
+  const unsigned v2 = v1 * 256u;
+  d.add(4ull * v2, 4);
+}
+inline constexpr unsigned attention_f16_capabilities[] = {1, 9, 61, 65, 5345, 5347, 6022};
+constexpr void attention_f16_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(3);
+  const unsigned v2 = (v1 > 128u) ? 1u : 0u;
+  const unsigned v3 = v2 != 0u ? 32u : 64u;
+  const unsigned v4 = d.quotient(v1, 8u);
+  const unsigned v5 = v4 + 1u;
+  const unsigned v6 = v3 * v5;
+  d.add(16ull * v6, 16);
+  const unsigned v7 = d.quotient(v3, 4u);
+  const unsigned v8 = v7 + 2u;
+  const unsigned v9 = 64u * v8;
+  d.add(16ull * v9, 16);
+  d.add(16ull * 256u, 16);
+}
+inline constexpr unsigned attention_f16_portable_capabilities[] = {1, 5347};
+constexpr void attention_f16_portable_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(3);
+  const unsigned v2 = d.quotient(v1, 4u);
+  const unsigned v3 = (v2 < 32u) ? 1u : 0u;
+  const unsigned v4 = v3 != 0u ? v2 : 32u;
+  const unsigned v5 = 32u * v4;
+  const unsigned v6 = (v5 > 128u) ? 1u : 0u;
+  const unsigned v7 = v6 != 0u ? v5 : 128u;
+  d.add(16ull * v7, 16);
+  const unsigned v8 = (v1 > 128u) ? 1u : 0u;
+  const unsigned v9 = 8u * v2;
+  const unsigned v10 = v8 != 0u ? 1u : v9;
+  d.add(16ull * v10, 16);
+  d.add(16ull * 512u, 16);
+  d.add(4ull * 8u, 4);
+  d.add(4ull * 256u, 4);
+  d.add(4ull * 32u, 4);
+  d.add(8ull * 16u, 8);
+}
+inline constexpr unsigned attention_fragments_capabilities[] = {1, 9, 61, 65, 5345, 5347, 6022};
+constexpr void attention_fragments_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(3);
+  const unsigned v2 = (v1 > 128u) ? 1u : 0u;
+  const unsigned v3 = v2 != 0u ? 32u : 64u;
+  const unsigned v4 = d.quotient(v1, 8u);
+  const unsigned v5 = v4 + 1u;
+  const unsigned v6 = v3 * v5;
+  d.add(16ull * v6, 16);
 }
 inline constexpr unsigned calibrate_capabilities[] = {1, 5347};
 constexpr void calibrate_demands(module_use& d) {
@@ -220,8 +220,8 @@ constexpr void delta_net_demands(module_use& d) {
   const unsigned v15 = 2u * v8;
   d.add(4ull * v15, 4);
 }
-inline constexpr unsigned dense_few_capabilities[] = {1, 61, 65, 5347};
-constexpr void dense_few_demands(module_use& d) {
+inline constexpr unsigned dense_batch_capabilities[] = {1, 61, 65, 5347};
+constexpr void dense_batch_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
@@ -321,26 +321,6 @@ constexpr void gated_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-}
-inline constexpr unsigned halves_capabilities[] = {1, 61, 65, 5347};
-constexpr void halves_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(2);
-  const unsigned v2 = (v1 == 3u) ? 1u : 0u;
-  const unsigned v3 = d.constant(1);
-  const unsigned v4 = v2 != 0u ? v3 : 0u;
-  const unsigned v5 = v4 + 127u;
-  const unsigned v6 = d.quotient(v5, 128u);
-  const unsigned v7 = v6 + 1u;
-  d.add(4ull * v7, 4);
-  const unsigned v8 = d.constant(0);
-  const unsigned v9 = d.quotient(v8, 4u);
-  d.add(4ull * v9, 4);
-  const unsigned v10 = d.quotient(v8, 4u);
-  d.add(4ull * v10, 4);
 }
 inline constexpr unsigned head_gate_capabilities[] = {1, 5347};
 constexpr void head_gate_demands(module_use& d) {
@@ -468,6 +448,120 @@ constexpr void layers_demands(module_use& d) {
   const unsigned v31 = v30 * 3u;
   d.add(4ull * v31, 4);
   d.add(4, 4);
+}
+inline constexpr unsigned layers_batch_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
+constexpr void layers_batch_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  d.add(8ull * 42u, 8);
+  d.add(4, 4);
+  const unsigned v1 = d.constant(13);
+  const unsigned v2 = v1 + 7u;
+  const unsigned v3 = d.quotient(v2, 8u);
+  const unsigned v4 = v3 * 8u;
+  const unsigned v5 = d.constant(8);
+  const unsigned v6 = d.constant(9);
+  const unsigned v7 = d.quotient(v5, v6);
+  const unsigned v8 = d.remainder(v7, 4u);
+  const unsigned v9 = (v8 == 0u) ? 1u : 0u;
+  const unsigned v10 = d.remainder(v7, 2u);
+  const unsigned v11 = (v10 == 0u) ? 1u : 0u;
+  const unsigned v12 = v11 != 0u ? 2u : 1u;
+  const unsigned v13 = v9 != 0u ? 4u : v12;
+  const unsigned v14 = d.quotient(v5, v13);
+  const unsigned v15 = v4 * v14;
+  const unsigned v16 = v4 * v14;
+  const unsigned v17 = v16 * 1u;
+  const unsigned v18 = d.constant(4);
+  const unsigned v19 = (v17 > v18) ? 1u : 0u;
+  const unsigned v20 = v19 != 0u ? 1u : 1u;
+  const unsigned v21 = d.quotient(1u, v20);
+  const unsigned v22 = v15 * v21;
+  const unsigned v23 = v22 + v18;
+  const unsigned v24 = v23 - 1u;
+  const unsigned v25 = d.quotient(v24, v18);
+  const unsigned v26 = v25 + 1u;
+  const unsigned v27 = v26 * 32u;
+  d.add(4ull * v27, 4);
+  d.add(4ull * v4, 4);
+  d.add(4ull * v4, 4);
+  d.add(4ull * v4, 4);
+  d.add(16ull * 320u, 16);
+  d.add(16ull * 2048u, 16);
+  d.add(4ull * v4, 4);
+  d.add(4, 4);
+  const unsigned v28 = v4 * 9u;
+  d.add(4ull * v28, 4);
+  const unsigned v29 = d.constant(7);
+  const unsigned v30 = v5 * v29;
+  const unsigned v31 = v6 * v29;
+  const unsigned v32 = 2u * v31;
+  const unsigned v33 = v30 + v32;
+  const unsigned v34 = d.quotient(v33, 16u);
+  const unsigned v35 = d.quotient(v34, v18);
+  const unsigned v36 = v35 * v4;
+  const unsigned v37 = v36 * 4u;
+  d.add(16ull * v37, 16);
+  const unsigned v38 = d.quotient(v29, 8u);
+  const unsigned v39 = v13 * v38;
+  d.add(16ull * v39, 16);
+  const unsigned v40 = 2u * v38;
+  d.add(16ull * v40, 16);
+}
+inline constexpr unsigned layers_batch_normed_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
+constexpr void layers_batch_normed_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  d.add(8ull * 42u, 8);
+  d.add(4, 4);
+  const unsigned v1 = d.constant(13);
+  const unsigned v2 = v1 + 7u;
+  const unsigned v3 = d.quotient(v2, 8u);
+  const unsigned v4 = v3 * 8u;
+  const unsigned v5 = d.constant(8);
+  const unsigned v6 = d.constant(9);
+  const unsigned v7 = d.quotient(v5, v6);
+  const unsigned v8 = d.remainder(v7, 2u);
+  const unsigned v9 = (v8 == 0u) ? 1u : 0u;
+  const unsigned v10 = v9 != 0u ? 2u : 1u;
+  const unsigned v11 = d.quotient(v5, v10);
+  const unsigned v12 = v4 * v11;
+  const unsigned v13 = d.constant(7);
+  const unsigned v14 = v13 + 127u;
+  const unsigned v15 = d.quotient(v14, 128u);
+  const unsigned v16 = v4 * v11;
+  const unsigned v17 = v16 * v15;
+  const unsigned v18 = d.constant(4);
+  const unsigned v19 = (v17 > v18) ? 1u : 0u;
+  const unsigned v20 = v19 != 0u ? v15 : 1u;
+  const unsigned v21 = d.quotient(v15, v20);
+  const unsigned v22 = v12 * v21;
+  const unsigned v23 = v22 + v18;
+  const unsigned v24 = v23 - 1u;
+  const unsigned v25 = d.quotient(v24, v18);
+  const unsigned v26 = v25 + 1u;
+  const unsigned v27 = v26 * 32u;
+  d.add(4ull * v27, 4);
+  d.add(4ull * v4, 4);
+  d.add(4ull * v4, 4);
+  d.add(4ull * v4, 4);
+  d.add(16ull * 320u, 16);
+  d.add(16ull * 2048u, 16);
+  d.add(4ull * v4, 4);
+  d.add(4, 4);
+  const unsigned v28 = v4 * 9u;
+  d.add(4ull * v28, 4);
+  d.add(4ull * 16u, 4);
+  const unsigned v29 = d.quotient(v13, 8u);
+  const unsigned v30 = v10 * v29;
+  d.add(16ull * v30, 16);
+  const unsigned v31 = 2u * v29;
+  d.add(16ull * v31, 16);
+  d.add(4ull * v4, 4);
 }
 inline constexpr unsigned layers_coded_capabilities[] = {1, 11, 61, 65, 5345, 5346, 5347, 6018, 6019};
 constexpr void layers_coded_demands(module_use& d) {
@@ -771,89 +865,6 @@ constexpr void layers_experts_demands(module_use& d) {
   d.add(4ull * v23, 4);
   d.add(4, 4);
 }
-inline constexpr unsigned layers_few_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
-constexpr void layers_few_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  d.add(8ull * 42u, 8);
-  d.add(4, 4);
-  d.add(4ull * 160u, 4);
-  const unsigned v1 = d.constant(7);
-  const unsigned v2 = d.quotient(v1, 2u);
-  const unsigned v3 = 8u * v2;
-  d.add(8ull * v3, 8);
-  d.add(4ull * 8u, 4);
-  d.add(16ull * 2304u, 16);
-  d.add(4, 4);
-  const unsigned v4 = d.constant(8);
-  const unsigned v5 = d.constant(9);
-  const unsigned v6 = d.quotient(v4, v5);
-  const unsigned v7 = d.remainder(v6, 2u);
-  const unsigned v8 = (v7 == 0u) ? 1u : 0u;
-  const unsigned v9 = v8 != 0u ? 2u : 1u;
-  const unsigned v10 = d.quotient(v4, v9);
-  const unsigned v11 = 8u * v10;
-  const unsigned v12 = v11 * 1u;
-  const unsigned v13 = d.constant(4);
-  const unsigned v14 = v12 + v13;
-  const unsigned v15 = v14 - 1u;
-  const unsigned v16 = d.quotient(v15, v13);
-  const unsigned v17 = v16 + 1u;
-  const unsigned v18 = v17 * 32u;
-  d.add(4ull * v18, 4);
-  d.add(4ull * 8u, 4);
-  d.add(4ull * 8u, 4);
-  const unsigned v19 = d.quotient(v1, 8u);
-  const unsigned v20 = v9 * v19;
-  d.add(16ull * v20, 16);
-  const unsigned v21 = 2u * v19;
-  d.add(16ull * v21, 16);
-}
-inline constexpr unsigned layers_few_normed_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
-constexpr void layers_few_normed_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  d.add(8ull * 42u, 8);
-  d.add(4, 4);
-  d.add(4ull * 160u, 4);
-  const unsigned v1 = d.constant(0);
-  const unsigned v2 = d.quotient(v1, 32u);
-  d.add(4ull * v2, 4);
-  d.add(4ull * 8u, 4);
-  const unsigned v3 = d.constant(8);
-  const unsigned v4 = d.constant(9);
-  const unsigned v5 = d.quotient(v3, v4);
-  const unsigned v6 = d.remainder(v5, 2u);
-  const unsigned v7 = (v6 == 0u) ? 1u : 0u;
-  const unsigned v8 = v7 != 0u ? 2u : 1u;
-  const unsigned v9 = d.constant(7);
-  const unsigned v10 = d.quotient(v9, 8u);
-  const unsigned v11 = v8 * v10;
-  d.add(16ull * v11, 16);
-  d.add(4ull * 8u, 4);
-  const unsigned v12 = 2u * v10;
-  d.add(16ull * v12, 16);
-  const unsigned v13 = 4u * v2;
-  const unsigned v14 = v13 * 35u;
-  d.add(16ull * v14, 16);
-  d.add(4, 4);
-  const unsigned v15 = d.quotient(v3, v8);
-  const unsigned v16 = 8u * v15;
-  const unsigned v17 = d.quotient(v9, 64u);
-  const unsigned v18 = v16 * v17;
-  const unsigned v19 = d.constant(4);
-  const unsigned v20 = v18 + v19;
-  const unsigned v21 = v20 - 1u;
-  const unsigned v22 = d.quotient(v21, v19);
-  const unsigned v23 = v22 + 1u;
-  const unsigned v24 = v23 * 32u;
-  d.add(4ull * v24, 4);
-  d.add(4ull * 8u, 4);
-}
 inline constexpr unsigned layers_long_capabilities[] = {1, 11, 61, 65, 5345, 5346, 5347, 6018, 6019};
 constexpr void layers_long_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -914,120 +925,6 @@ constexpr void layers_long_demands(module_use& d) {
   const unsigned v35 = v34 * 3u;
   d.add(4ull * v35, 4);
   d.add(4, 4);
-}
-inline constexpr unsigned layers_many_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
-constexpr void layers_many_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  d.add(8ull * 42u, 8);
-  d.add(4, 4);
-  const unsigned v1 = d.constant(13);
-  const unsigned v2 = v1 + 7u;
-  const unsigned v3 = d.quotient(v2, 8u);
-  const unsigned v4 = v3 * 8u;
-  const unsigned v5 = d.constant(8);
-  const unsigned v6 = d.constant(9);
-  const unsigned v7 = d.quotient(v5, v6);
-  const unsigned v8 = d.remainder(v7, 4u);
-  const unsigned v9 = (v8 == 0u) ? 1u : 0u;
-  const unsigned v10 = d.remainder(v7, 2u);
-  const unsigned v11 = (v10 == 0u) ? 1u : 0u;
-  const unsigned v12 = v11 != 0u ? 2u : 1u;
-  const unsigned v13 = v9 != 0u ? 4u : v12;
-  const unsigned v14 = d.quotient(v5, v13);
-  const unsigned v15 = v4 * v14;
-  const unsigned v16 = v4 * v14;
-  const unsigned v17 = v16 * 1u;
-  const unsigned v18 = d.constant(4);
-  const unsigned v19 = (v17 > v18) ? 1u : 0u;
-  const unsigned v20 = v19 != 0u ? 1u : 1u;
-  const unsigned v21 = d.quotient(1u, v20);
-  const unsigned v22 = v15 * v21;
-  const unsigned v23 = v22 + v18;
-  const unsigned v24 = v23 - 1u;
-  const unsigned v25 = d.quotient(v24, v18);
-  const unsigned v26 = v25 + 1u;
-  const unsigned v27 = v26 * 32u;
-  d.add(4ull * v27, 4);
-  d.add(4ull * v4, 4);
-  d.add(4ull * v4, 4);
-  d.add(4ull * v4, 4);
-  d.add(16ull * 320u, 16);
-  d.add(16ull * 2048u, 16);
-  d.add(4ull * v4, 4);
-  d.add(4, 4);
-  const unsigned v28 = v4 * 9u;
-  d.add(4ull * v28, 4);
-  const unsigned v29 = d.constant(7);
-  const unsigned v30 = v5 * v29;
-  const unsigned v31 = v6 * v29;
-  const unsigned v32 = 2u * v31;
-  const unsigned v33 = v30 + v32;
-  const unsigned v34 = d.quotient(v33, 16u);
-  const unsigned v35 = d.quotient(v34, v18);
-  const unsigned v36 = v35 * v4;
-  const unsigned v37 = v36 * 4u;
-  d.add(16ull * v37, 16);
-  const unsigned v38 = d.quotient(v29, 8u);
-  const unsigned v39 = v13 * v38;
-  d.add(16ull * v39, 16);
-  const unsigned v40 = 2u * v38;
-  d.add(16ull * v40, 16);
-}
-inline constexpr unsigned layers_many_normed_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
-constexpr void layers_many_normed_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  d.add(8ull * 42u, 8);
-  d.add(4, 4);
-  const unsigned v1 = d.constant(13);
-  const unsigned v2 = v1 + 7u;
-  const unsigned v3 = d.quotient(v2, 8u);
-  const unsigned v4 = v3 * 8u;
-  const unsigned v5 = d.constant(8);
-  const unsigned v6 = d.constant(9);
-  const unsigned v7 = d.quotient(v5, v6);
-  const unsigned v8 = d.remainder(v7, 2u);
-  const unsigned v9 = (v8 == 0u) ? 1u : 0u;
-  const unsigned v10 = v9 != 0u ? 2u : 1u;
-  const unsigned v11 = d.quotient(v5, v10);
-  const unsigned v12 = v4 * v11;
-  const unsigned v13 = d.constant(7);
-  const unsigned v14 = v13 + 127u;
-  const unsigned v15 = d.quotient(v14, 128u);
-  const unsigned v16 = v4 * v11;
-  const unsigned v17 = v16 * v15;
-  const unsigned v18 = d.constant(4);
-  const unsigned v19 = (v17 > v18) ? 1u : 0u;
-  const unsigned v20 = v19 != 0u ? v15 : 1u;
-  const unsigned v21 = d.quotient(v15, v20);
-  const unsigned v22 = v12 * v21;
-  const unsigned v23 = v22 + v18;
-  const unsigned v24 = v23 - 1u;
-  const unsigned v25 = d.quotient(v24, v18);
-  const unsigned v26 = v25 + 1u;
-  const unsigned v27 = v26 * 32u;
-  d.add(4ull * v27, 4);
-  d.add(4ull * v4, 4);
-  d.add(4ull * v4, 4);
-  d.add(4ull * v4, 4);
-  d.add(16ull * 320u, 16);
-  d.add(16ull * 2048u, 16);
-  d.add(4ull * v4, 4);
-  d.add(4, 4);
-  const unsigned v28 = v4 * 9u;
-  d.add(4ull * v28, 4);
-  d.add(4ull * 16u, 4);
-  const unsigned v29 = d.quotient(v13, 8u);
-  const unsigned v30 = v10 * v29;
-  d.add(16ull * v30, 16);
-  const unsigned v31 = 2u * v29;
-  d.add(16ull * v31, 16);
-  d.add(4ull * v4, 4);
 }
 inline constexpr unsigned layers_mixed_capabilities[] = {1, 11, 61, 65, 5345, 5346, 5347, 6018, 6019};
 constexpr void layers_mixed_demands(module_use& d) {
@@ -1101,8 +998,91 @@ constexpr void layers_mixed_demands(module_use& d) {
   d.add(8ull * v56, 8);
   d.add(4, 4);
 }
-inline constexpr unsigned layers_ternary_few_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6018, 6019, 6022};
-constexpr void layers_ternary_few_demands(module_use& d) {
+inline constexpr unsigned layers_rows_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
+constexpr void layers_rows_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  d.add(8ull * 42u, 8);
+  d.add(4, 4);
+  d.add(4ull * 160u, 4);
+  const unsigned v1 = d.constant(7);
+  const unsigned v2 = d.quotient(v1, 2u);
+  const unsigned v3 = 8u * v2;
+  d.add(8ull * v3, 8);
+  d.add(4ull * 8u, 4);
+  d.add(16ull * 2304u, 16);
+  d.add(4, 4);
+  const unsigned v4 = d.constant(8);
+  const unsigned v5 = d.constant(9);
+  const unsigned v6 = d.quotient(v4, v5);
+  const unsigned v7 = d.remainder(v6, 2u);
+  const unsigned v8 = (v7 == 0u) ? 1u : 0u;
+  const unsigned v9 = v8 != 0u ? 2u : 1u;
+  const unsigned v10 = d.quotient(v4, v9);
+  const unsigned v11 = 8u * v10;
+  const unsigned v12 = v11 * 1u;
+  const unsigned v13 = d.constant(4);
+  const unsigned v14 = v12 + v13;
+  const unsigned v15 = v14 - 1u;
+  const unsigned v16 = d.quotient(v15, v13);
+  const unsigned v17 = v16 + 1u;
+  const unsigned v18 = v17 * 32u;
+  d.add(4ull * v18, 4);
+  d.add(4ull * 8u, 4);
+  d.add(4ull * 8u, 4);
+  const unsigned v19 = d.quotient(v1, 8u);
+  const unsigned v20 = v9 * v19;
+  d.add(16ull * v20, 16);
+  const unsigned v21 = 2u * v19;
+  d.add(16ull * v21, 16);
+}
+inline constexpr unsigned layers_rows_normed_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6022};
+constexpr void layers_rows_normed_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  d.add(8ull * 42u, 8);
+  d.add(4, 4);
+  d.add(4ull * 160u, 4);
+  const unsigned v1 = d.constant(0);
+  const unsigned v2 = d.quotient(v1, 32u);
+  d.add(4ull * v2, 4);
+  d.add(4ull * 8u, 4);
+  const unsigned v3 = d.constant(8);
+  const unsigned v4 = d.constant(9);
+  const unsigned v5 = d.quotient(v3, v4);
+  const unsigned v6 = d.remainder(v5, 2u);
+  const unsigned v7 = (v6 == 0u) ? 1u : 0u;
+  const unsigned v8 = v7 != 0u ? 2u : 1u;
+  const unsigned v9 = d.constant(7);
+  const unsigned v10 = d.quotient(v9, 8u);
+  const unsigned v11 = v8 * v10;
+  d.add(16ull * v11, 16);
+  d.add(4ull * 8u, 4);
+  const unsigned v12 = 2u * v10;
+  d.add(16ull * v12, 16);
+  const unsigned v13 = 4u * v2;
+  const unsigned v14 = v13 * 35u;
+  d.add(16ull * v14, 16);
+  d.add(4, 4);
+  const unsigned v15 = d.quotient(v3, v8);
+  const unsigned v16 = 8u * v15;
+  const unsigned v17 = d.quotient(v9, 64u);
+  const unsigned v18 = v16 * v17;
+  const unsigned v19 = d.constant(4);
+  const unsigned v20 = v18 + v19;
+  const unsigned v21 = v20 - 1u;
+  const unsigned v22 = d.quotient(v21, v19);
+  const unsigned v23 = v22 + 1u;
+  const unsigned v24 = v23 * 32u;
+  d.add(4ull * v24, 4);
+  d.add(4ull * 8u, 4);
+}
+inline constexpr unsigned layers_ternary_rows_capabilities[] = {1, 9, 11, 61, 65, 5345, 5346, 5347, 6018, 6019, 6022};
+constexpr void layers_ternary_rows_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
@@ -1198,6 +1178,105 @@ constexpr void matmul_demands(module_use& d) {
   const unsigned v31 = v30 != 0u ? 1u : v24;
   d.add(8ull * v31, 8);
 }
+inline constexpr unsigned matmul_batch_capabilities[] = {1, 61, 65, 5347, 6018, 6019};
+constexpr void matmul_batch_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+}
+inline constexpr unsigned matmul_batch_matrix_capabilities[] = {1, 39, 61, 5345, 5347, 6022};
+constexpr void matmul_batch_matrix_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(14);
+  const unsigned v2 = d.constant(3);
+  const unsigned v3 = (v2 == 7u) ? 1u : 0u;
+  const unsigned v4 = v3 != 0u ? 2u : 1u;
+  const unsigned v5 = 2u * v4;
+  const unsigned v6 = v5 * 8u;
+  const unsigned v7 = v6 + 1u;
+  const unsigned v8 = v1 * v7;
+  const unsigned v9 = d.constant(5);
+  const unsigned v10 = 3u * v9;
+  const unsigned v11 = v10 * 17u;
+  const unsigned v12 = v8 + v11;
+  const unsigned v13 = 8u * v9;
+  const unsigned v14 = d.quotient(v1, 4u);
+  const unsigned v15 = v14 + 1u;
+  const unsigned v16 = v13 * v15;
+  const unsigned v17 = (v12 > v16) ? 1u : 0u;
+  const unsigned v18 = v17 != 0u ? v12 : v16;
+  d.add(16ull * v18, 16);
+  const unsigned v19 = v1 + 4u;
+  const unsigned v20 = 8u * v19;
+  d.add(4ull * v20, 4);
+  const unsigned v21 = (v2 == 5u) ? 1u : 0u;
+  const unsigned v22 = (v2 == 6u) ? 1u : 0u;
+  const unsigned v23 = (v21 | v22) ? 1u : 0u;
+  const unsigned v24 = (v2 == 7u) ? 1u : 0u;
+  const unsigned v25 = (v23 | v24) ? 1u : 0u;
+  const unsigned v26 = 8u * v19;
+  const unsigned v27 = v25 != 0u ? v26 : 1u;
+  d.add(4ull * v27, 4);
+  const unsigned v28 = d.quotient(v9, 2u);
+  const unsigned v29 = v28 + 2u;
+  const unsigned v30 = 8u * v29;
+  d.add(8ull * v30, 8);
+  const unsigned v31 = (v2 == 5u) ? 1u : 0u;
+  const unsigned v32 = (v2 == 6u) ? 1u : 0u;
+  const unsigned v33 = (v31 | v32) ? 1u : 0u;
+  const unsigned v34 = 8u * v29;
+  const unsigned v35 = v33 != 0u ? v34 : 1u;
+  d.add(8ull * v35, 8);
+}
+inline constexpr unsigned matmul_batch_portable_capabilities[] = {1, 61, 65, 5347};
+constexpr void matmul_batch_portable_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+}
+inline constexpr unsigned matmul_batch_tiled_capabilities[] = {1, 39, 61, 65, 5345, 5347, 6022};
+constexpr void matmul_batch_tiled_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(11);
+  const unsigned v2 = 32u * v1;
+  const unsigned v3 = d.constant(0);
+  const unsigned v4 = d.quotient(v2, v3);
+  const unsigned v5 = d.quotient(32u, v4);
+  const unsigned v6 = d.constant(14);
+  const unsigned v7 = d.constant(3);
+  const unsigned v8 = (v7 == 7u) ? 1u : 0u;
+  const unsigned v9 = v8 != 0u ? 2u : 1u;
+  const unsigned v10 = 2u * v9;
+  const unsigned v11 = v10 * v4;
+  const unsigned v12 = v11 + 1u;
+  const unsigned v13 = v6 * v12;
+  const unsigned v14 = v5 * v13;
+  const unsigned v15 = d.quotient(v6, 4u);
+  const unsigned v16 = v15 + 1u;
+  const unsigned v17 = 256u * v16;
+  const unsigned v18 = (v14 > v17) ? 1u : 0u;
+  const unsigned v19 = v18 != 0u ? v14 : v17;
+  d.add(16ull * v19, 16);
+  const unsigned v20 = d.quotient(v6, 2u);
+  const unsigned v21 = 32u * v20;
+  d.add(8ull * v21, 8);
+  const unsigned v22 = (v7 == 5u) ? 1u : 0u;
+  const unsigned v23 = (v7 == 6u) ? 1u : 0u;
+  const unsigned v24 = (v22 | v23) ? 1u : 0u;
+  const unsigned v25 = (v7 == 7u) ? 1u : 0u;
+  const unsigned v26 = (v24 | v25) ? 1u : 0u;
+  const unsigned v27 = 32u * v20;
+  const unsigned v28 = v26 != 0u ? v27 : 1u;
+  d.add(8ull * v28, 8);
+}
 inline constexpr unsigned matmul_chunk_capabilities[] = {1, 5347};
 constexpr void matmul_chunk_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -1211,8 +1290,8 @@ constexpr void matmul_chunk_demands(module_use& d) {
   const unsigned v5 = 4u * v4;
   d.add(16ull * v5, 16);
 }
-inline constexpr unsigned matmul_chunk_few_capabilities[] = {1, 9, 5345, 5347, 6022};
-constexpr void matmul_chunk_few_demands(module_use& d) {
+inline constexpr unsigned matmul_chunk_batch_capabilities[] = {1, 9, 5345, 5347, 6022};
+constexpr void matmul_chunk_batch_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
@@ -1316,105 +1395,6 @@ constexpr void matmul_cpu_demands(module_use& d) {
   const unsigned v31 = v30 != 0u ? 1u : v24;
   d.add(8ull * v31, 8);
 }
-inline constexpr unsigned matmul_few_capabilities[] = {1, 61, 65, 5347, 6018, 6019};
-constexpr void matmul_few_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-}
-inline constexpr unsigned matmul_few_matrix_capabilities[] = {1, 39, 61, 5345, 5347, 6022};
-constexpr void matmul_few_matrix_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(14);
-  const unsigned v2 = d.constant(3);
-  const unsigned v3 = (v2 == 7u) ? 1u : 0u;
-  const unsigned v4 = v3 != 0u ? 2u : 1u;
-  const unsigned v5 = 2u * v4;
-  const unsigned v6 = v5 * 8u;
-  const unsigned v7 = v6 + 1u;
-  const unsigned v8 = v1 * v7;
-  const unsigned v9 = d.constant(5);
-  const unsigned v10 = 3u * v9;
-  const unsigned v11 = v10 * 17u;
-  const unsigned v12 = v8 + v11;
-  const unsigned v13 = 8u * v9;
-  const unsigned v14 = d.quotient(v1, 4u);
-  const unsigned v15 = v14 + 1u;
-  const unsigned v16 = v13 * v15;
-  const unsigned v17 = (v12 > v16) ? 1u : 0u;
-  const unsigned v18 = v17 != 0u ? v12 : v16;
-  d.add(16ull * v18, 16);
-  const unsigned v19 = v1 + 4u;
-  const unsigned v20 = 8u * v19;
-  d.add(4ull * v20, 4);
-  const unsigned v21 = (v2 == 5u) ? 1u : 0u;
-  const unsigned v22 = (v2 == 6u) ? 1u : 0u;
-  const unsigned v23 = (v21 | v22) ? 1u : 0u;
-  const unsigned v24 = (v2 == 7u) ? 1u : 0u;
-  const unsigned v25 = (v23 | v24) ? 1u : 0u;
-  const unsigned v26 = 8u * v19;
-  const unsigned v27 = v25 != 0u ? v26 : 1u;
-  d.add(4ull * v27, 4);
-  const unsigned v28 = d.quotient(v9, 2u);
-  const unsigned v29 = v28 + 2u;
-  const unsigned v30 = 8u * v29;
-  d.add(8ull * v30, 8);
-  const unsigned v31 = (v2 == 5u) ? 1u : 0u;
-  const unsigned v32 = (v2 == 6u) ? 1u : 0u;
-  const unsigned v33 = (v31 | v32) ? 1u : 0u;
-  const unsigned v34 = 8u * v29;
-  const unsigned v35 = v33 != 0u ? v34 : 1u;
-  d.add(8ull * v35, 8);
-}
-inline constexpr unsigned matmul_few_portable_capabilities[] = {1, 61, 65, 5347};
-constexpr void matmul_few_portable_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-}
-inline constexpr unsigned matmul_few_tiled_capabilities[] = {1, 39, 61, 65, 5345, 5347, 6022};
-constexpr void matmul_few_tiled_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(11);
-  const unsigned v2 = 32u * v1;
-  const unsigned v3 = d.constant(0);
-  const unsigned v4 = d.quotient(v2, v3);
-  const unsigned v5 = d.quotient(32u, v4);
-  const unsigned v6 = d.constant(14);
-  const unsigned v7 = d.constant(3);
-  const unsigned v8 = (v7 == 7u) ? 1u : 0u;
-  const unsigned v9 = v8 != 0u ? 2u : 1u;
-  const unsigned v10 = 2u * v9;
-  const unsigned v11 = v10 * v4;
-  const unsigned v12 = v11 + 1u;
-  const unsigned v13 = v6 * v12;
-  const unsigned v14 = v5 * v13;
-  const unsigned v15 = d.quotient(v6, 4u);
-  const unsigned v16 = v15 + 1u;
-  const unsigned v17 = 256u * v16;
-  const unsigned v18 = (v14 > v17) ? 1u : 0u;
-  const unsigned v19 = v18 != 0u ? v14 : v17;
-  d.add(16ull * v19, 16);
-  const unsigned v20 = d.quotient(v6, 2u);
-  const unsigned v21 = 32u * v20;
-  d.add(8ull * v21, 8);
-  const unsigned v22 = (v7 == 5u) ? 1u : 0u;
-  const unsigned v23 = (v7 == 6u) ? 1u : 0u;
-  const unsigned v24 = (v22 | v23) ? 1u : 0u;
-  const unsigned v25 = (v7 == 7u) ? 1u : 0u;
-  const unsigned v26 = (v24 | v25) ? 1u : 0u;
-  const unsigned v27 = 32u * v20;
-  const unsigned v28 = v26 != 0u ? v27 : 1u;
-  d.add(8ull * v28, 8);
-}
 inline constexpr unsigned matmul_portable_capabilities[] = {1, 61, 65, 5347};
 constexpr void matmul_portable_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -1513,6 +1493,26 @@ constexpr void pages_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
+}
+inline constexpr unsigned quantize_f16_capabilities[] = {1, 61, 65, 5347};
+constexpr void quantize_f16_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(2);
+  const unsigned v2 = (v1 == 3u) ? 1u : 0u;
+  const unsigned v3 = d.constant(1);
+  const unsigned v4 = v2 != 0u ? v3 : 0u;
+  const unsigned v5 = v4 + 127u;
+  const unsigned v6 = d.quotient(v5, 128u);
+  const unsigned v7 = v6 + 1u;
+  d.add(4ull * v7, 4);
+  const unsigned v8 = d.constant(0);
+  const unsigned v9 = d.quotient(v8, 4u);
+  d.add(4ull * v9, 4);
+  const unsigned v10 = d.quotient(v8, 4u);
+  d.add(4ull * v10, 4);
 }
 inline constexpr unsigned residency_capabilities[] = {1, 5347};
 constexpr void residency_demands(module_use& d) {
@@ -1662,6 +1662,51 @@ constexpr void streams_demands(module_use& d) {
   d.add(4ull * 288u, 4);
   d.add(4ull * 64u, 4);
 }
+inline constexpr unsigned ternary_batch_capabilities[] = {1, 61, 65, 5347, 6018, 6019};
+constexpr void ternary_batch_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(0);
+  const unsigned v2 = d.quotient(v1, 4u);
+  const unsigned v3 = v2 * 8u;
+  d.add(16ull * v3, 16);
+}
+inline constexpr unsigned ternary_batch_matrix_capabilities[] = {1, 39, 61, 5345, 5347, 6022};
+constexpr void ternary_batch_matrix_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(14);
+  const unsigned v2 = d.constant(4);
+  const unsigned v3 = v1 + v2;
+  const unsigned v4 = d.constant(0);
+  const unsigned v5 = d.constant(11);
+  const unsigned v6 = d.quotient(v4, v5);
+  const unsigned v7 = 4u * v6;
+  const unsigned v8 = v7 + 1u;
+  const unsigned v9 = v3 * v8;
+  const unsigned v10 = v6 * v2;
+  const unsigned v11 = d.quotient(v1, 4u);
+  const unsigned v12 = v11 + 1u;
+  const unsigned v13 = v10 * v12;
+  const unsigned v14 = (v9 > v13) ? 1u : 0u;
+  const unsigned v15 = v14 != 0u ? v9 : v13;
+  d.add(16ull * v15, 16);
+}
+inline constexpr unsigned ternary_batch_portable_capabilities[] = {1, 61, 65, 5347};
+constexpr void ternary_batch_portable_demands(module_use& d) {
+  const unsigned v0 = d.constant(0);
+  d.workgroup[0] = v0;
+  d.workgroup[1] = 1u;
+  d.workgroup[2] = 1u;
+  const unsigned v1 = d.constant(0);
+  const unsigned v2 = d.quotient(v1, 4u);
+  const unsigned v3 = v2 * 8u;
+  d.add(16ull * v3, 16);
+}
 inline constexpr unsigned ternary_chunk_capabilities[] = {1, 5347, 6018, 6019};
 constexpr void ternary_chunk_demands(module_use& d) {
   const unsigned v0 = d.constant(0);
@@ -1701,51 +1746,6 @@ constexpr void ternary_chunk_portable_demands(module_use& d) {
   d.workgroup[0] = v0;
   d.workgroup[1] = 1u;
   d.workgroup[2] = 1u;
-}
-inline constexpr unsigned ternary_few_capabilities[] = {1, 61, 65, 5347, 6018, 6019};
-constexpr void ternary_few_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(0);
-  const unsigned v2 = d.quotient(v1, 4u);
-  const unsigned v3 = v2 * 8u;
-  d.add(16ull * v3, 16);
-}
-inline constexpr unsigned ternary_few_matrix_capabilities[] = {1, 39, 61, 5345, 5347, 6022};
-constexpr void ternary_few_matrix_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(14);
-  const unsigned v2 = d.constant(4);
-  const unsigned v3 = v1 + v2;
-  const unsigned v4 = d.constant(0);
-  const unsigned v5 = d.constant(11);
-  const unsigned v6 = d.quotient(v4, v5);
-  const unsigned v7 = 4u * v6;
-  const unsigned v8 = v7 + 1u;
-  const unsigned v9 = v3 * v8;
-  const unsigned v10 = v6 * v2;
-  const unsigned v11 = d.quotient(v1, 4u);
-  const unsigned v12 = v11 + 1u;
-  const unsigned v13 = v10 * v12;
-  const unsigned v14 = (v9 > v13) ? 1u : 0u;
-  const unsigned v15 = v14 != 0u ? v9 : v13;
-  d.add(16ull * v15, 16);
-}
-inline constexpr unsigned ternary_few_portable_capabilities[] = {1, 61, 65, 5347};
-constexpr void ternary_few_portable_demands(module_use& d) {
-  const unsigned v0 = d.constant(0);
-  d.workgroup[0] = v0;
-  d.workgroup[1] = 1u;
-  d.workgroup[2] = 1u;
-  const unsigned v1 = d.constant(0);
-  const unsigned v2 = d.quotient(v1, 4u);
-  const unsigned v3 = v2 * 8u;
-  d.add(16ull * v3, 16);
 }
 inline constexpr unsigned ternary_float_capabilities[] = {1, 61, 65, 5347};
 constexpr void ternary_float_demands(module_use& d) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Written by tools/embed_shaders from shaders/layers_coded.comp -O -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1 -DMIXED=0 -DEXPERTS=0: 462316 bytes of SPIR-V.
+// Written by tools/embed_shaders from shaders/layers_coded.comp -O -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1 -DMIXED=0 -DEXPERTS=0: 462324 bytes of SPIR-V.
 #pragma once
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_dense_source_hash = 0xe4ee9fa005a4d82fULL;
+inline constexpr unsigned long long layers_dense_source_hash = 0x93913a7f13da16acULL;
 alignas(4) inline constexpr char layers_dense_spirv[] =
     "\3\2#\7\0\6\1\0\13\0\15\0\206\365\2\0\0\0\0\0\21\0\2\0\1\0\0\0\21\0\2\0\13\0\0\0\21\0\2\0=\0\0\0\21\0\2\0A\0\0\0"
     "\21\0\2\0\341\24\0\0\21\0\2\0\342\24\0\0\21\0\2\0\343\24\0\0\21\0\2\0\202\27\0\0\21\0\2\0\203\27\0\0\12\0\10\0SP"
@@ -20,22 +20,22 @@ alignas(4) inline constexpr char layers_dense_spirv[] =
     "\6\0c\14\0\0factor_bytes\0\0\0\0\5\0\5\0\274\14\0\0super_bytes\0\5\0\6\0\227\16\0\0signed_table\0\0\0\0\5\0\6\0"
     "\230\16\0\0signed_numbers\0\0\5\0\6\0\231\16\0\0signed_codes\0\0\0\0\5\0\5\0\232\16\0\0late_zero\0\0\0\5\0\4\0!"
     "\17\0\0softcap\0\5\0\4\0004\17\0\0scale\0\0\0\5\0\5\0:\17\0\0head_dim\0\0\0\0\5\0\4\0I\17\0\0ffns\0\0\0\0\5\0\5"
-    "\0J\17\0\0ffns_before\0\5\0\5\0M\17\0\0halves_each\0\5\0\6\0P\17\0\0argument_count\0\0\5\0\4\0T\17\0\0places\0\0"
-    "\5\0\10\0b\17\0\0gl_LocalInvocationIndex\0\5\0\4\0i\17\0\0Push\0\0\0\0\6\0\6\0i\17\0\0\0\0\0\0arguments\0\0\0\6"
-    "\0\6\0i\17\0\0\1\0\0\0progress\0\0\0\0\6\0\5\0i\17\0\0\2\0\0\0state\0\0\0\5\0\5\0k\17\0\0Addresses\0\0\0\6\0\4\0"
-    "k\17\0\0\0\0\0\0at\0\0\5\0\4\0m\17\0\0Words\0\0\0\6\0\4\0m\17\0\0\0\0\0\0at\0\0\5\0\3\0o\17\0\0\0\0\0\0\5\0\4\0t"
-    "\17\0\0layers\0\0\5\0\5\0\252\17\0\0two_halves\0\0\5\0\4\0\35\20\0\0heads\0\0\0\5\0\4\0\36\20\0\0q_size\0\0\5\0"
-    "\7\0\"\20\0\0intermediate_size\0\0\0\5\0\5\0#\20\0\0hidden_size\0\5\0\5\0.\20\0\0kv_heads\0\0\0\0\5\0\4\0/\20\0"
-    "\0kv_size\0\5\0\5\0\\\20\0\0full_every\0\0\5\0\5\0w\20\0\0SharedWords\0\6\0\4\0w\20\0\0\0\0\0\0at\0\0\5\0\5\0}"
-    "\20\0\0patience\0\0\0\0\5\0\6\0L\21\0\0touches_weights\0\5\0\5\0\312\22\0\0block_sums\0\0\5\0\3\0\5\23\0\0eps\0"
-    "\5\0\6\0\31\23\0\0gl_WorkGroupID\0\0\5\0\4\0\34\23\0\0pairs\0\0\0\5\0\4\0\36\23\0\0parts\0\0\0\5\0\4\0002\23\0\0"
-    "count\0\0\0\5\0\4\0X\23\0\0kept\0\0\0\0\5\0\4\0[\23\0\0most\0\0\0\0\5\0\5\0\215\23\0\0FloatQuads\0\0\6\0\4\0\215"
-    "\23\0\0\0\0\0\0at\0\0\5\0\4\0\236\23\0\0count\0\0\0\5\0\6\0\21\24\0\0blocks_of_share\0\5\0\6\0\22\24\0\0blocks_i"
-    "n_fresh\0\5\0\6\0\24\24\0\0whole_blocks\0\0\0\0\5\0\6\0\26\24\0\0coded_columns\0\0\0\5\0\5\0\27\24\0\0rest_pairs"
-    "\0\0\5\0\4\0\212\24\0\0quads\0\0\0\5\0\5\0\212\24\0\0fresh_quads\0\5\0\4\0\215\24\0\0fresh\0\0\0\5\0\5\0\242\24"
-    "\0\0inner_norms\0\5\0\4\0\266\24\0\0most\0\0\0\0\5\0\5\0\302\24\0\0SharedPairs\0\6\0\4\0\302\24\0\0\0\0\0\0at\0"
-    "\0\5\0\6\0004\25\0\0row_code_bytes\0\0\5\0\5\0\253\25\0\0supers_each\0\5\0\6\0\321\25\0\0round_factors\0\0\0\5\0"
-    "\7\0\347\25\0\0columns_together\0\0\0\0\5\0\4\0\351\25\0\0ragged\0\0\5\0\5\0\\\26\0\0WordQuads\0\0\0\6\0\4\0\\"
+    "\0J\17\0\0ffns_before\0\5\0\6\0M\17\0\0sublayers_each\0\0\5\0\6\0P\17\0\0argument_count\0\0\5\0\4\0T\17\0\0place"
+    "s\0\0\5\0\10\0b\17\0\0gl_LocalInvocationIndex\0\5\0\4\0i\17\0\0Push\0\0\0\0\6\0\6\0i\17\0\0\0\0\0\0arguments\0\0"
+    "\0\6\0\6\0i\17\0\0\1\0\0\0progress\0\0\0\0\6\0\5\0i\17\0\0\2\0\0\0state\0\0\0\5\0\5\0k\17\0\0Addresses\0\0\0\6\0"
+    "\4\0k\17\0\0\0\0\0\0at\0\0\5\0\4\0m\17\0\0Words\0\0\0\6\0\4\0m\17\0\0\0\0\0\0at\0\0\5\0\3\0o\17\0\0\0\0\0\0\5\0"
+    "\4\0t\17\0\0layers\0\0\5\0\6\0\252\17\0\0two_sublayers\0\0\0\5\0\4\0\35\20\0\0heads\0\0\0\5\0\4\0\36\20\0\0q_siz"
+    "e\0\0\5\0\7\0\"\20\0\0intermediate_size\0\0\0\5\0\5\0#\20\0\0hidden_size\0\5\0\5\0.\20\0\0kv_heads\0\0\0\0\5\0\4"
+    "\0/\20\0\0kv_size\0\5\0\5\0\\\20\0\0full_every\0\0\5\0\5\0w\20\0\0SharedWords\0\6\0\4\0w\20\0\0\0\0\0\0at\0\0\5"
+    "\0\5\0}\20\0\0spin_limit\0\0\5\0\6\0L\21\0\0touches_weights\0\5\0\5\0\312\22\0\0block_sums\0\0\5\0\3\0\5\23\0\0e"
+    "ps\0\5\0\6\0\31\23\0\0gl_WorkGroupID\0\0\5\0\4\0\34\23\0\0pairs\0\0\0\5\0\4\0\36\23\0\0parts\0\0\0\5\0\4\0002\23"
+    "\0\0count\0\0\0\5\0\4\0X\23\0\0kept\0\0\0\0\5\0\4\0[\23\0\0most\0\0\0\0\5\0\5\0\215\23\0\0FloatQuads\0\0\6\0\4\0"
+    "\215\23\0\0\0\0\0\0at\0\0\5\0\4\0\236\23\0\0count\0\0\0\5\0\6\0\21\24\0\0blocks_of_share\0\5\0\6\0\22\24\0\0bloc"
+    "ks_in_fresh\0\5\0\6\0\24\24\0\0whole_blocks\0\0\0\0\5\0\6\0\26\24\0\0coded_columns\0\0\0\5\0\5\0\27\24\0\0rest_p"
+    "airs\0\0\5\0\4\0\212\24\0\0quads\0\0\0\5\0\5\0\212\24\0\0fresh_quads\0\5\0\4\0\215\24\0\0fresh\0\0\0\5\0\5\0\242"
+    "\24\0\0inner_norms\0\5\0\4\0\266\24\0\0most\0\0\0\0\5\0\5\0\302\24\0\0SharedPairs\0\6\0\4\0\302\24\0\0\0\0\0\0at"
+    "\0\0\5\0\6\0004\25\0\0row_code_bytes\0\0\5\0\5\0\253\25\0\0supers_each\0\5\0\6\0\321\25\0\0round_factors\0\0\0\5"
+    "\0\7\0\347\25\0\0columns_together\0\0\0\0\5\0\4\0\351\25\0\0ragged\0\0\5\0\5\0\\\26\0\0WordQuads\0\0\0\6\0\4\0\\"
     "\26\0\0\0\0\0\0at\0\0\5\0\5\0n\26\0\0round_quads\0\5\0\5\0\236\26\0\0WordPairs\0\0\0\6\0\4\0\236\26\0\0\0\0\0\0a"
     "t\0\0\5\0\5\0c\27\0\0in_parts\0\0\0\0\5\0\4\0e\27\0\0narrow\0\0\5\0\5\0g\27\0\0columns_max\0\5\0\5\0j\27\0\0unit"
     "s_max\0\0\0\5\0\5\0p\27\0\0part_units\0\0\5\0\5\0s\27\0\0rest_units\0\0\5\0\5\0u\27\0\0widest_part\0\5\0\6\0x\27"
@@ -2705,7 +2705,7 @@ inline constexpr const char* layers_dense_exact =
     "505050505050Y$0404040404040d$0404040404040d$0404040404040_[&$&&V&&$&&$$KL/$&&V&&$&&$$";
 
 inline constexpr auto layers_dense_parts = [](auto take) {
-  return take(layers_dense_spirv, 115579u, 1044u, layers_dense_exact, layers_dense_code, layers_dense_code_1, layers_dense_code_2, layers_dense_code_3);
+  return take(layers_dense_spirv, 115581u, 1046u, layers_dense_exact, layers_dense_code, layers_dense_code_1, layers_dense_code_2, layers_dense_code_3);
 };
 
 }  // namespace intaglio::kernels::spirv

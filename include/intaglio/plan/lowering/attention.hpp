@@ -8,7 +8,7 @@
 
 namespace intaglio::plan {
 
-/// Attention: for one token, for a few, for a chunk, for a chunk in halves.
+/// Attention: for one token, for a few, for a chunk, for a chunk in f16.
 template <class Kernel>
 struct attention_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
@@ -32,7 +32,7 @@ struct attention_lowering : dispatch_builder {
       bind_norm(n.sinks, "sinks");
       k.has_sinks = 1u;
     }
-    if constexpr (Kernel::id == kernels::kernel::attention_chunk || Kernel::id == kernels::kernel::attention_halves)
+    if constexpr (Kernel::id == kernels::kernel::attention_chunk || Kernel::id == kernels::kernel::attention_f16)
       tile_tokens(n);
     else share_heads(n);
   }
@@ -40,21 +40,20 @@ struct attention_lowering : dispatch_builder {
  private:
   /// A tile of tokens a workgroup.
   constexpr void tile_tokens(const node& n) {
-    const std::uint32_t tile = Kernel::id == kernels::kernel::attention_chunk
-                                   ? kernels::attention_tile
-                                   : kernels::attention_halves_tile(n.head_dim);
+    const std::uint32_t tile = Kernel::id == kernels::kernel::attention_chunk ? kernels::attention_tile
+                                                                              : kernels::attention_f16_tile(n.head_dim);
     k.max_tokens = c_.tokens;
     d_->subgroups = 4;
     d_->groups = {n.heads, (c_.tokens + tile - 1) / tile, 1};
   }
   /// Some heads a workgroup.
   constexpr void share_heads(const node& n) {
-    constexpr bool few = Kernel::id == kernels::kernel::attention_few;
+    constexpr bool few = Kernel::id == kernels::kernel::attention_batch;
     // Heads share what they read where there are workgroups enough without.
     const std::uint32_t tokens =
         c_.batched() ? c_.tokens : (std::min)(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
     const std::uint32_t most = !few                                        ? c_.target.attention_heads
-                               : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_few_heads
+                               : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_batch_heads
                                                                            : 1;
     std::uint32_t together = (std::max)(1u, (std::min)(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
@@ -82,7 +81,7 @@ struct lowering_of<kernels::attention_kernel> : attention_lowering<kernels::atte
   using attention_lowering::attention_lowering;
 };
 template <>
-struct lowering_of<kernels::attention_few_kernel> : attention_lowering<kernels::attention_few_kernel> {
+struct lowering_of<kernels::attention_batch_kernel> : attention_lowering<kernels::attention_batch_kernel> {
   using attention_lowering::attention_lowering;
 };
 template <>
@@ -90,7 +89,7 @@ struct lowering_of<kernels::attention_chunk_kernel> : attention_lowering<kernels
   using attention_lowering::attention_lowering;
 };
 template <>
-struct lowering_of<kernels::attention_halves_kernel> : attention_lowering<kernels::attention_halves_kernel> {
+struct lowering_of<kernels::attention_f16_kernel> : attention_lowering<kernels::attention_f16_kernel> {
   using attention_lowering::attention_lowering;
 };
 

@@ -26,8 +26,8 @@ struct dense_lowering : dispatch_builder {
     k.columns = w.columns;
     k.rows = w.rows;
     k.weight_element = w.codec;
-    if constexpr (Kernel::id == kernels::kernel::dense_few) share_rows(w);
-    else if constexpr (Kernel::id == kernels::kernel::dense_rows) few_rows(w);
+    if constexpr (Kernel::id == kernels::kernel::dense_batch) share_rows(w);
+    else if constexpr (Kernel::id == kernels::kernel::dense_rows) share_whole_rows(w);
     else share_groups(n, w);
   }
 
@@ -40,7 +40,7 @@ struct dense_lowering : dispatch_builder {
   }
   /// A subgroup a group of rows: narrow workgroups, since its sums take many registers.
   constexpr void share_rows(const weight& w) {
-    const std::uint32_t row_groups = (w.rows + kernels::dense_few_rows - 1) / kernels::dense_few_rows;
+    const std::uint32_t row_groups = (w.rows + kernels::dense_batch_rows - 1) / kernels::dense_batch_rows;
     k.tile_tokens = c_.tile_tokens();
     d_->subgroups = 4;
     d_->groups = {(std::min)((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups),
@@ -48,7 +48,7 @@ struct dense_lowering : dispatch_builder {
   }
 
   /// Workgroups of a few rows, more than one dimension has room for.
-  constexpr void few_rows(const weight& w) {
+  constexpr void share_whole_rows(const weight& w) {
     const std::uint32_t together = kernels::dense_rows_together(w.columns), groups = (w.rows + together - 1) / together,
                         planes = (groups + 32767) / 32768;
     k.rows_together = together;
@@ -62,7 +62,7 @@ struct lowering_of<kernels::dense_matmul_kernel> : dense_lowering<kernels::dense
   using dense_lowering::dense_lowering;
 };
 template <>
-struct lowering_of<kernels::dense_few_kernel> : dense_lowering<kernels::dense_few_kernel> {
+struct lowering_of<kernels::dense_batch_kernel> : dense_lowering<kernels::dense_batch_kernel> {
   using dense_lowering::dense_lowering;
 };
 template <>

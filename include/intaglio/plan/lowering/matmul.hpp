@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "intaglio/kernels/few_tile.hpp"
+#include "intaglio/kernels/batch_tile.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/plan/dispatch_builder.hpp"
 
 namespace intaglio::plan {
 
-/// Products of f32 by weights of a codec: for one token, for a few, for a chunk in halves.
+/// Products of f32 by weights of a codec: for one token, for a few, for a chunk in f16.
 template <class Kernel>
 struct coded_lowering : dispatch_builder {
   using constants = typename Kernel::constants;
@@ -27,7 +27,7 @@ struct coded_lowering : dispatch_builder {
       w.bytes = kernels::matmul_weight_bytes(w.codec, w.rows, w.columns);
     }
     if constexpr (is_chunk)
-      bind_halves("input", n.in, w.columns, n.list_tokens == 0 ? c_.tokens : lists(n) * n.list_tokens, false);
+      bind_f16("input", n.in, w.columns, n.list_tokens == 0 ? c_.tokens : lists(n) * n.list_tokens, false);
     else bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_weight("weight", w);
@@ -51,16 +51,16 @@ struct coded_lowering : dispatch_builder {
     k.epilogue = n.epilogue;
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (n.gates != ir::none) bind_value("gates", n.gates, true);
-    if constexpr (is_chunk) n.experts != 0 ? tile_lists(n, rows) : tile_halves(w);
-    else if constexpr (is_few_tokens) share_tokens(n, rows);
+    if constexpr (is_chunk) n.experts != 0 ? tile_lists(n, rows) : tile_f16(w);
+    else if constexpr (is_small_batch) share_tokens(n, rows);
     else share_groups(n, w, rows, outputs);
   }
 
  private:
   static constexpr bool is_chunk = Kernel::id == kernels::kernel::matmul_chunk,
-                        is_few_tokens = Kernel::id == kernels::kernel::matmul_few;
+                        is_small_batch = Kernel::id == kernels::kernel::matmul_batch;
 
-  /// Subgroups of matmul_few that an H200 runs at once.
+  /// Subgroups of matmul_batch that an H200 runs at once.
   static constexpr std::uint32_t busy_subgroups = 2112;
 
   /// What a norm in front leaves of 32 KiB of shared memory.
@@ -68,14 +68,14 @@ struct coded_lowering : dispatch_builder {
   /// Which experts a token has, or which tokens an expert.
   constexpr void bind_experts(const node& n, const weight& w) {
     if (n.list_tokens != 0)
-      bind(is_few_tokens || is_chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)},
+      bind(is_small_batch || is_chunk ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)},
            list_bytes(n), false);
     else bind_value("choice", n.choice, false);
     k.experts_used = n.top_k;
     if constexpr (!is_chunk)
       k.own_input =
-          width(n.in) == (is_few_tokens ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u;
-    if constexpr (is_few_tokens || is_chunk) k.list_tokens = n.list_tokens;
+          width(n.in) == (is_small_batch ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u;
+    if constexpr (is_small_batch || is_chunk) k.list_tokens = n.list_tokens;
     d_->weight_bytes -= w.bytes - w.bytes / n.experts * (std::min)(n.experts, c_.tokens * n.top_k);
   }
   /// Workgroups of rows.
@@ -124,11 +124,11 @@ struct coded_lowering : dispatch_builder {
   }
 
   /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor. Of a
-  /// batch, for devices without matrices (others have few_chunk_tile), an invocation has four rows and four tokens.
-  constexpr void tile_halves(const weight& w) {
+  /// batch, for devices without matrices (others have batch_chunk_tile), an invocation has four rows and four tokens.
+  constexpr void tile_f16(const weight& w) {
     const bool few = c_.batched();
     const std::uint32_t tile_rows = few ? 64 : 128,
-                        tile_tokens = few               ? kernels::few_chunk_tile(w.rows, c_.tokens).tokens
+                        tile_tokens = few               ? kernels::batch_chunk_tile(w.rows, c_.tokens).tokens
                                       : c_.tokens < 128 ? 64
                                                         : 128;
     d_->groups = {(c_.tokens + tile_tokens - 1) / tile_tokens, (w.rows + tile_rows - 1) / tile_rows, 1};
@@ -138,7 +138,7 @@ struct coded_lowering : dispatch_builder {
     k.tile_tokens = tile_tokens;
     k.tile_rows = tile_rows;
     k.max_tokens = c_.tokens;
-    if (c_.tokens > kernels::most_few_tokens) k.slot_words = c_.slot_words();
+    if (c_.tokens > kernels::most_batch_tokens) k.slot_words = c_.slot_words();
   }
 
   /// Tiles of 128 rows and of as many tokens as a list has.
@@ -156,7 +156,7 @@ struct lowering_of<kernels::matmul_kernel> : coded_lowering<kernels::matmul_kern
   using coded_lowering::coded_lowering;
 };
 template <>
-struct lowering_of<kernels::matmul_few_kernel> : coded_lowering<kernels::matmul_few_kernel> {
+struct lowering_of<kernels::matmul_batch_kernel> : coded_lowering<kernels::matmul_batch_kernel> {
   using coded_lowering::coded_lowering;
 };
 template <>

@@ -47,7 +47,7 @@ struct ternary_lowering : dispatch_builder {
     k.epilogue = n.epilogue;
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if constexpr (Kernel::id == kernels::kernel::ternary_chunk) tile_chunk(w);
-    else if constexpr (Kernel::id == kernels::kernel::ternary_few) share_columns(w);
+    else if constexpr (Kernel::id == kernels::kernel::ternary_batch) share_columns(w);
     else if constexpr (Kernel::id == kernels::kernel::ternary_rows) share_rows(w);
     else share_groups(n, w);
   }
@@ -73,7 +73,7 @@ struct ternary_lowering : dispatch_builder {
     // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on
     // up to 32 sums a lane then: no more turns than llvmpipe gives.
     const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48),
-                        least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
+                        least = c_.target.unrolled ? (turns + 59'999) / 60'000 : 1;
     const std::uint32_t wanted = c_.tokens == 1
                                      ? enough_groups(c_.target.matmul_groups, w)
                                      : (std::max)(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
@@ -108,7 +108,7 @@ struct lowering_of<kernels::ternary_matmul_kernel> : ternary_lowering<kernels::t
   using ternary_lowering::ternary_lowering;
 };
 template <>
-struct lowering_of<kernels::ternary_few_kernel> : ternary_lowering<kernels::ternary_few_kernel> {
+struct lowering_of<kernels::ternary_batch_kernel> : ternary_lowering<kernels::ternary_batch_kernel> {
   using ternary_lowering::ternary_lowering;
 };
 template <>

@@ -35,7 +35,7 @@ struct call_of<kernels::attention_kernel> : attention_call {
   using attention_call::attention_call;
 };
 template <>
-struct call_of<kernels::attention_few_kernel> : attention_call {
+struct call_of<kernels::attention_batch_kernel> : attention_call {
   using attention_call::attention_call;
 };
 template <>
@@ -43,7 +43,7 @@ struct call_of<kernels::attention_chunk_kernel> : attention_call {
   using attention_call::attention_call;
 };
 template <>
-struct call_of<kernels::attention_halves_kernel> : attention_call {
+struct call_of<kernels::attention_f16_kernel> : attention_call {
   using attention_call::attention_call;
 };
 

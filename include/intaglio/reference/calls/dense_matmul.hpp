@@ -19,24 +19,24 @@ struct call_of<kernels::dense_matmul_kernel> : dispatch_call {
   }
 };
 
-/// Runs dense_few on what rms_norm wrote.
-struct dense_few_call : dispatch_call {
+/// Runs dense_batch on what rms_norm wrote.
+struct dense_batch_call : dispatch_call {
   using dispatch_call::dispatch_call;
 
   void run() {
     const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
-    reference::dense_few(memory<float>("input").first(n * columns), weight<std::byte>("weight"),
-                         element("weight_element"), columns, rows, memory<float>("output").first(n * rows));
+    reference::dense_batch(memory<float>("input").first(n * columns), weight<std::byte>("weight"),
+                           element("weight_element"), columns, rows, memory<float>("output").first(n * rows));
   }
 };
 
 template <>
-struct call_of<kernels::dense_few_kernel> : dense_few_call {
-  using dense_few_call::dense_few_call;
+struct call_of<kernels::dense_batch_kernel> : dense_batch_call {
+  using dense_batch_call::dense_batch_call;
 };
 template <>
-struct call_of<kernels::dense_rows_kernel> : dense_few_call {
-  using dense_few_call::dense_few_call;
+struct call_of<kernels::dense_rows_kernel> : dense_batch_call {
+  using dense_batch_call::dense_batch_call;
 };
 
 }  // namespace intaglio::reference

@@ -26,7 +26,7 @@ struct coded_call : dispatch_call {
                              .cache_element = element("cache_element"),
                              .gate = d.act()};
     const std::size_t n = tokens(), columns = shape.columns;
-    const bool few = d.kernel == kernels::kernel::matmul_few;
+    const bool few = d.kernel == kernels::kernel::matmul_batch;
     if (d.kernel != kernels::kernel::matmul && constant("slot_words") != 0)
       return;  // of a batch, whose reference is each session alone
     const bool chunk = d.kernel == kernels::kernel::matmul_chunk;
@@ -40,7 +40,7 @@ struct coded_call : dispatch_call {
                                                                               : shape.rows;
     const auto output = memory<float>("output").first(n * width);
     if (chunk) {
-      std::vector<halves_of_token> x(n);
+      std::vector<f16_token> x(n);
       for (std::size_t t = 0; t < n; ++t) x[t] = halved_input(t, columns);
       return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(),
                                      memory<std::byte>("keys"), memory<std::byte>("values"),
@@ -54,7 +54,7 @@ struct coded_call : dispatch_call {
   }
 
  private:
-  halves_of_token halved_input(std::size_t row, std::size_t columns) const {
+  f16_token halved_input(std::size_t row, std::size_t columns) const {
     const auto bits = memory<std::uint16_t>("input").subspan(row * columns, columns);
     return {{bits.begin(), bits.end()}, memory<float>("factors")[row]};
   }
@@ -69,7 +69,7 @@ struct coded_call : dispatch_call {
     for (std::size_t list = 0; list < lists; ++list) {
       const auto of = tiles.subspan(list * (list_tokens + 2), list_tokens + 2);
       for (std::size_t i = 0; i < of[1]; ++i) {
-        const halves_of_token x = halved_input(list * list_tokens + i, shape.columns);
+        const f16_token x = halved_input(list * list_tokens + i, shape.columns);
         reference::matmul_chunk(shape, std::span(&x, 1), weight<std::byte>("weight").subspan(of[0] * matrix, matrix),
                                 memory<float>("output").subspan(std::size_t{of[2 + i]} * width, width));
       }
@@ -78,7 +78,7 @@ struct coded_call : dispatch_call {
 
   /// @param list_tokens of the lists that say who has which expert; 0: route's choice does
   void expert_matmul(const matmul_shape& shape, std::uint32_t list_tokens) {
-    const bool few = d.kernel == kernels::kernel::matmul_few;
+    const bool few = d.kernel == kernels::kernel::matmul_batch;
     const std::size_t used = constant("experts_used"),
                       width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
     std::size_t n = tokens();
@@ -117,7 +117,7 @@ struct call_of<kernels::matmul_kernel> : coded_call {
   using coded_call::coded_call;
 };
 template <>
-struct call_of<kernels::matmul_few_kernel> : coded_call {
+struct call_of<kernels::matmul_batch_kernel> : coded_call {
   using coded_call::coded_call;
 };
 template <>

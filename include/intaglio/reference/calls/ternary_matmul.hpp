@@ -61,7 +61,7 @@ struct call_of<kernels::ternary_matmul_kernel> : ternary_call {
   using ternary_call::ternary_call;
 };
 template <>
-struct call_of<kernels::ternary_few_kernel> : ternary_call {
+struct call_of<kernels::ternary_batch_kernel> : ternary_call {
   using ternary_call::ternary_call;
 };
 template <>

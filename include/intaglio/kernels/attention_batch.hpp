@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// The kernel attention_batch: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// attention with splits 1 for passes of a few tokens: workgroup (x, y) does heads_together heads, 1 or 2 that share
+/// keys and values, of a token. head_dim at most 256; workgroup_size a multiple of heads_together.
+inline constexpr kernel_interface attention_batch_interface{
+    "attention_batch",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"context"},
+      {"cache_element"},
+      {"heads_together"},
+      {"scale", field_type::f32},
+      {"window"},
+      {"ring"},
+      {"slot_words"},
+      {"page_size"},
+      {"softcap", field_type::f32},
+      {"has_sinks"},
+      {"ahead"}}}};
+inline constexpr std::uint32_t attention_batch_heads = 2;
+
+struct attention_batch_kernel {
+  static constexpr kernel id = kernel::attention_batch;
+  static constexpr const kernel_interface& face = attention_batch_interface;
+  static constexpr candidate candidates[] = {{variant::attention_batch, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t head_dim{};
+    std::uint32_t context{};
+    element cache_element{};
+    std::uint32_t heads_together{};
+    float scale{};
+    std::uint32_t window{};
+    std::uint32_t ring{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    float softcap{};
+    std::uint32_t has_sinks{};
+    std::uint32_t ahead{};
+  };
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The kernel attention_f16: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// attention_chunk in another arithmetic, in tiles of attention_f16_tile tokens: queries, keys, values and
+/// probabilities as f16, sums in f32. The modules for cooperative matrices want workgroups of 4 subgroups of 32, and
+/// head_dim a multiple of 16, beyond 128 of 32; that by fragments 64 to 128.
+inline constexpr kernel_interface attention_f16_interface{
+    "attention_f16",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"sinks"}}},
+    {{{"workgroup_size"},
+      {"heads"},
+      {"kv_heads"},
+      {"head_dim"},
+      {"context"},
+      {"cache_element"},
+      {"max_tokens"},
+      {"scale", field_type::f32},
+      {"window"},
+      {"ring"},
+      {"softcap", field_type::f32},
+      {"has_sinks"},
+      {"ahead"}}}};
+constexpr std::uint32_t attention_f16_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
+
+struct attention_f16_kernel {
+  static constexpr kernel id = kernel::attention_f16;
+  static constexpr const kernel_interface& face = attention_f16_interface;
+  static constexpr std::uint32_t proof_tokens = 70;
+  static constexpr candidate candidates[] = {{variant::attention_fragments, demand::f16_fragments},
+                                             {variant::attention_f16, demand::f16_matrices},
+                                             {variant::attention_f16_portable, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t head_dim{};
+    std::uint32_t context{};
+    element cache_element{};
+    std::uint32_t max_tokens{};
+    float scale{};
+    std::uint32_t window{};
+    std::uint32_t ring{};
+    float softcap{};
+    std::uint32_t has_sinks{};
+    std::uint32_t ahead{};
+  };
+  static constexpr rounding rounds(const constants&) { return rounding::f16; }
+
+  static constexpr variant fit(constants& c, launch&, const device_class& device, const pass_rows&) {
+    demands offers = device.offers();
+    if (c.head_dim < 64 || c.head_dim > 128) offers.bits &= ~static_cast<std::uint32_t>(demand::f16_fragments);
+    return first_candidate<attention_f16_kernel>(offers);
+  }
+};
+
+}  // namespace intaglio::kernels

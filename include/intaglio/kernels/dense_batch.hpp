@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The kernel dense_batch: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+
+namespace intaglio::kernels {
+
+/// dense_matmul of what rms_norm left, with one read of the weights for every tile of up to 8 tokens. The grid strides
+/// over groups of dense_batch_rows rows, times the number of tiles in y; all tokens of tiles can be read.
+inline constexpr kernel_interface dense_batch_interface{
+    "dense_batch",
+    {{{"input"}, {"weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"tile_tokens"}, {"subgroup_width"}}}};
+inline constexpr std::uint32_t dense_batch_rows = 4;
+
+struct dense_batch_kernel {
+  static constexpr kernel id = kernel::dense_batch;
+  static constexpr const kernel_interface& face = dense_batch_interface;
+  static constexpr candidate candidates[] = {{variant::dense_batch, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t columns{};
+    std::uint32_t rows{};
+    kernels::codec weight_element{};
+    std::uint32_t tile_tokens{};
+    std::uint32_t subgroup_width{};
+  };
+};
+
+}  // namespace intaglio::kernels

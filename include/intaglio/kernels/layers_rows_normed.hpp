@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The kernel layers_rows_normed: what it computes, its interface, and what plans have to know of it.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include "intaglio/kernels/descriptor.hpp"
+#include "intaglio/kernels/layers_rows.hpp"
+
+namespace intaglio::kernels {
+
+/// layers_rows with the norms that Gemma-3 has besides (turn, norm_add); weights are coded or f16.
+/// arguments of a layer as of layers_coded with inner norms, but the first. window, full_every as layers_coded has
+/// them. shapes as plan::rows_normed_fit has them; workgroups of as many subgroups as plan::rows_normed_subgroups says.
+inline constexpr kernel_interface layers_rows_normed_interface{"layers_rows_normed",
+                                                               {{{"arguments"}, {"progress"}, {"state"}}},
+                                                               {{{"workgroup_size"},
+                                                                 {"hidden_size"},
+                                                                 {"intermediate_size"},
+                                                                 {"layers"},
+                                                                 {"parts"},
+                                                                 {"eps", field_type::f32},
+                                                                 {"spin_limit"},
+                                                                 {"head_dim"},
+                                                                 {"heads"},
+                                                                 {"kv_heads"},
+                                                                 {"context"},
+                                                                 {"codec"},
+                                                                 {"scale", field_type::f32},
+                                                                 {"slot_words"},
+                                                                 {"page_size"},
+                                                                 {"window"},
+                                                                 {"full_every"},
+                                                                 {"subgroup_width"}}}};
+
+namespace layers_rows_normed {
+/// most_own: tiles of 16 rows of the stream that a workgroup has.
+inline constexpr std::uint32_t least_subgroups = 16, most_subgroups = 20, most_own = 4;
+/// Places of the exchange: those of layers_rows, and squares of what both sublayers of a layer add to the stream.
+constexpr exchange_places exchange(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+                                   std::uint64_t kv) {
+  exchange_places out = layers_rows::exchange(hidden, intermediate, q, kv);
+  const std::uint64_t squares = hidden / 16 * 4 * layers_rows::most_tokens;
+  out.add({"projected_squares", squares, layer_step::projection, layer_step::projection});
+  out.add({"lowered_squares", squares, layer_step::down, layer_step::down});
+  return out;
+}
+constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q,
+                                       std::uint64_t kv) {
+  return exchange(hidden, intermediate, q, kv).bytes();
+}
+}  // namespace layers_rows_normed
+
+struct layers_rows_normed_kernel {
+  static constexpr kernel id = kernel::layers_rows_normed;
+  static constexpr const kernel_interface& face = layers_rows_normed_interface;
+  static constexpr bool does_all_layers = true;
+  static constexpr candidate candidates[] = {{variant::layers_rows_normed, {}}};
+  struct constants {
+    std::uint32_t workgroup_size{};
+    std::uint32_t hidden_size{};
+    std::uint32_t intermediate_size{};
+    std::uint32_t layers{};
+    std::uint32_t parts{};
+    float eps{};
+    std::uint32_t spin_limit{};
+    std::uint32_t head_dim{};
+    std::uint32_t heads{};
+    std::uint32_t kv_heads{};
+    std::uint32_t context{};
+    kernels::codec codec{};
+    float scale{};
+    std::uint32_t slot_words{};
+    std::uint32_t page_size{};
+    std::uint32_t window{};
+    std::uint32_t full_every{};
+    std::uint32_t subgroup_width{};
+  };
+
+  static constexpr exchange_places exchange(const constants& c) {
+    return layers_rows_normed::exchange(c.hidden_size, c.intermediate_size, std::uint64_t{c.heads} * c.head_dim,
+                                        std::uint64_t{c.kv_heads} * c.head_dim);
+  }
+  static constexpr variant fit(constants& c, launch& of, const device_class& device, const pass_rows& pass) {
+    fit_resident(c, of, device, pass);
+    return variant::layers_rows_normed;
+  }
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: MIT
+// Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
+// dispatches where each kind of block is what that kernel does: four products and attention of a Llama, with biases of
+// q, k and v (Qwen2), with norms of q's and k's heads (Qwen3), with these and norms before additions to the stream
+// (Gemma-3), with bounded scores (Gemma 2), with norms there alone and over all heads (OLMo 2), or with experts in the
+// place of an FFN (Mixtral). Matrices may be held in several codecs (Q4_K_M): q and k in one, v in the same or another
+// one, gate and up, attention's projection, and down each in one; the last and v in some layers in another one.
+#pragma once
+
+#include <bit>
+#include <optional>
+
+#include "intaglio/core/layer_pattern.hpp"
+#include "intaglio/plan/block_steps.hpp"
+#include "intaglio/plan/one_dispatch.hpp"
+#include "intaglio/plan/resident_experts.hpp"
+
+namespace intaglio::plan {
+
+class resident_coded_layers : public one_dispatch {
+ public:
+  constexpr resident_coded_layers(const decoder_config& config, const profile& target, std::uint32_t context,
+                                  std::uint64_t counters_end, const layer_pattern& pattern)
+      : one_dispatch(config, target, context, counters_end), pattern_(pattern) {}
+
+  /// @return false where the profile wants none, a block is another one, or its shapes are none that the kernel has
+  /// room for
+  constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
+                      const std::vector<dispatch>& chain_epilogue) {
+    prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
+    if (target_.layers_parts == 0 || !cooperative() || !fits()) return false;
+    parts_ = workgroups();
+    place_values();
+    for (const block_steps& each : blocks_) bind(each);
+    operand first = stream_;
+    first.layer_stride = 0;
+    move(prologue[0], "output", first);
+    blank_beside();
+    for (dispatch& each : epilogue) move_behind(each);
+    add_dispatch();
+    return true;
+  }
+
+ private:
+  constexpr kernels::codec codec_of(std::size_t step) const {
+    return static_cast<kernels::codec>(constant(period[step], "codec"));
+  }
+  constexpr const dispatch& first_qkv() const { return period[blocks_[0].qkv]; }
+
+  /// Takes a codec for a place that may have another one in some layers only: none yet, or the same.
+  static constexpr bool takes(std::optional<kernels::codec>& place, kernels::codec its) {
+    if (!place) place = its;
+    return place == its;
+  }
+  constexpr bool product(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns,
+                         std::uint32_t rows, std::uint32_t experts_used = 0) const {
+    return d.kernel == kernel::matmul &&
+           constant(d, "prologue") ==
+               static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
+           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns &&
+           constant(d, "rows") == rows && constant(d, "experts_used") == experts_used &&
+           (!normalises || constant(d, "eps") == eps());
+  }
+  constexpr bool adds_normalised(const dispatch& d) const {
+    return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
+           constant(d, "eps") == eps();
+  }
+  /// The epsilon of all norms, as bits.
+  constexpr std::uint32_t eps() const {
+    return constant(outer_norms_ ? first_qkv() : period[blocks_[0].behind_down], "eps");
+  }
+
+  /// Where weights are multiplied as they are, as few as take no more turns for gate and up, all of them full (132: 128
+  /// for Gemma-3 4B); by blocks all that there are (docs/performance.md).
+  constexpr std::uint32_t workgroups() const {
+    const std::uint32_t all = target_.layers_parts, subgroups = kernels::layers_coded::resident_subgroups,
+                        rows = config_.intermediate_size;
+    if (codec_of(blocks_[0].gated) > kernels::codec::bf16) return all;
+    const std::uint32_t turns = (rows + all * subgroups - 1) / (all * subgroups),
+                        fewer = (rows + turns * subgroups - 1) / (turns * subgroups);
+    return 32 * fewer >= 31 * all ? fewer : all;
+  }
+  constexpr kernels::layers_coded::codecs codecs() const {
+    const kernels::codec down = down_ ? *down_ : *more_down_;
+    return {codec_of(blocks_[0].qkv),
+            values_.value_or(kernels::codec::f16),
+            codec_of(blocks_[0].gated),
+            *projection_,
+            down,
+            down_ ? more_down_.value_or(kernels::codec::f16) : kernels::codec::f16,
+            more_values_.value_or(kernels::codec::f16)};
+  }
+  constexpr bool normalises_heads() const { return head_norms_ != kernels::turn_norms::none; }
+  constexpr bool resident_fits_with(std::uint32_t workgroup_count) const {
+    return resident_coded_fits(config_, codecs(), head_norms_, workgroup_count, context_, ring_, ffns_, experts_.its);
+  }
+
+  /// Whether a kind's q, k and v come to attention as those of the first kind do.
+  constexpr bool turns_alike(const block_steps& of) const {
+    if ((of.turn != no_step) != turns_) return false;
+    if (of.turn == no_step) return !of.apart();
+    const dispatch& d = period[of.turn];
+    const auto c = kernels::constants_of<kernels::turn_kernel>(d.specialization),
+               first = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization);
+    const std::uint32_t kv = config_.kv_size(), stacked = config_.q_size() + (of.apart() ? 1 : 2) * kv;
+    return c.norms == first.norms && c.biased == first.biased && c.v_norm == 0 &&
+           (c.norms != kernels::turn_norms::all_heads || c.biased == 0) && c.rope_factor == first.rope_factor &&
+           (c.norms == kernels::turn_norms::none || constant(d, "eps") == eps()) && c.q_stride == stacked &&
+           c.k_stride == stacked && c.v_stride == (of.apart() ? kv : stacked);
+  }
+  constexpr bool is_block(const block_steps& of) {
+    using kernels::epilogue;
+    const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size(),
+                        kv = config_.kv_size();
+    const auto at = [&](std::size_t step) -> const dispatch& { return period[step]; };
+    const kernels::codec most = codec_of(blocks_[0].gated);
+    const auto stored = of.turn != no_step ? epilogue::store : epilogue::rope_cache;
+    if (!product(at(of.qkv), outer_norms_, stored, hidden, q + (of.apart() ? 1 : 2) * kv) ||
+        codec_of(of.qkv) != codec_of(blocks_[0].qkv))
+      return false;
+    if (of.apart() && (!product(at(of.v), outer_norms_, stored, hidden, kv) ||
+                       (!takes(values_, codec_of(of.v)) && !takes(more_values_, codec_of(of.v)))))
+      return false;
+    if (!turns_alike(of)) return false;
+    const dispatch &attends = at(of.attends), &first = at(blocks_[0].attends);
+    if (constant(attends, "has_sinks") != 0 || constant(attends, "ahead") != 0 ||
+        constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
+        constant(attends, "scale") != constant(first, "scale") ||
+        constant(attends, "softcap") != constant(first, "softcap"))
+      return false;
+    if ((of.behind_projection != no_step) != inner_norms_ || (of.behind_down != no_step) != inner_norms_) return false;
+    if (inner_norms_ && (!adds_normalised(at(of.behind_projection)) || !adds_normalised(at(of.behind_down))))
+      return false;
+    const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
+    if (!product(at(of.projection), false, adds, q, hidden) || !takes(projection_, codec_of(of.projection)))
+      return false;
+    if (of.ffns() != ffns_ || (ffns_.further() != 0 && inner_norms_)) return false;
+    if (!experts_.are_in(period, of, hidden)) return false;
+    if (of.is_mixture() && (inner_norms_ || ffns_ != kernels::layers::ffns{} ||
+                            !product(at(of.router), outer_norms_, epilogue::store, hidden, experts_.its.experts)))
+      return false;
+    for (const auto& [gated, down] : {block_steps::ffn{of.gated, of.down}, of.early, of.late}) {
+      if (gated == no_step) continue;
+      if (!product(at(gated), outer_norms_, epilogue::gated, hidden, 2 * ffn, experts_.its.used) ||
+          codec_of(gated) != most || at(gated).activation != at(blocks_[0].gated).activation ||
+          !product(at(down), false, of.is_mixture() ? epilogue::store : adds, ffn, hidden, experts_.its.used) ||
+          codec_of(down) != codec_of(of.down))
+        return false;
+    }
+    // What most have comes first: a model of one codec then has no second one.
+    return takes(
+        codec_of(of.down) == most || more_down_.value_or(codec_of(of.down)) != codec_of(of.down) ? down_ : more_down_,
+        codec_of(of.down));
+  }
+
+  /// What attention of a layer sees, and how it turns.
+  constexpr bool sees_alike(std::uint32_t layer, std::uint32_t other) {
+    const block_steps &a = blocks_[pattern_(layer)], &b = blocks_[pattern_(other)];
+    for (const auto name : {"window", "ring", "context"})
+      if (constant(period[a.attends], name) != constant(period[b.attends], name)) return false;
+    return push(first_with_cache(a), "rope") == push(first_with_cache(b), "rope");
+  }
+  /// Whether all layers see all positions, or the last of each so many; the others see one window of them, or all too
+  /// and turn otherwise, as those that turn beside such that do not.
+  constexpr bool finds_windows() {
+    const std::uint32_t layers = config_.num_hidden_layers;
+    full_every_ = 1;
+    while (full_every_ < layers && sees_alike(full_every_, 0)) ++full_every_;
+    full_every_ = full_every_ < layers ? full_every_ + 1 : 1;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      const bool last = layer % full_every_ == full_every_ - 1;
+      if (!sees_alike(layer, last ? full_every_ - 1 : 0)) return false;
+    }
+    const dispatch &full = period[blocks_[pattern_(full_every_ - 1)].attends],
+                   &other = period[blocks_[pattern_(0)].attends];
+    if (constant(full, "window") != 0 || constant(full, "ring") != 0 || constant(full, "context") != context_)
+      return false;
+    if (const std::uint32_t n = config_.no_rope_layer_interval; n != 0 && n <= layers) {
+      // Tables of turns are each layer's own: every n-th has none, the others see all positions too.
+      if (full_every_ != 1) return false;
+      full_every_ = n, window_ = ring_ = context_;
+      return true;
+    }
+    if (full_every_ == 1) return true;
+    window_ = constant(other, "window"), ring_ = constant(other, "context");
+    if (window_ == 0) window_ = context_;
+    // A ring, or all positions where the context is no longer.
+    return (constant(other, "ring") != 0) == (ring_ != context_);
+  }
+
+  constexpr bool fits() {
+    const std::uint32_t kinds = pattern_.kinds();
+    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.back().kernel != kernel::sample)
+      return false;
+    const bool bounded = this->epilogue.size() == 3 && this->epilogue[1].kernel == kernel::gated;  // logits
+    if (this->epilogue.size() != (bounded ? 3u : 2u)) return false;
+    if (this->epilogue[0].kernel != kernel::matmul && this->epilogue[0].kernel != kernel::dense_matmul) return false;
+    blocks_.resize(kinds);
+    for (std::uint32_t kind = 0; kind < kinds; ++kind)
+      if (!find_steps(period, static_cast<std::uint8_t>(kind), blocks_[kind])) return false;
+    inner_norms_ = blocks_[0].behind_down != no_step;
+    ffns_ = blocks_[0].ffns();
+    experts_.its = resident_experts::of(period, blocks_[0]);
+    turns_ = blocks_[0].turn != no_step;
+    if (turns_) head_norms_ = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization).norms;
+    outer_norms_ =
+        !inner_norms_ || constant(first_qkv(), "prologue") != static_cast<std::uint32_t>(kernels::prologue::plain);
+    biased_ = turns_ && constant(period[blocks_[0].turn], "biased") != 0;
+    for (const block_steps& each : blocks_)
+      if (!is_block(each)) return false;
+    if (!finds_windows()) return false;
+    find_layers_of_others();
+    return (!codecs().mixed() || config_.num_hidden_layers <= kernels::layers_coded::most_mixed_layers) &&
+           resident_fits_with(workgroups());
+  }
+  /// A bit for each layer whose v is apart, or whose down projection is in the other codec.
+  constexpr void find_layers_of_others() {
+    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers && layer < 64; ++layer) {
+      const block_steps& its = blocks_[pattern_(layer)];
+      if (its.apart()) values_apart_ |= std::uint64_t{1} << layer;
+      if (its.apart() && codec_of(its.v) != codecs().values) layers_of_more_values_ |= std::uint64_t{1} << layer;
+      if (codec_of(its.down) != codecs().down) layers_of_more_down_ |= std::uint64_t{1} << layer;
+    }
+  }
+
+  constexpr void place_values() {
+    const std::uint32_t layers = config_.num_hidden_layers;
+    stream_ = place("stream", config_.hidden_size, layers + 1);
+    middle_ = place("behind attention", config_.hidden_size, layers);
+    query_ = place("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
+    attended_ = place("attention", config_.q_size(), layers);
+    const std::uint32_t used = experts_.are_there() ? experts_.its.used : 1;
+    if (experts_.are_there()) experts_.logits = place("router's logits", experts_.its.experts, layers);
+    gated_ = place("gated", used * config_.intermediate_size, layers);
+    if (turns_) turned_ = place("query, turned", config_.q_size(), layers);
+    if (inner_norms_) {
+      projected_ = place("projection", config_.hidden_size, layers);
+      lowered_ = place("down", config_.hidden_size, layers);
+    }
+    for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
+      further_[i].gated = place(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
+      further_[i].stream = place(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
+    }
+    std::uint32_t splits = 1;
+    for (const block_steps& each : blocks_) splits = (std::max)(splits, constant(period[each.attends], "splits"));
+    if (splits > 1)
+      partials_ =
+          place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4),
+                layers);
+    layers_bytes_ = arena_bytes;
+    blank_offset = stream_.offset + stream_.layer_stride;
+    blank_bytes = layers_bytes_ - blank_offset;
+    if (experts_.are_there()) {
+      experts_.choice = place("choice of experts", 2 * used, layers);
+      experts_.given = place("experts", used * config_.hidden_size, layers);
+    }
+    place_behind();
+  }
+
+  /// Whether workgroups share a head and exchange scores of positions, behind query, key and value.
+  constexpr bool shares_heads(std::uint32_t workgroups) const {
+    return inner_norms_ && kernels::layers_coded::attention_shares * config_.num_attention_heads <= workgroups;
+  }
+  constexpr std::uint32_t scores() const {
+    const std::uint32_t heads = config_.num_attention_heads;
+    return shares_heads(parts_) ? heads * kernels::attention_spans(context_) * kernels::attention_span : 0;
+  }
+
+  /// What layers write becomes blank beside the embedding and not before it, and of attention's partials those of the
+  /// spans that the pass has.
+  constexpr void blank_beside() {
+    const bool partial = partials_.where == region::arena;
+    const std::uint64_t span = std::uint64_t{4} * (config_.head_dim + 4),
+                        row = kernels::attention_spans(context_) * span;
+    if (partial && partials_.layer_stride != config_.num_attention_heads * row)
+      return;  // heads' rows of two layers are not as those of one
+    dispatch& d = prologue[0];
+    const auto set = [&](std::string_view name, std::uint64_t value) {
+      d.specialization[kernels::embed_interface.specialization_index(name)] = static_cast<std::uint32_t>(value);
+    };
+    const auto fills = [&](std::string_view name, std::uint64_t offset, std::uint64_t bytes) {
+      push(d, name) = {region::arena, 0, offset};
+      d.accesses[d.access_count++] = {region::arena, true, 0, offset, bytes};
+    };
+    const std::uint64_t always = partial ? partials_.offset - blank_offset : blank_bytes;
+    fills("blank", blank_offset, always);
+    set("blank_quads", always / 16);
+    if (partial) {
+      fills("blank_spans", partials_.offset, blank_bytes - always);
+      set("stretches", std::uint64_t{config_.num_hidden_layers} * config_.num_attention_heads);
+      set("span_quads", span / 16);
+      set("spans", kernels::attention_spans(context_));
+      set("stretch_quads", row / 16);
+    }
+    d.subgroups = kernels::layers_coded::resident_subgroups;
+    d.groups[0] = 1 + parts_;
+  }
+
+  /// Gives a turn its operands: q, k and v are behind each other.
+  constexpr void turns(dispatch& d) const {
+    const std::array<std::string_view, 3> names{"q", "k", "v"};
+    const std::array<std::uint64_t, 3> behind{0, std::uint64_t{4} * config_.q_size(),
+                                              std::uint64_t{4} * (config_.q_size() + config_.kv_size())};
+    std::array<std::uint64_t, 3> old{};
+    for (std::size_t i = 0; i < 3; ++i) old[i] = push(d, names[i]).offset;
+    for (std::size_t k = 0; k < d.access_count; ++k) {
+      access& a = d.accesses[k];
+      if (a.where != region::arena) continue;
+      const operand& to = a.write ? turned_ : query_;
+      std::uint64_t from = 0;
+      for (std::size_t i = 0; i < 3 && !a.write; ++i)
+        if (a.offset == old[i]) from = behind[i];
+      a.offset = to.offset + from, a.layer_stride = to.layer_stride;
+    }
+    for (std::size_t i = 0; i < 3; ++i) push(d, names[i]) = query_behind(behind[i]);
+    push(d, "output") = turned_;
+  }
+  constexpr operand query_behind(std::uint64_t bytes) const {
+    operand out = query_;
+    out.offset += bytes;
+    return out;
+  }
+
+  constexpr void bind_attention(const block_steps& of) {
+    dispatch& qkv = period[of.qkv];
+    rebind(qkv, behind_early(), query_, nullptr);
+    const std::uint64_t behind = std::uint64_t{4} * (config_.q_size() + config_.kv_size());
+    for (std::size_t i = 0; i < qkv.access_count; ++i)
+      if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
+        a.bytes = behind + (of.apart() ? 0 : std::uint64_t{4} * config_.kv_size());
+    if (of.apart()) rebind(period[of.v], behind_early(), query_behind(behind), nullptr);
+    if (of.turn != no_step) turns(period[of.turn]);
+    const operand& query = of.turn != no_step ? turned_ : query_;
+    dispatch& attends = period[of.attends];
+    const bool splits = constant(attends, "splits") > 1;
+    const std::uint64_t told = push(attends, "partials").offset;
+    for (std::size_t i = 0; i < attends.access_count; ++i) {
+      access& a = attends.accesses[i];
+      if (a.where != region::arena) continue;
+      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : query;
+      if (splits && a.offset == told)
+        a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) *
+                  (config_.head_dim + 4);
+      a.offset = to.offset, a.layer_stride = to.layer_stride;
+    }
+    push(attends, "query") = query, push(attends, "output") = attended_;
+    if (splits) push(attends, "partials") = partials_;
+  }
+  constexpr void bind(const block_steps& of) {
+    const auto at = [&](std::size_t step) -> dispatch& { return period[step]; };
+    bind_attention(of);
+    if (inner_norms_) {
+      rebind(at(of.projection), attended_, projected_, nullptr);
+      rebind(at(of.behind_projection), projected_, middle_, &stream_);
+      rebind(at(of.gated), middle_, gated_, nullptr);
+      rebind(at(of.down), gated_, lowered_, nullptr);
+      rebind(at(of.behind_down), lowered_, next_, &middle_);
+    } else {
+      rebind(at(of.projection), attended_, middle_, &behind_early());
+      if (of.is_mixture()) experts_.bind(period, of, middle_, gated_, next_);
+    }
+    if (!inner_norms_ && !of.is_mixture()) {
+      rebind(at(of.gated), middle_, gated_, nullptr);
+      rebind(at(of.down), gated_, behind_first(), &middle_);
+    }
+    if (of.early.is_there()) {
+      rebind(at(of.early.gated), stream_, further_[0].gated, nullptr);
+      rebind(at(of.early.down), further_[0].gated, further_[0].stream, &stream_);
+    }
+    if (const further_ffn& late = further_[ffns_.before]; of.late.is_there()) {
+      rebind(at(of.late.gated), late.stream, late.gated, nullptr);
+      rebind(at(of.late.down), late.gated, next_, &late.stream);
+    }
+    add_arguments(of);
+  }
+  constexpr void add_arguments(const block_steps& of) {
+    const auto at = [&](std::size_t step) -> dispatch& { return period[step]; };
+    // kernels::layers, and kernels::layers_coded where it differs. Inner norms run behind the exchange of workgroups.
+    const operand none{};
+    const auto list = {stream_,
+                       push(first_with_cache(of), "keys"),
+                       push(first_with_cache(of), "values"),
+                       query_,
+                       attended_,
+                       inner_norms_ ? projected_ : middle_,
+                       gated_,
+                       inner_norms_ ? lowered_ : behind_first(),
+                       outer_norms_ ? push(at(of.qkv), "norm_weight") : none,
+                       push(at(of.qkv), "weight"),
+                       push(first_with_cache(of), "rope"),
+                       normalises_heads() ? push(at(of.turn), "k_norm") : none,
+                       push(at(of.projection), "weight"),
+                       inner_norms_ ? push(at(of.behind_projection), "norm_weight") : none,
+                       outer_norms_ ? push(at(of.gated), "norm_weight") : none,
+                       push(at(of.gated), "weight"),
+                       normalises_heads() ? push(at(of.turn), "q_norm") : none,
+                       inner_norms_ ? next_ : none,
+                       push(at(of.down), "weight"),
+                       inner_norms_ ? push(at(of.behind_down), "norm_weight") : none,
+                       partials_,
+                       biased_ ? push(at(of.turn), "bias") : none,
+                       of.apart() ? push(at(of.v), "weight") : none};
+    arguments.insert(arguments.end(), list.begin(), list.end());
+    if (of.is_mixture()) arguments.insert(arguments.end(), {push(at(of.router), "weight"), experts_.logits});
+    const auto further = [&](const block_steps::ffn& its, const operand& gated, const operand& out) {
+      if (!its.is_there()) return;
+      arguments.insert(arguments.end(), {gated, out, push(at(its.gated), "norm_weight"), push(at(its.gated), "weight"),
+                                         none, none, push(at(its.down), "weight"), none});
+    };
+    further(of.early, further_[0].gated, further_[0].stream);
+    further(of.late, further_[ffns_.before].gated, next_);
+  }
+  /// The stream that attention's half reads, and the one behind the FFN that follows it.
+  constexpr const operand& behind_early() const { return ffns_.before != 0 ? further_[0].stream : stream_; }
+  constexpr const operand& behind_first() const { return ffns_.behind > 1 ? further_[ffns_.before].stream : next_; }
+  /// The dispatch that writes the caches.
+  constexpr dispatch& first_with_cache(const block_steps& of) { return period[of.turn != no_step ? of.turn : of.qkv]; }
+
+  constexpr void set_codecs(kernels::layers_coded_kernel::constants& out) const {
+    using kernels::layers_coded::codec_word;
+    const kernels::layers_coded::codecs held = codecs();
+    out.codec = held.heads;
+    out.codec_values = codec_word(held.values), out.codec_more_values = codec_word(held.more_values);
+    out.codec_gate = codec_word(held.gate), out.codec_projection = codec_word(held.projection);
+    out.codec_down = codec_word(held.down), out.codec_more_down = codec_word(held.more_down);
+    const auto low = [](std::uint64_t bits) { return static_cast<std::uint32_t>(bits); };
+    out.values_apart_low = low(values_apart_), out.values_apart_high = low(values_apart_ >> 32);
+    out.more_values_low = low(layers_of_more_values_), out.more_values_high = low(layers_of_more_values_ >> 32);
+    out.more_down_low = low(layers_of_more_down_), out.more_down_high = low(layers_of_more_down_ >> 32);
+  }
+  constexpr kernels::layers_coded_kernel::constants constants() const {
+    using kernels::layers_coded::norms_around;
+    kernels::layers_coded_kernel::constants out;
+    set_codecs(out);
+    out.hidden_size = config_.hidden_size, out.intermediate_size = config_.intermediate_size;
+    out.layers = config_.num_hidden_layers;
+    out.parts = parts_, out.spin_limit = resident_spin_limit;
+    out.eps = std::bit_cast<float>(eps());
+    out.head_dim = config_.head_dim;
+    out.heads = config_.num_attention_heads, out.kv_heads = config_.num_key_value_heads;
+    out.context = context_;
+    out.inner_norms = static_cast<std::uint32_t>(!inner_norms_  ? norms_around::before
+                                                 : outer_norms_ ? norms_around::before_and_behind
+                                                                : norms_around::behind);
+    out.head_norms = static_cast<std::uint32_t>(head_norms_);
+    out.biased = biased_ ? 1 : 0, out.turned = turns_ ? 1 : 0;
+    out.rope_factor = 1.f;
+    if (turns_)
+      out.rope_factor = kernels::constants_of<kernels::turn_kernel>(period[blocks_[0].turn].specialization).rope_factor;
+    const auto attends =
+        kernels::constants_of<kernels::attention_kernel>(period[blocks_[pattern_(0)].attends].specialization);
+    out.scale = attends.scale, out.softcap = attends.softcap;
+    out.ffns = kernels::layers_coded::ffns_word(ffns_, experts_.its);
+    out.window = window_, out.ring = full_every_ != 1 ? ring_ : 256, out.full_every = full_every_;
+    return out;
+  }
+  constexpr std::uint64_t argument_bytes() const {
+    return std::uint64_t{8} * config_.num_hidden_layers * kernels::layers_coded_kernel::argument_count(constants());
+  }
+  constexpr void add_dispatch() {
+    dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
+    d.label.append("all layers");
+    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) {
+      d.accesses[d.access_count++] = {where, write, 0, offset, bytes};
+    };
+    push(d, "arguments") = {region::arguments};
+    push(d, "progress") = {region::state, 0, counters_end_};
+    push(d, "state") = {region::state};
+    note(region::arguments, false, 0, argument_bytes());
+    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
+    note(region::state, false, 0, 16 * 4);
+    note(region::arena, true, 0, layers_bytes_);
+    const dispatch& caches = first_with_cache(blocks_[0]);
+    for (std::size_t i = 0; i < caches.access_count; ++i)
+      if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values)
+        note(a.where, true, 0, a.bytes);
+    kernels::store(constants(), d.specialization);
+    d.activation = period[blocks_[0].gated].activation;
+    d.groups = {parts_, 1, 1};
+    d.least_groups = least_resident(
+        parts_, [&](std::uint32_t n) { return shares_heads(n) == shares_heads(parts_) && resident_fits_with(n); });
+    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+      const block_steps& its = blocks_[pattern_(layer)];
+      for (std::size_t i = its.first; i < its.end; ++i) d.weight_bytes += period[i].weight_bytes;
+    }
+    resident.push_back(d);
+  }
+
+  layer_pattern pattern_;
+  std::vector<block_steps> blocks_;  ///< by kind
+  std::uint32_t ring_ = 0, full_every_ = 1, window_ = 0;
+  std::optional<kernels::codec> values_, more_values_, projection_, down_, more_down_;
+  std::uint64_t values_apart_ = 0, layers_of_more_values_ = 0, layers_of_more_down_ = 0;
+  kernels::turn_norms head_norms_ = kernels::turn_norms::none;
+  bool turns_ = false, biased_ = false, inner_norms_ = false, outer_norms_ = true;
+  resident_experts experts_;
+  operand turned_, projected_, lowered_;
+};
+
+}  // namespace intaglio::plan

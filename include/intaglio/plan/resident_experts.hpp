@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// A mixture of experts inside of the dispatch of all layers: what it may be, and where its values are.
+#pragma once
+
+#include "intaglio/core/compiler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "intaglio/plan/block_steps.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// Gives a dispatch its operands in the arena, and its accesses their places, by what they were.
+/// @param added what its result is added to, where that is another value, or null
+/// @param choice of experts, where it reads one, or null
+constexpr void rebind(dispatch& d, const operand& in, const operand& out, const operand* added,
+                      const operand* choice = nullptr) {
+  const auto push = [&](std::string_view name) -> operand& {
+    return d.push[kernels::interface_of(d.kernel).push_index(name)];
+  };
+  const std::uint64_t old_out = push("output").offset, old_in = push("input").offset,
+                      old_choice = choice != nullptr ? push("choice").offset : 0;
+  for (std::size_t i = 0; i < d.access_count; ++i) {
+    access& a = d.accesses[i];
+    if (a.where != region::arena) continue;
+    const operand& to = a.write                                                        ? out
+                        : choice != nullptr && a.offset == old_choice                  ? *choice
+                        : added != nullptr && a.offset == old_out && old_out != old_in ? *added
+                                                                                       : in;
+    a.offset = to.offset, a.layer_stride = to.layer_stride;
+  }
+  push("input") = in, push("output") = out;
+  if (choice != nullptr) push("choice") = *choice;
+}
+
+/// The mixture of a model whose layers all have one, or none.
+struct resident_experts {
+  kernels::layers_coded::mixture its;
+  operand logits;         ///< of the router, for which workgroups wait
+  operand choice, given;  ///< what the chain alone writes: the experts of a token, what each gives
+
+  constexpr bool are_there() const { return its.is_there(); }
+  /// What a kind of block has.
+  static constexpr kernels::layers_coded::mixture of(std::span<const dispatch> period, const block_steps& steps) {
+    if (!steps.is_mixture()) return {};
+    const auto c = kernels::constants_of<kernels::route_kernel>(period[steps.route].specialization);
+    return {c.experts, c.experts_used, c.over_all != 0};
+  }
+  /// Whether a kind of block has this mixture, with a plain softmax, a router of f32, and experts without biases whose
+  /// sum is added to the stream. What its products are is for the caller to see.
+  /// @param hidden elements of the stream
+  constexpr bool are_in(std::span<const dispatch> period, const block_steps& steps, std::uint32_t hidden) const {
+    if (of(period, steps) != its) return false;
+    if (!are_there()) return true;
+    const auto route = kernels::constants_of<kernels::route_kernel>(period[steps.route].specialization);
+    const auto product = [&](std::size_t step) {
+      return kernels::constants_of<kernels::matmul_kernel>(period[step].specialization);
+    };
+    const auto sum = kernels::constants_of<kernels::expert_sum_kernel>(period[steps.sum].specialization);
+    return route.biased == 0 && route.scaled == 0 && route.stated == 0 && route.score == 0 && route.factor == 1.f &&
+           product(steps.router).codec == kernels::codec::f32 && product(steps.gated).own_input == 0 &&
+           product(steps.down).own_input == 1 && sum.width == hidden && sum.experts_used == its.used &&
+           sum.biased == 0 && sum.stores == 0;
+  }
+  /// Gives a kind's dispatches their operands.
+  /// @param stream what the router and the experts read  @param gated of all experts of a token
+  /// @param out where the sum goes, onto `stream`
+  constexpr void bind(std::span<dispatch> period, const block_steps& steps, const operand& stream, const operand& gated,
+                      const operand& out) const {
+    rebind(period[steps.router], stream, logits, nullptr);
+    dispatch& route = period[steps.route];
+    for (std::size_t i = 0; i < route.access_count; ++i) {
+      access& a = route.accesses[i];
+      if (a.where != region::arena) continue;
+      const operand& to = a.write ? choice : logits;
+      a.offset = to.offset, a.layer_stride = to.layer_stride;
+    }
+    route.push[kernels::route_interface.push_index("logits")] = logits;
+    route.push[kernels::route_interface.push_index("choice")] = choice;
+    rebind(period[steps.gated], stream, gated, nullptr, &choice);
+    rebind(period[steps.down], gated, given, nullptr, &choice);
+    rebind(period[steps.sum], given, out, &stream, &choice);
+  }
+};
+
+}  // namespace intaglio::plan

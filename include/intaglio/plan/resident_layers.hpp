@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+// Decode with all layers in one dispatch (kernels::layers_interface), made from the chain of dispatches where its
+// period is what that kernel does. Every step writes bytes of its own in every layer, so that a step may be done twice,
+// by any workgroup, and late, and so that what is there shows.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "intaglio/plan/one_dispatch.hpp"
+
+namespace intaglio::plan {
+
+/// llvmpipe ends every loop of an invocation once all of them together have turned this often
+/// (LP_MAX_TGSI_LOOP_ITERATIONS).
+inline constexpr std::uint64_t llvmpipe_loop_turns = 65535;
+
+/// Makes the sequence out of a chain for one token.
+class resident_layers : public one_dispatch {
+ public:
+  using one_dispatch::one_dispatch;
+
+  /// @return false where the profile wants none, the period is another one, llvmpipe would end its loops too early, or
+  /// a GPU's workgroups are too small
+  constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
+                      const std::vector<dispatch>& chain_epilogue) {
+    prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
+    if (target_.layers_parts == 0 || !fits()) return false;
+    if (cooperative()) {
+      if (!resident_fits(config_, constant(qkv(), "cache_element"), target_.layers_parts, context_, ffns_))
+        return false;
+      parts_ = target_.layers_parts;
+      place_values();
+      bind();
+      add_dispatch(resident_spin_limit);
+      if (resident_long_fits(config_, parts_, context_, ffns_)) add_long();
+      return true;
+    }
+    parts_ = choose_parts();
+    const std::uint64_t turns = 2 * config_.num_hidden_layers * turns_of_layer(),
+                        steps = std::uint64_t{config_.num_hidden_layers} * kernels::layers::steps;
+    const std::uint64_t waiting = turns + 1024 < llvmpipe_loop_turns ? (llvmpipe_loop_turns - 1024 - turns) / steps : 0;
+    if (waiting < 128) return false;
+    place_values();
+    bind();
+    add_dispatch(static_cast<std::uint32_t>((std::min<std::uint64_t>)(waiting, 512)));
+    return true;
+  }
+
+ private:
+  constexpr bool product(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
+    return d.kernel == kernel::ternary_matmul &&
+           constant(d, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize) &&
+           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns &&
+           constant(d, "rows") == rows && (cooperative() || d.subgroups == 1);
+  }
+
+  /// Dispatches of a period: of an FFN before attention, if there is one; q, k and v, attention, its projection; FFNs.
+  constexpr std::size_t first_step() const { return 2 * ffns_.before; }
+  constexpr const dispatch& qkv() const { return period[first_step()]; }
+  constexpr dispatch& qkv() { return period[first_step()]; }
+  constexpr const dispatch& attends() const { return period[first_step() + 1]; }
+  constexpr dispatch& attends() { return period[first_step() + 1]; }
+
+  constexpr bool is_ffn(std::size_t first) const {
+    using kernels::epilogue;
+    const std::uint32_t hidden = config_.hidden_size, inner = config_.intermediate_size;
+    return product(period[first], epilogue::gated, hidden, 2 * inner) &&
+           product(period[first + 1], epilogue::add, inner, hidden) &&
+           period[first].activation == period.end()[-2].activation;
+  }
+  /// FFNs by the number of steps: one or two behind attention, and one before it.
+  constexpr bool finds_ffns() {
+    const std::size_t steps = period.size();
+    if (steps < kernels::layers::steps || steps > kernels::layers::steps + 4 || steps % 2 == 0) return false;
+    ffns_.before = period[1].kernel == kernel::attention ? 0 : 1;
+    const auto further = static_cast<std::uint32_t>(steps - kernels::layers::steps) / 2;
+    if (further < ffns_.before) return false;
+    ffns_.behind = 1 + further - ffns_.before;
+    return ffns_.behind <= 2 && (cooperative() || further == 0);
+  }
+  constexpr bool fits() {
+    using kernels::epilogue;
+    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || !finds_ffns()) return false;
+    if (this->epilogue.size() < 2 || this->epilogue.back().kernel != kernel::sample) return false;
+    if (this->epilogue.size() != (this->epilogue[0].kernel == kernel::head_screen || normalises_first() ? 3u : 2u))
+      return false;
+    const std::uint32_t hidden = config_.hidden_size;
+    if (!product(qkv(), epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) ||
+        attends().kernel != kernel::attention || !has_plain_scores(attends()) ||
+        (!cooperative() && constant(attends(), "splits") != 1) ||
+        !product(period[first_step() + 2], epilogue::add, config_.q_size(), hidden))
+      return false;
+    if (ffns_.before != 0 && !is_ffn(0)) return false;
+    for (std::size_t i = first_step() + 3; i < period.size(); i += 2)
+      if (!is_ffn(i)) return false;
+    for (const dispatch& each : period)
+      if (each.kernel == kernel::ternary_matmul && constant(each, "eps") != constant(qkv(), "eps")) return false;
+    return true;
+  }
+
+  constexpr std::uint32_t choose_parts() const {
+    std::uint64_t largest = 0;
+    for (const auto& d : period)
+      if (d.kernel == kernel::ternary_matmul)
+        largest = (std::max)(largest, std::uint64_t{constant(d, "columns")} * constant(d, "rows"));
+    const std::uint64_t busy = target_.group_weights == 0 ? target_.layers_parts : largest / target_.group_weights;
+    return static_cast<std::uint32_t>(
+        (std::min<std::uint64_t>)(target_.layers_parts, (std::max<std::uint64_t>)(2, busy)));
+  }
+
+  /// Turns of all loops of a workgroup that does a whole layer alone, in subgroups of 4, the narrowest.
+  constexpr std::uint64_t turns_of_layer() const {
+    std::uint64_t out = 0;
+    for (const auto& d : period)
+      if (d.kernel == kernel::ternary_matmul) {
+        const std::uint64_t columns = constant(d, "columns"), tiles = columns / 16, groups = constant(d, "rows") / 4,
+                            blocks = (columns + 127) / 128;
+        const std::uint64_t norm = 2 * blocks + 8 * (blocks / 32 + 1) + tiles / 4 + 4;
+        out += parts_ * norm + (groups / 16 + parts_) * (tiles + 8);
+      }
+    const std::uint64_t span_turns = kernels::attention_span / 4 + kernels::attention_span / 8 + 8;
+    out += config_.num_attention_heads / (std::max)(1u, constant(attends(), "heads_together")) *
+           (kernels::attention_spans(context_) * span_turns + 4);
+    return out + 16;
+  }
+
+  /// Resident workgroups hand on key and value of the position with the query.
+  constexpr std::uint32_t query_width() const { return config_.q_size() + (cooperative() ? 2 * config_.kv_size() : 0); }
+  constexpr bool has_partials() const { return constant(attends(), "splits") > 1; }
+
+  constexpr void place_values() {
+    const std::uint32_t layers = config_.num_hidden_layers;
+    stream_ = place("stream", config_.hidden_size, layers + 1);
+    middle_ = place("behind attention", config_.hidden_size, layers);
+    query_ = place("query", query_width(), layers);
+    attended_ = place("attention", config_.q_size(), layers);
+    gated_ = place("gated", config_.intermediate_size, layers);
+    if (has_partials()) {
+      partials_ = place("partials",
+                        config_.num_attention_heads * constant(attends(), "splits") * (config_.head_dim + 4), layers);
+    }
+    for (std::uint32_t i = 0; i < ffns_.further(); ++i) {
+      further_[i].gated = place(i == 0 ? "gated further" : "gated last", config_.intermediate_size, layers);
+      further_[i].stream = place(i == 0 ? "behind an FFN" : "behind a second FFN", config_.hidden_size, layers);
+    }
+    layers_bytes_ = arena_bytes;
+    if (cooperative()) {  // all but what the prologue writes
+      blank_offset = stream_.offset + stream_.layer_stride;
+      blank_bytes = layers_bytes_ - blank_offset;
+    }
+    place_behind();
+  }
+  constexpr void bind() {
+    operand first = stream_;
+    first.layer_stride = 0;
+    move(prologue[0], "output", first);
+    const auto in_out = [](dispatch& d, operand in, operand out, const operand* added) {
+      const std::uint64_t old_out = push(d, "output").offset;  // what is added was read there too
+      push(d, "input") = in, push(d, "output") = out;
+      for (std::size_t i = 0; i < d.access_count; ++i) {
+        access& a = d.accesses[i];
+        if (a.where != region::arena) continue;
+        const operand& to = a.write ? out : added != nullptr && a.offset == old_out ? *added : in;
+        a.offset = to.offset, a.layer_stride = to.layer_stride;
+      }
+    };
+    // An FFN before attention writes the stream that attention's half reads; the last one that of the next layer.
+    const operand& first_stream = ffns_.before != 0 ? further_[0].stream : stream_;
+    const further_ffn& late = further_[ffns_.before];
+    const operand& behind_first = ffns_.behind > 1 ? late.stream : next_;
+    if (ffns_.before != 0) {
+      in_out(period[0], stream_, further_[0].gated, nullptr);
+      in_out(period[1], further_[0].gated, further_[0].stream, &stream_);
+    }
+    in_out(qkv(), first_stream, query_, nullptr);
+    const std::uint64_t told =
+        push(attends(), "partials").offset;  // no copy of the operand: g++ 13 breaks down over it
+    for (std::size_t i = 0; i < attends().access_count; ++i) {
+      access& a = attends().accesses[i];
+      if (a.where != region::arena) continue;
+      const operand& to = has_partials() && a.offset == told ? partials_ : a.write ? attended_ : query_;
+      a.offset = to.offset, a.layer_stride = to.layer_stride;
+    }
+    for (dispatch* d : {&qkv(), &attends()})
+      for (std::size_t i = 0; i < d->access_count; ++i)
+        if (access& a = d->accesses[i]; a.where == region::arena && a.offset == query_.offset)
+          a.bytes = std::uint64_t{4} * query_width();
+    push(attends(), "query") = query_, push(attends(), "output") = attended_;
+    if (has_partials()) push(attends(), "partials") = partials_;
+    const std::size_t at = first_step();
+    in_out(period[at + 2], attended_, middle_, &first_stream);
+    in_out(period[at + 3], middle_, gated_, nullptr);
+    in_out(period[at + 4], gated_, behind_first, &middle_);
+    if (ffns_.behind > 1) {
+      in_out(period[at + 5], late.stream, late.gated, nullptr);
+      in_out(period[at + 6], late.gated, next_, &late.stream);
+    }
+    for (dispatch& each : epilogue) move_behind(each);
+
+    arguments = {stream_, push(qkv(), "keys"), push(qkv(), "values"), query_, attended_, middle_, gated_, behind_first};
+    const auto weights = [&](dispatch& d) {
+      for (const auto name : {"norm_weight", "weight", "scales"}) arguments.push_back(push(d, name));
+    };
+    for (const std::size_t i : {0u, 2u, 3u, 4u}) weights(period[at + i]);
+    arguments.push_back(partials_);
+    const auto further = [&](const operand& gated, const operand& out, std::size_t its) {
+      arguments.insert(arguments.end(), {gated, out});
+      weights(period[its]), weights(period[its + 1]);
+    };
+    if (ffns_.before != 0) further(further_[0].gated, further_[0].stream, 0);
+    if (ffns_.behind > 1) further(late.gated, next_, at + 5);
+  }
+
+  constexpr void add_dispatch(std::uint32_t spin_limit) {
+    dispatch d{.kernel = kernel::layers, .barrier = true, .subgroups = target_.layers_subgroups};
+    d.label.append("all layers");
+    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) {
+      d.accesses[d.access_count++] = {where, write, 0, offset, bytes};
+    };
+    push(d, "arguments") = {region::arguments};
+    push(d, "progress") = {region::state, 0, counters_end_};
+    push(d, "state") = {region::state};
+    note(region::arguments, false, 0, std::uint64_t{8} * arguments.size() * config_.num_hidden_layers);
+    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
+    note(region::state, false, 0, 16 * 4);
+    note(region::arena, true, 0, layers_bytes_);
+    for (std::size_t i = 0; i < qkv().access_count; ++i)
+      if (const access& a = qkv().accesses[i]; a.where == region::keys || a.where == region::values)
+        note(a.where, true, 0, a.bytes);
+    const auto set = [&](std::string_view name, std::uint32_t value) {
+      d.specialization[kernels::layers_interface.specialization_index(name)] = value;
+    };
+    set("hidden_size", config_.hidden_size);
+    set("intermediate_size", config_.intermediate_size);
+    set("layers", config_.num_hidden_layers);
+    set("parts", parts_);
+    set("eps", constant(qkv(), "eps"));
+    set("spin_limit", spin_limit);
+    set("head_dim", config_.head_dim);
+    set("heads", config_.num_attention_heads);
+    set("kv_heads", config_.num_key_value_heads);
+    set("context", context_);
+    set("rope_theta", constant(qkv(), "rope_theta"));
+    set("cache_element", constant(qkv(), "cache_element"));
+    set("heads_together", constant(attends(), "heads_together"));
+    set("ffns_before", ffns_.before);
+    set("ffns_behind", ffns_.behind);
+    d.activation = period.end()[-2].activation;
+    d.groups = {parts_, 1, 1};
+    if (cooperative())
+      d.least_groups = least_resident(parts_, [&, element = constant(qkv(), "cache_element")](std::uint32_t n) {
+        return resident_fits(config_, element, n, context_, ffns_);
+      });
+    for (const auto& each : period) d.weight_bytes += config_.num_hidden_layers * each.weight_bytes;
+    resident.push_back(d);
+  }
+
+  /// Adds the form with attention's tasks laid out for long contexts.
+  constexpr void add_long() {
+    dispatch d = resident[0];
+    long_from = resident_long_from(config_, parts_);
+    d.specialization[kernels::layers_interface.specialization_index("heads_together")] =
+        config_.num_attention_heads / config_.num_key_value_heads;
+    d.least_groups = least_resident(parts_, [&, element = constant(qkv(), "cache_element")](std::uint32_t n) {
+      return resident_fits(config_, element, n, context_, ffns_) && resident_long_fits(config_, n, context_, ffns_);
+    });
+    d.label.append(", from position ", long_from);
+    resident_long.push_back(d);
+  }
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Passes over a batch of a Gemma-3 with all layers in one dispatch, beside the chain of dispatches, where each block is
+// what the kernel does: of up to eight sessions layers_rows_normed, of 16 and 32 layers_batch_normed.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "intaglio/plan/resident_rows.hpp"
+
+namespace intaglio::plan {
+
+class resident_rows_normed_layers : public resident_batch_layers {
+ public:
+  using resident_batch_layers::resident_batch_layers;
+
+  /// The chain's sequence with that dispatch; without one where there is none.
+  constexpr drafted_sequence made(text<256>& failure) const {
+    if (!waits() || !fits()) return {};
+    const bool many = takes_large_batch(shape_.slot_count);
+    const kernel which = many ? kernel::layers_batch_normed : kernel::layers_rows_normed;
+    std::vector<operand> arguments;
+    std::vector<const dispatch*> write_caches;
+    for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) {
+      std::vector<operand> of_kind(kernels::layers::argument_count);
+      of_kind[1] = push(at(kind, heads), "keys");
+      of_kind[2] = push(at(kind, heads), "values");
+      of_kind[3] = push(at(kind, 0), "input");
+      of_kind[8] = push(at(kind, 0), "norm_weight");
+      of_kind[9] = push(at(kind, qkv), "weight");
+      of_kind[10] = push(at(kind, heads), "rope");
+      of_kind[11] = push(at(kind, heads), "k_norm");
+      of_kind[12] = push(at(kind, projection), "weight");
+      of_kind[13] = push(at(kind, projection + 1), "norm_weight");
+      of_kind[14] = push(at(kind, gated - 1), "norm_weight");
+      of_kind[15] = push(at(kind, gated), "weight");
+      of_kind[16] = push(at(kind, heads), "q_norm");
+      of_kind[18] = push(at(kind, down), "weight");
+      of_kind[19] = push(at(kind, down + 1), "norm_weight");
+      arguments.insert(arguments.end(), of_kind.begin(), of_kind.end());
+      write_caches.push_back(&at(kind, heads));
+    }
+    const decoder_config& c = config_;
+    const std::uint32_t parts = many ? batch_normed_parts(c.hidden_size, target_.layers_parts)
+                                     : rows_normed_parts(c.hidden_size, target_.layers_parts);
+    dispatch all = dispatch_of_all(which, many ? kernels::layers_batch::resident_subgroups : rows_normed_subgroups(c),
+                                   parts, at(0, attends_), write_caches);
+    const auto set = [&](std::string_view name, std::uint32_t value) {
+      all.specialization[kernels::interface_of(which).specialization_index(name)] = value;
+    };
+    set("eps", constant(at(0, 0), "eps"));
+    set("codec", constant(at(0, qkv), "codec"));
+    set("window", pattern_.kinds() == 2 ? constant(at(0, attends_), "window") : 0);
+    set("full_every", pattern_.period);
+    all.activation = at(0, gated).activation;
+    return with(
+        all, arguments,
+        many
+            ? kernels::layers_batch_normed::exchange_bytes(
+                  shape_.slot_count, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
+                  kernels::layers_batch_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads))
+            : kernels::layers_rows_normed::exchange_bytes(c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size()),
+        failure);
+  }
+
+ private:
+  /// Steps of a block.
+  static constexpr std::size_t steps = 12, qkv = 1, heads = 2, attends_ = 3, projection = 5, gated = 8, down = 10;
+  constexpr const dispatch& at(std::uint32_t kind, std::size_t step) const {
+    return chain_.period.items[kind * steps + step];
+  }
+
+  constexpr bool adds_normalised(const dispatch& d) const {
+    return d.kernel == kernel::norm_add && constant(d, "biased") == 0 && constant(d, "width") == config_.hidden_size &&
+           constant(d, "eps") == constant(at(0, 0), "eps") && constant(d, "parts") == 1 &&
+           push(d, "output").offset == push(at(0, 0), "input").offset;
+  }
+  /// The stream is read and written in one place, which the embedding fills and the head reads.
+  constexpr bool reads_stream(const dispatch& d) const {
+    return push(d, "input").offset == push(at(0, 0), "input").offset;
+  }
+  constexpr bool fits() const {
+    using kernels::epilogue;
+    const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size(),
+                        kinds = pattern_.kinds();
+    if (shape_.coded_products != chunk_arithmetic::f16 || kinds > 2 || chain_.period.size != kinds * steps ||
+        !pattern_.ends_each_period())
+      return false;
+    if (at(0, 0).kernel != kernel::quantize_f16 || at(0, qkv).kernel != kernel::matmul_chunk ||
+        at(0, attends_).kernel != kernel::attention_batch)
+      return false;
+    const auto prepares_ = [&](const dispatch& d, bool normalises, std::uint32_t width) {
+      return prepares(d, normalises, width, constant(at(0, 0), "eps"));
+    };
+    const auto multiplies_ = [&](const dispatch& d, epilogue how, std::uint32_t columns, std::uint32_t rows) {
+      return multiplies(d, how, columns, rows, constant(at(0, qkv), "codec"));
+    };
+    for (std::uint32_t kind = 0; kind < kinds; ++kind) {
+      const bool sees_all = kind + 1 == kinds;  // the last layer of a pattern; the others see a window
+      const dispatch& norms = at(kind, heads);
+      if (!prepares_(at(kind, 0), true, hidden) ||
+          !multiplies_(at(kind, qkv), epilogue::store, hidden, q + 2 * config_.kv_size()) || !normalises_heads(norms) ||
+          constant(norms, "eps") != constant(at(0, 0), "eps") || constant(norms, "ring") != 0 ||
+          !attends(at(kind, attends_), !sees_all) || !prepares_(at(kind, projection - 1), false, q) ||
+          !multiplies_(at(kind, projection), epilogue::store, q, hidden) ||
+          !adds_normalised(at(kind, projection + 1)) || !prepares_(at(kind, gated - 1), true, hidden) ||
+          !multiplies_(at(kind, gated), epilogue::gated, hidden, 2 * ffn) ||
+          !prepares_(at(kind, down - 1), false, ffn) || !multiplies_(at(kind, down), epilogue::store, ffn, hidden) ||
+          !adds_normalised(at(kind, down + 1)))
+        return false;
+      for (const auto name : {"context", "scale", "slot_words", "page_size"})
+        if (constant(at(kind, attends_), name) != constant(at(0, attends_), name)) return false;
+      if (!reads_stream(at(kind, 0)) || !reads_stream(at(kind, gated - 1)) ||
+          at(kind, gated).activation != at(0, gated).activation)
+        return false;
+    }
+    return normed_slots_fit(config_, static_cast<kernels::codec>(constant(at(0, qkv), "codec")), shape_.slot_count,
+                            target_.layers_parts);
+  }
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Codes of blocks as f16, four columns at a time, in shaders/layers_rows.comp and layers_batch.comp. The including
+// shader has codec.glsl and half_codes.glsl.
+#ifndef INTAGLIO_FEW_CODES
+#define INTAGLIO_FEW_CODES
+
+// A lane's codes of a row, and what they are scaled with.
+struct row_part {
+  raw_codes raw;
+  uvec4 factor;
+};
+
+const bool has_sign = codec == codec_q8_0 || codec == codec_q6_k,
+           whole_tiles = codec == codec_q4_0 || codec == codec_q4_1;
+// 1024 twice as f16, by which codes become f16: signs of signed ones are turned with the exponent. The shader has
+// it from memory, so that the compiler does not see it and mask and this are one instruction.
+const uint magic_of_codes = has_sign ? 0x64806480u : 0x64006400u;
+
+// Four neighbouring columns as f16, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of 1024 is 1024
+// and the code.
+uvec2 four_f16(row_part part, block_factors by, uint j, uint magic) {
+  bool upper = whole_tiles && j >= 4u;
+  uint word = whole_tiles ? part.raw.a[j & 3u] : code_word(part.raw, j);
+  float offset = has_sign ? 128.0 : codec == codec_q4_0 ? 8.0 : 0.0;
+  uint mask = !whole_tiles ? 0x00ff00ffu
+              : upper      ? 0x00f000f0u
+                           : 0x000f000fu;  // codes in the upper half of a byte are 16 times as large
+  uvec2 y;
+  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+    f16vec2 code = as_pair(((i == 0u ? word : word >> 8) & mask) ^ magic);
+    code = upper ? fma(code, f16vec2(float16_t(0.0625)), f16vec2(float16_t(-64.0 - offset)))
+                 : code - f16vec2(float16_t(1024.0 + offset));
+    f16vec2 d = j < 4u || whole_tiles ? by.d : by.upper_d;
+    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, by.m) : code * d);
+  }
+  return y;
+}
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// Attention of a batch's rows in shaders/layers_ternary_rows.comp, in attention_batch's order of sums: a workgroup has
+// two heads (one, where their number is odd) that share keys and values of a row, span after span. How many spans there
+// are depends on the position, so all that crosses invocations within them goes through shared memory
+// (docs/performance.md).
+#ifndef INTAGLIO_TERNARY_FEW_ATTENTION
+#define INTAGLIO_TERNARY_FEW_ATTENTION
+
+const uint value_lanes = head_dim / 8u, quarter_chunks = chunks / 4u;
+// In pool, in floats: sums of values by octet, before them scores by half of the channels; chances; what octets have.
+const uint chances_at = 32u * heads_each * head_dim, greatest_at = chances_at + heads_each * span_positions,
+           totals_at = greatest_at + heads_each * 32u;
+
+#include "rows_spans.glsl"
+
+float greatest_of_span(uint head) {
+  vec4 most = pool[(greatest_at + head * 32u) / 4u];
+  [[unroll]] for (uint i = 1u; i < 8u; ++i)
+    most = max(most, pool[(greatest_at + head * 32u) / 4u + i]);
+  return max(max(most.x, most.y), max(most.z, most.w));
+}
+
+void attend(uint layer, uint row, uint first_head, uint kept) {
+  uint t = gl_LocalInvocationIndex, kv_head = first_head / (heads / kv_heads), end = ends[row], newest = positions[row];
+  uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys),
+           values = place(layer, argument_values);
+  float sum = 0.0;  // of a channel of a head
+  vec2 weight = vec2(0.0);
+  [[dont_unroll]] for (uint first = 0u; first < end; first += span_positions) {
+    uint places_from = first == 0u ? 32u * kept : 32u * kept_tasks, count = min(end - first, span_positions);
+    if (first != 0u) {
+      barrier();
+      keep_octets(places_from, row, first);
+      barrier();
+    }
+    uint own = t & (span_positions - 1u), channels = t / span_positions;  // two quarters of them
+    uvec4 key_words[8], value_words[8];
+    [[unroll]] for (uint c = 0u; c < 8u; ++c)
+      key_words[c] = value_words[c] = uvec4(0u);
+    if (own < count) {
+      uint at = octet_places[places_from + own / 8u] + own % 8u;
+      WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, at, 2u * channels)) * 16u);
+      [[unroll]] for (uint c = 0u; c < 8u; ++c)
+        if (c / 2u < quarter_chunks) key_words[c] = from.at[8u * ((c & 1u) + 4u * (c / 2u))];
+    }
+    uint octet = t / value_lanes;
+    [[unroll]] for (uint j = 0u; j < 8u; ++j)
+      if (octet < 32u && octet * 8u + j < count)
+        value_words[j] =
+            WordQuads(values + uint64_t(((kv_head * context + octet_places[places_from + octet] + j) * value_lanes +
+                                         t % value_lanes)) *
+                                   16u)
+                .at[0];
+    if (first == 0u) {
+      SharedWords from = SharedWords(exchange + uint64_t(query_at + row * qkv_size * 4u));
+      const uint queries = heads_each * head_dim;
+      for (uint i = t; i < queries + head_dim; i += threads) {
+        uint pair = i - queries, is_value = pair / (head_dim / 2u),
+             of = i < queries ? first_head * head_dim + i
+                              : q_size + (is_value * kv_heads + kv_head) * (head_dim / 2u) + pair % (head_dim / 2u);
+        uint its = awaited(from, of, from.at[of]);
+        if (i < queries) fresh[i / 4u][i & 3u] = uintBitsToFloat(its);
+        else fresh_words[pair / 4u][pair & 3u] = its;
+      }
+    }
+    barrier();
+    if (own < count) {
+      if (first + own == newest) {
+        [[unroll]] for (uint c = 0u; c < 8u; ++c)
+          if (c / 2u < quarter_chunks) key_words[c] = fresh_words[2u * channels + (c & 1u) + 4u * (c / 2u)];
+      }
+      [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
+        precise vec4 a[2];
+        a[0] = a[1] = vec4(0.0);
+        [[unroll]] for (uint c = 0u; c < 8u; ++c)
+          if (c / 2u < quarter_chunks) {
+            key_chunk k = widened(raw_chunk(key_words[c], uvec4(0u)));
+            uint from = h * quads + 2u * (2u * channels + (c & 1u) + 4u * (c / 2u));
+            precise vec4 low = fresh[from] * k.low, high = fresh[from + 1u] * k.high;
+            a[c & 1u] = a[c & 1u] + low;
+            a[c & 1u] = a[c & 1u] + high;
+          }
+        precise float its = ((a[0].x + a[0].y) + (a[0].z + a[0].w)) + ((a[1].x + a[1].y) + (a[1].z + a[1].w));
+        pooled((channels * heads_each + h) * span_positions + own) = its;
+      }
+    }
+    barrier();
+    if (t < heads_each * span_positions) {
+      precise float both = pooled(t) + pooled(heads_each * span_positions + t);
+      pooled(chances_at + t) = own < count ? scaled_score(both) : minus_infinity;
+    }
+    barrier();
+    if (t < heads_each * 32u) {
+      vec4 most = max(pool[chances_at / 4u + 2u * t], pool[chances_at / 4u + 2u * t + 1u]);
+      pooled(greatest_at + t) = max(max(most.x, most.y), max(most.z, most.w));
+    }
+    barrier();
+    if (t < heads_each * span_positions) {
+      precise float below = pooled(chances_at + t) - greatest_of_span(t / span_positions);
+      pooled(chances_at + t) = own < count ? canonical_exp(own < count ? below : 0.0) : 0.0;
+    }
+    barrier();
+    if (octet < 32u) {
+      precise vec4 low[2], high[2];
+      [[unroll]] for (uint h = 0u; h < 2u; ++h)
+        low[h] = high[h] = vec4(0.0);
+      vec4 its_chances[4];
+      [[unroll]] for (uint i = 0u; i < 2u * heads_each; ++i)
+        its_chances[i] = pool[(chances_at + i / 2u * span_positions) / 4u + octet * 2u + (i & 1u)];
+      [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+        uint its = octet * 8u + j;
+        if (its < count) {
+          if (first + its == newest) value_words[j] = fresh_words[chunks + t % value_lanes];
+          key_chunk v = widened(raw_chunk(value_words[j], uvec4(0u)));
+          [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
+            float chance = its_chances[2u * h + j / 4u][j & 3u];
+            precise vec4 of_low = chance * v.low, of_high = chance * v.high;
+            low[h] = low[h] + of_low;
+            high[h] = high[h] + of_high;
+          }
+        }
+      }
+      [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
+        uint to = ((octet * heads_each + h) * head_dim + t % value_lanes * 8u) / 4u;
+        pool[to] = low[h];
+        pool[to + 1u] = high[h];
+      }
+    }
+    if (t < heads_each * 32u)
+      pooled(totals_at + t) = octet_total(pool[chances_at / 4u + 2u * t], pool[chances_at / 4u + 2u * t + 1u]);
+    barrier();
+    if (t < heads_each * head_dim) {
+      // An octet's total stands in a component, eight in two quads; sums of values where the channel is, a head's
+      // octets one after the other.
+      uint h = t / head_dim, quad = h * (head_dim / 4u) + t % head_dim / 4u, component = t & 3u;
+      precise float s[4], l[4];
+      [[unroll]] for (uint g = 0u; g < 4u; ++g) {
+        vec4 low = pool[totals_at / 4u + h * 8u + 2u * g], high = pool[totals_at / 4u + h * 8u + 2u * g + 1u];
+        s[g] = l[g] = 0.0;
+        [[unroll]] for (uint o = 0u; o < 8u; ++o) {
+          s[g] = s[g] + pool[(8u * g + o) * (heads_each * head_dim / 4u) + quad][component];
+          l[g] = l[g] + (o < 4u ? low[o] : high[o & 3u]);
+        }
+      }
+      precise float its = (s[0] + s[1]) + (s[2] + s[3]), total = (l[0] + l[1]) + (l[2] + l[3]);
+      vec2 later = vec2(greatest_of_span(h), total);
+      if (first == 0u) {
+        weight = later;
+        sum = its;
+      } else {
+        vec2 f = merge_factors(weight, later);
+        precise float merged = sum * f.x + its * f.y;
+        sum = merged;
+      }
+    }
+    barrier();
+  }
+  if (end != 0u && t < heads_each * head_dim) {
+    precise float result = sum / weight.y;
+    SharedWords(exchange + uint64_t(attended_at)).at[row * q_size + first_head * head_dim + t] =
+        floatBitsToUint(something(result));
+  }
+}
+
+void attention(uint layer) {
+  uint kept = 0u;
+  for (uint task = gl_WorkGroupID.x; task < rows * tasks_of_row; task += parts)
+    attend(layer, task / tasks_of_row, task % tasks_of_row * heads_each, kept++);
+}
+
+#endif
